@@ -1,0 +1,62 @@
+# Tertulia. `make help` lists what there is.
+SHELL := /bin/sh
+# The first of these that is 3.11 or newer; name another with `make PYTHON=…`.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys, venv; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 9991
+DATA ?= .demo
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test lint format bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: $(VENV)/.run ## start a demonstration organization and print how to sign in
+	@$(BIN)/tertulia serve --demo --data-dir $(DATA) --port $(PORT)
+
+test: lint ## lint, types, and every test on both databases
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+lint: $(VENV)/.dev ## style and strict types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## put the code in the project's style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
+	$(BIN)/python -m bench
+
+lock: ## choose the newest dependencies again (needs uv)
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
+
+clean: ## remove the environment and the demonstration
+	rm -rf $(VENV) $(DATA) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Tertulia needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The package is put on the environment's path as it lies here; only what it stands on is downloaded.
+define place
+	@printf '%s\n' "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tertulia.pth"
+	@printf '#!/bin/sh\nexec "%s" -m tertulia "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tertulia
+	@chmod +x $(BIN)/tertulia
+endef
+
+$(VENV)/.run: requirements.txt | $(BIN)/python
+	@test -f $(VENV)/.dev || $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt
+	$(place)
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(place)
+	@touch $@ $(VENV)/.run

@@ -1,0 +1,78 @@
+"""The composition root: what a node is made of, and how it starts and stops."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp
+
+from tertulia.config import Config
+from tertulia.delivery.queues import Delivery
+from tertulia.log.writer import Log
+from tertulia.markup.render import Renderer
+from tertulia.store.store import Store, database_at
+from tertulia.vault import Vault, load_secret
+from tertulia.wire.application import application
+from tertulia.wire.call import Node
+from tertulia.wire.events import EventEncoder
+from tertulia.wire.projections import PROJECTIONS
+from tertulia.wire.transients import TypingAndPresence
+
+
+@asynccontextmanager
+async def opened_log(
+    config: Config, tell: Callable[[str], None], *, heard: Callable[[str], None] | None = None
+) -> AsyncIterator[Log]:
+    """The organization's log, migrated and open, for the time of the context."""
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    store = Store(database_at(config.data_path, config.database_url))
+    try:
+        await store.migrate(tell)
+        log = Log(store)
+        await log.open(heard or (lambda _: None))
+        try:
+            yield log
+        finally:
+            await log.close()
+    finally:
+        await store.close()
+
+
+def opened_vault(config: Config, *, create: bool = False) -> Vault:
+    """The vault with the installation's secret. VaultError where there is none."""
+    return Vault(load_secret(config.data_path, config.secret or None, create=create))
+
+
+@asynccontextmanager
+async def opened_node(config: Config, tell: Callable[[str], None]) -> AsyncIterator[Node]:
+    """A node, ready to answer, for the time of the context."""
+    vault = opened_vault(config)
+    hearing: list[Delivery] = []
+
+    def heard(text: str) -> None:
+        for delivery in hearing:
+            delivery.heard(text)
+
+    try:
+        async with opened_log(config, tell, heard=heard) as log:
+            encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
+            longest = config.event_queue_longpoll_timeout_seconds
+            delivery = Delivery(
+                log,
+                encoder,
+                poll_seconds=(longest * 0.5, longest * 0.6),
+                queues_per_user=config.queues_per_user,
+            )
+            hearing.append(delivery)
+            await delivery.open()
+            try:
+                yield Node(config, log, delivery, vault, Renderer(), started=time.time())
+            finally:
+                await delivery.close()
+    finally:
+        vault.close()
+
+
+def asgi(node: Node) -> ASGIApp:
+    """The node as an ASGI application."""
+    return application(node)

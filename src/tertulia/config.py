@@ -1,0 +1,173 @@
+"""Settings of the server: one TOML file, over which the environment and the flags prevail.
+
+Settings of the organization are in the database and not here.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+FILE = "tertulia.toml"
+PREFIX = "TERTULIA_"
+
+
+class ConfigError(Exception):
+    """A setting is unknown or has an impossible value. `str(error)` is for the operator."""
+
+
+class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Every setting, with its default; the descriptions are what `tertulia config` prints."""
+
+    data_dir: Annotated[
+        str,
+        Meta(description="Directory of the database file, the secret and uploaded files."),
+    ] = "tertulia-data"
+    database_url: Annotated[
+        str,
+        Meta(
+            description="postgresql://user:password@host/name to use PostgreSQL; empty for an"
+            " SQLite file in the data directory."
+        ),
+    ] = ""
+    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    external_url: Annotated[
+        str,
+        Meta(
+            description="Address by which people reach the server, for example"
+            " https://chat.example.com. Empty: the one that each request came by."
+        ),
+    ] = ""
+    secret: Annotated[
+        str,
+        Meta(
+            description="Seals API keys in the database; the same on every node. Empty: the file"
+            " `secret` in the data directory, made by `tertulia init`."
+        ),
+    ] = ""
+    dev: Annotated[
+        bool,
+        Meta(description="Development endpoints that sign in without a password. Never in public."),
+    ] = False
+    log_level: Annotated[
+        str, Meta(pattern="^(debug|info|warning|error)$", description="Least level of log lines.")
+    ] = "info"
+    log_format: Annotated[
+        str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
+    ] = "text"
+    max_body_mib: Annotated[
+        int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
+    ] = 5
+    max_file_upload_size_mib: Annotated[
+        int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
+    ] = 100
+    event_queue_longpoll_timeout_seconds: Annotated[
+        int,
+        Meta(
+            ge=5,
+            le=600,
+            description="How long clients should wait for an answer of GET /events; heartbeats"
+            " come well before.",
+        ),
+    ] = 90
+    queue_idle_seconds: Annotated[
+        int,
+        Meta(ge=10, le=604800, description="An event queue that nobody polls is kept so long."),
+    ] = 600
+    queues_per_user: Annotated[
+        int, Meta(ge=1, le=100_000, description="Event queues that one account may have.")
+    ] = 100
+    log_retention_days: Annotated[
+        int,
+        Meta(
+            ge=8,
+            le=36500,
+            description="The log of changes is kept so long; queues older than that register"
+            " anew. Messages and everything else are not concerned.",
+        ),
+    ] = 36500
+    proxy_trusted: Annotated[
+        str,
+        Meta(
+            description="Addresses of reverse proxies whose X-Forwarded-For and"
+            " X-Forwarded-Proto are believed, separated by commas."
+        ),
+    ] = "127.0.0.1"
+
+    @property
+    def address_host(self) -> str:
+        """The host in the addresses that stand for hidden ones: `user7@…`."""
+        return urlsplit(self.external_url).hostname or "tertulia.invalid"
+
+    @property
+    def data_path(self) -> Path:
+        return Path(self.data_dir)
+
+
+def load(
+    flags: Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Config:
+    """The settings: defaults, then the file, then `TERTULIA_…` variables, then the flags.
+
+    The file is the given one, or `tertulia.toml` in the data directory where there is one. Flags
+    that are None are not given. Raises ConfigError.
+    """
+    variables = os.environ if environment is None else environment
+    from_environment = _from_environment(variables)
+    given = {name: value for name, value in flags.items() if value is not None}
+    if file is None:
+        directory = given.get("data_dir") or from_environment.get("data_dir") or Config().data_dir
+        candidate = Path(str(directory)) / FILE
+        from_file = _from_file(candidate) if candidate.exists() else {}
+    else:
+        from_file = _from_file(file)
+    values = {**from_file, **from_environment, **given}
+    try:
+        return msgspec.convert(values, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_explained(error)) from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    unknown = sorted(set(found) - set(Config.__struct_fields__))
+    if unknown:
+        raise ConfigError(_unknown(unknown, str(path)))
+    return found
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX)
+    }
+    unknown = sorted(PREFIX + name.upper() for name in set(found) - set(Config.__struct_fields__))
+    if unknown:
+        raise ConfigError(_unknown(unknown, "the environment"))
+    return found
+
+
+def _unknown(names: list[str], where: str) -> str:
+    return (
+        f"Unknown setting in {where}: {', '.join(names)}. `tertulia config` lists what can be set."
+    )
+
+
+def _explained(error: msgspec.ValidationError) -> str:
+    text, _, path = str(error).partition(" - at `$.")
+    return f"Setting {path.rstrip('`')}: {text}." if path else f"{text}."

@@ -1,0 +1,1 @@
+"""Who gets which entry of the log, and when."""

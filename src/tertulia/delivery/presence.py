@@ -1,0 +1,78 @@
+"""When everybody was last there.
+
+Kept in memory on every node and written down now and then: losing the last minute of it in a
+crash costs nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from tertulia.model.transients import PresenceChanged
+from tertulia.store.writing import PresenceSeen
+
+OFFLINE_SECONDS = 200
+"""A user who was not heard of for so long is offline."""
+PING_SECONDS = 60
+
+
+class Presence:
+    """The latest report of each user, and a number that grows with every report."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._latest: dict[int, PresenceChanged] = {}
+        self._unwritten: set[int] = set()
+        self.last_update_id = 0
+
+    def load(self, seen: Iterable[PresenceSeen]) -> None:
+        """Begin with what was written down."""
+        for row in seen:
+            self._latest[row.user_id] = PresenceChanged(
+                user_id=row.user_id,
+                active_at=row.active_at,
+                idle_at=row.idle_at,
+                update_id=max(row.active_at, row.idle_at) * 1000,
+            )
+            self.last_update_id = max(self.last_update_id, self._latest[row.user_id].update_id)
+
+    def report(self, user_id: int, *, active: bool) -> PresenceChanged:
+        """The user is there. The result is `notable` when they come back or become active."""
+        now = int(self._clock())
+        before = self._latest.get(user_id)
+        was_active = before is not None and now - before.active_at < OFFLINE_SECONDS
+        was_there = before is not None and (
+            now - max(before.active_at, before.idle_at) < OFFLINE_SECONDS
+        )
+        latest = PresenceChanged(
+            user_id=user_id,
+            active_at=now if active or before is None else before.active_at,
+            idle_at=now,
+            update_id=max(self.last_update_id + 1, int(self._clock() * 1000)),
+            notable=not was_there or (active and not was_active),
+        )
+        self.learn(latest)
+        self._unwritten.add(user_id)
+        return latest
+
+    def learn(self, latest: PresenceChanged) -> None:
+        """Take in a report, this node's or another's."""
+        self._latest[latest.user_id] = latest
+        self.last_update_id = max(self.last_update_id, latest.update_id)
+
+    def of(self, user_id: int) -> PresenceChanged | None:
+        """The user's latest report."""
+        return self._latest.get(user_id)
+
+    def since(self, update_id: int, oldest: float) -> list[PresenceChanged]:
+        """The reports after one, of users seen since `oldest` (UNIX seconds)."""
+        return [
+            latest
+            for latest in self._latest.values()
+            if latest.update_id > update_id and max(latest.active_at, latest.idle_at) >= oldest
+        ]
+
+    def take_unwritten(self) -> list[PresenceSeen]:
+        """This node's reports since this was last asked."""
+        taken = [self._latest[user_id] for user_id in self._unwritten]
+        self._unwritten.clear()
+        return [PresenceSeen(p.user_id, p.active_at, p.idle_at) for p in taken]

@@ -1,0 +1,494 @@
+"""Event queues: cursors into the log, and the polls that wait at its end.
+
+A queue holds no events. A poll names the last event that its client has seen; what came after is
+read off the log's recent end (kept in memory) or off the database, and looked at with the
+queue's eyes by an encoder. Only a poll that waits costs anything when an entry is committed.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from tertulia.delivery import event_ids
+from tertulia.delivery.presence import Presence
+from tertulia.log.writer import Log
+from tertulia.model import changes
+from tertulia.model.changes import Entry
+from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
+from tertulia.model.queues import QueueRecord
+from tertulia.model.transients import PresenceChanged, QueueGone, Transient
+from tertulia.store import reading
+from tertulia.store.writing import QueueDeleted, QueueSeen
+
+logger = logging.getLogger("tertulia.delivery")
+
+RECENT = 2048
+"""Entries kept in memory with their encoded events."""
+PAGE = 500
+"""Entries read from the database at once, and events in one answer at most."""
+PENDING_TRANSIENTS = 100
+SWEEP_SECONDS = 30
+
+
+class Posted:
+    """A committed entry, with its events as they were encoded for each distinct view."""
+
+    __slots__ = ("entry", "views")
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.views: dict[Hashable, Sequence[bytes]] = {}
+
+
+class Encoder(Protocol):
+    """How events look, which is the wire's business."""
+
+    def audience(self, entry: Entry) -> Collection[int] | None:
+        """The users who may have events from the entry; None for everybody.
+
+        Queues that follow all public channels are asked in any case.
+        """
+
+    def events(self, posted: Posted, queue: QueueRecord) -> Sequence[bytes]:
+        """The entry's events for the queue, each complete with its ID."""
+
+    def transient_audience(self, transient: Transient) -> Collection[int] | None:
+        """The users who may have an event of it; None for everybody."""
+
+    def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
+        """The event for the queue, if it has one."""
+
+    def heartbeat(self, event_id: int) -> bytes:
+        """The event that says nothing but that the connection is alive."""
+
+
+class Queue:
+    """A queue that this node has heard of."""
+
+    __slots__ = (
+        "ended",
+        "last_transient",
+        "poll",
+        "record",
+        "seen_at",
+        "transients",
+        "written_at",
+    )
+
+    def __init__(self, record: QueueRecord, seen_at: float) -> None:
+        self.record = record
+        self.seen_at = seen_at
+        self.written_at = seen_at
+        self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
+        self.last_transient = 0
+        self.poll: Poll | None = None
+        self.ended = False
+
+    @property
+    def user_id(self) -> int:
+        return self.record.user_id
+
+    def transient_id(self, seq: int) -> int | None:
+        """The next ID for what is not written down; None when the stretch is used up."""
+        event_id = max(event_ids.transient(seq, 0), self.last_transient + 1)
+        if event_ids.seq_of(event_id) != seq:
+            return None
+        self.last_transient = event_id
+        return event_id
+
+
+class Poll:
+    """One waiting request. `answer` gets the events, or an exception to tell the client."""
+
+    __slots__ = ("answer", "heartbeat")
+
+    def __init__(self, answer: "asyncio.Future[list[bytes]]", heartbeat: asyncio.TimerHandle):
+        self.answer = answer
+        self.heartbeat = heartbeat
+
+
+class Delivery:
+    """One node's queues."""
+
+    def __init__(
+        self,
+        log: Log,
+        encoder: Encoder,
+        *,
+        poll_seconds: tuple[float, float] = (45.0, 55.0),
+        queues_per_user: int = 100,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.log = log
+        self.encoder = encoder
+        self.presence = Presence(clock)
+        self._poll_seconds = poll_seconds
+        self._queues_per_user = queues_per_user
+        self._clock = clock
+        self._started = clock()
+        self._node = f"{random.getrandbits(64):016x}"
+        self._recent: deque[Posted] = deque(maxlen=RECENT)
+        self._queues: dict[str, Queue] = {}
+        self._by_user: dict[int, dict[str, Queue]] = {}
+        self._waiting: dict[int, set[Queue]] = {}
+        self._waiting_for_all: set[Queue] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._outbox: set[asyncio.Task[None]] = set()
+        self._closing = False
+        log.follow(self._committed)
+        log.on_reload(self._reloaded)
+
+    # Beginning and end
+
+    async def open(self) -> None:
+        """Learn what was written down, and begin to look after the queues."""
+        self.presence.load(await self.log.store.read(reading.presence))
+        self._sweeper = asyncio.create_task(self._look_after(), name="queue-sweeper")
+
+    async def close(self) -> None:
+        """Answer every waiting poll, and write down what was not yet."""
+        self._closing = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for queues in list(self._waiting.values()):
+            for queue in list(queues):
+                self._answer(queue, [])
+        if self._outbox:
+            await asyncio.wait(self._outbox)
+        self._write_down()
+
+    # Queues
+
+    @property
+    def waiting(self) -> int:
+        """How many polls wait."""
+        return sum(len(queues) for queues in self._waiting.values())
+
+    def add(self, record: QueueRecord) -> None:
+        """A queue was registered. Where a user has too many, the idlest is deleted."""
+        self._remember(Queue(record, self._clock()))
+        own = self._by_user[record.user_id]
+        if len(own) > self._queues_per_user:
+            idle = [q for q in own.values() if q.poll is None and q.record.id != record.id]
+            if idle:
+                self._delete(min(idle, key=lambda q: q.seen_at))
+
+    def has_room(self, user_id: int) -> bool:
+        """Whether the user may register one more queue."""
+        own = self._by_user.get(user_id, {})
+        return len(own) < self._queues_per_user or any(q.poll is None for q in own.values())
+
+    async def delete(self, queue_id: str, user_id: int) -> None:
+        """Delete the user's queue. Raises NoSuchQueue."""
+        self._delete(await self._queue(queue_id, user_id))
+
+    async def poll(
+        self, queue_id: str, user_id: int, last_event_id: int, *, block: bool
+    ) -> list[bytes]:
+        """The events after `last_event_id` (-1: all since registration), encoded.
+
+        With `block` this waits until there is one, if only a heartbeat. Empty without `block`, or
+        when a newer poll of the queue has come or the server stops. Raises NoSuchQueue, Refused
+        for an ID that was never given out, and what ended the account.
+        """
+        queue = await self._queue(queue_id, user_id)
+        cursor = await self._cursor(queue, last_event_id)
+        if queue.poll is not None:
+            self._answer(queue, [])
+        while queue.transients and queue.transients[0][0] <= cursor:
+            queue.transients.popleft()
+        queue.last_transient = max(queue.last_transient, cursor)
+        queue.seen_at = self._clock()
+        events = await self._pending(queue, cursor)
+        if events or not block or self._closing:
+            return events
+        if queue.ended:
+            raise NoSuchQueue(queue_id)
+        if queue.poll is not None:
+            self._answer(queue, [])
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[bytes]] = loop.create_future()
+        pause = random.uniform(*self._poll_seconds)  # noqa: S311 (spreads heartbeats, no secret)
+        queue.poll = Poll(answer, loop.call_later(pause, self._beat, queue))
+        self._waiting.setdefault(user_id, set()).add(queue)
+        if queue.record.registration.all_public_channels:
+            self._waiting_for_all.add(queue)
+        poll = queue.poll
+        try:
+            return await answer
+        finally:
+            if queue.poll is poll:  # The client went away.
+                self._unpark(queue)
+
+    def publish(self, transient: Transient) -> None:
+        """Deliver what is not written down, here and on the other nodes."""
+        self._deliver(transient)
+        if self.log.store.is_shared:
+            text = msgspec.json.encode((self._node, transient)).decode()
+            task = asyncio.create_task(self.log.store.announce(text))
+            self._outbox.add(task)
+            task.add_done_callback(self._outbox.discard)
+
+    def heard(self, text: str) -> None:
+        """Another node (or this one) announced a transient."""
+        node, transient = _announcement.decode(text)
+        if node != self._node:
+            self._deliver(transient)
+
+    # Finding queues
+
+    async def _queue(self, queue_id: str, user_id: int) -> Queue:
+        queue = self._queues.get(queue_id)
+        if queue is None:
+            found = await self.log.store.read(reading.queue, queue_id)
+            if found is None or self._clock() - self._last_seen(found[1]) >= found[0].idle_timeout:
+                raise NoSuchQueue(queue_id)
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                queue = Queue(found[0], self._clock())
+                self._remember(queue)
+        if queue.user_id != user_id:
+            raise NoSuchQueue(queue_id)
+        return queue
+
+    def _last_seen(self, seen_at: float) -> float:
+        """The time that the server was not there does not count as idle."""
+        return max(seen_at, self._started)
+
+    def _remember(self, queue: Queue) -> None:
+        self._queues[queue.record.id] = queue
+        self._by_user.setdefault(queue.user_id, {})[queue.record.id] = queue
+
+    def _forget(self, queue: Queue) -> None:
+        queue.ended = True
+        self._queues.pop(queue.record.id, None)
+        own = self._by_user.get(queue.user_id, {})
+        own.pop(queue.record.id, None)
+        if not own:
+            self._by_user.pop(queue.user_id, None)
+        if queue.poll is not None:
+            self._fail(queue, NoSuchQueue(queue.record.id))
+
+    def _delete(self, queue: Queue) -> None:
+        self.log.note(QueueDeleted(queue.record.id))
+        self._forget(queue)
+        self.publish(QueueGone(queue_id=queue.record.id))
+
+    # Reading the log
+
+    @property
+    def _head(self) -> int:
+        return self.log.durable
+
+    async def _cursor(self, queue: Queue, last_event_id: int) -> int:
+        start = event_ids.end_of(queue.record.start)
+        if last_event_id == -1:
+            return start
+        if last_event_id < start:
+            raise Refused(f"An event newer than {last_event_id} has already been pruned.")
+        if event_ids.seq_of(last_event_id) > self._head:
+            await self.log.catch_up()  # Another node may have given it out.
+        if event_ids.seq_of(last_event_id) > self._head:
+            raise Refused(f"Event {last_event_id} was not in this queue.")
+        return last_event_id
+
+    async def _pending(self, queue: Queue, cursor: int) -> list[bytes]:
+        """The events after the cursor. When this returns none, nothing was committed meanwhile."""
+        found: list[tuple[int, bytes]] = []
+        seq = event_ids.seq_of(cursor)
+        if not event_ids.is_complete(cursor):
+            seq -= 1
+        while seq < self._head and len(found) < PAGE:
+            first = self._recent[0].entry.seq if self._recent else self._head + 1
+            posted: Iterable[Posted]
+            if seq + 1 >= first:
+                skip = seq + 1 - first
+                posted = [self._recent[i] for i in range(skip, len(self._recent))]
+            else:
+                until = min(self._head, first - 1)
+                older = await self.log.store.read(self._older, queue.record.id, seq, until)
+                posted = [Posted(entry) for entry in older]
+            for one in posted:
+                seq = one.entry.seq
+                self._collect(found, one, queue, cursor)
+                if len(found) >= PAGE:
+                    break
+        if len(found) < PAGE:
+            found += [one for one in queue.transients if one[0] > cursor]
+            found.sort(key=lambda one: one[0])
+        return [event for _, event in found]
+
+    @staticmethod
+    def _older(connection: Any, queue_id: str, after: int, until: int) -> list[Entry]:
+        found = reading.entries(connection, after, PAGE, until)
+        if not found or found[0].seq != after + 1:
+            raise NoSuchQueue(queue_id)  # The log behind the cursor has been pruned.
+        return found
+
+    def _collect(
+        self, found: list[tuple[int, bytes]], posted: Posted, queue: Queue, cursor: int
+    ) -> None:
+        audience = self.encoder.audience(posted.entry)
+        if not (
+            audience is None
+            or queue.user_id in audience
+            or queue.record.registration.all_public_channels
+        ):
+            return
+        for event in self.encoder.events(posted, queue.record):
+            event_id = _id_of(event)
+            if event_id > cursor:
+                found.append((event_id, event))
+
+    # What happens
+
+    def _committed(self, entries: Sequence[Entry]) -> None:
+        batch = [Posted(entry) for entry in entries]
+        self._recent.extend(batch)
+        ready: dict[Queue, list[bytes]] = {}
+        for posted in batch:
+            for queue in self._waiting_of(self.encoder.audience(posted.entry)):
+                events = self.encoder.events(posted, queue.record)
+                if events:
+                    ready.setdefault(queue, []).extend(events)
+        for queue, events in ready.items():
+            self._answer(queue, events)
+        for posted in batch:
+            self._end_access(posted.entry.change)
+
+    def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
+        waiting = self._waiting
+        if audience is None:
+            return [queue for queues in waiting.values() for queue in queues]
+        if len(audience) > len(waiting):
+            found = [q for user, queues in waiting.items() if user in audience for q in queues]
+        else:
+            found = [q for user in audience if user in waiting for q in waiting[user]]
+        return [*found, *(q for q in self._waiting_for_all if q.user_id not in audience)]
+
+    def _end_access(self, change: changes.AnyChange) -> None:
+        match change:
+            case changes.UserDeactivated(user_id=user_id):
+                error: Refused = AccountDeactivated("The account has been deactivated.")
+            case changes.CredentialChanged(credential=credential):
+                user_id = credential.user_id
+                error = WrongApiKey("The API key is not valid any more.")
+            case _:
+                return
+        for queue in list(self._waiting.get(user_id, ())):
+            self._fail(queue, error)
+
+    def _reloaded(self) -> None:
+        """The state was loaded anew; what is in memory of the log is still what was committed."""
+        while self._recent and self._recent[-1].entry.seq > self._head:
+            self._recent.pop()
+
+    def _deliver(self, transient: Transient) -> None:
+        match transient:
+            case QueueGone(queue_id=queue_id):
+                queue = self._queues.get(queue_id)
+                if queue is not None:
+                    self._forget(queue)
+                return
+            case PresenceChanged():
+                self.presence.learn(transient)
+                if not transient.notable:
+                    return
+            case _:
+                pass
+        audience = self.encoder.transient_audience(transient)
+        users = list(self._by_user) if audience is None else audience
+        for user_id in users:
+            for queue in list(self._by_user.get(user_id, {}).values()):
+                self._deliver_to(queue, transient)
+
+    def _deliver_to(self, queue: Queue, transient: Transient) -> None:
+        event_id = queue.transient_id(self._head)
+        if event_id is None:
+            return
+        event = self.encoder.transient(transient, queue.record, event_id)
+        if event is None:
+            return
+        queue.transients.append((event_id, event))
+        if queue.poll is not None:
+            self._answer(queue, [event])
+
+    def _beat(self, queue: Queue) -> None:
+        event_id = queue.transient_id(self._head)
+        self._answer(queue, [] if event_id is None else [self.encoder.heartbeat(event_id)])
+
+    # Ending a poll
+
+    def _unpark(self, queue: Queue) -> Poll | None:
+        poll, queue.poll = queue.poll, None
+        if poll is None:
+            return None
+        poll.heartbeat.cancel()
+        waiting = self._waiting[queue.user_id]
+        waiting.discard(queue)
+        self._waiting_for_all.discard(queue)
+        if not waiting:
+            del self._waiting[queue.user_id]
+        queue.seen_at = self._clock()
+        return poll
+
+    def _answer(self, queue: Queue, events: list[bytes]) -> None:
+        poll = self._unpark(queue)
+        if poll is not None and not poll.answer.done():
+            poll.answer.set_result(events)
+
+    def _fail(self, queue: Queue, error: Refused) -> None:
+        poll = self._unpark(queue)
+        if poll is not None and not poll.answer.done():
+            poll.answer.set_exception(error)
+
+    # Housekeeping
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except Exception:
+                logger.exception("queues could not be looked after")
+
+    async def sweep(self) -> None:
+        """Delete the queues that were idle for too long, and write down when the others were
+        seen."""
+        now = self._clock()
+        for queue in list(self._queues.values()):
+            if queue.poll is not None:
+                queue.seen_at = now
+            elif now - queue.seen_at >= queue.record.idle_timeout:
+                self._delete(queue)
+        self._write_down()
+        for queue_id, _user_id, seen_at in await self.log.store.read(reading.queue_times):
+            if queue_id in self._queues:
+                continue
+            found = await self.log.store.read(reading.queue, queue_id)
+            # Another node may be serving it, and writes down that it does only now and then.
+            spared = 4 * SWEEP_SECONDS
+            if found and now - self._last_seen(seen_at) >= found[0].idle_timeout + spared:
+                self.log.note(QueueDeleted(queue_id))
+
+    def _write_down(self) -> None:
+        for queue in self._queues.values():
+            if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
+                queue.written_at = queue.seen_at
+                self.log.note(QueueSeen(queue.record.id, int(queue.seen_at)))
+        for seen in self.presence.take_unwritten():
+            self.log.note(seen)
+
+
+_announcement = msgspec.json.Decoder(tuple[str, Transient])
+
+
+def _id_of(event: bytes) -> int:
+    """Every encoded event begins with its ID: `{"id":123,…`."""
+    return int(event[6 : event.index(b",", 6)])

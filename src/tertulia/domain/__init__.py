@@ -1,0 +1,1 @@
+"""The verbs, one module for each resource: first all that can be refused, then the changes."""

@@ -1,0 +1,226 @@
+"""Sending and reading messages."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.model.changes import MessageSent
+from tertulia.model.channels import Channel, TopicsPolicy, topic_key
+from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
+from tertulia.model.messages import DirectConversation, Flag, Message, Rendered
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+WILDCARD_FREE = 15
+"""People whom anybody may mention at once."""
+
+
+class ToChannel(Struct, frozen=True):
+    """A destination: a topic of a channel, by ID or by name."""
+
+    topic: str
+    channel_id: int | None = None
+    name: str | None = None
+
+
+class ToPeople(Struct, frozen=True):
+    """A destination: other people, by ID. The sender belongs to it in any case."""
+
+    user_ids: frozenset[int]
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A message to send. `content` is final (`names.message_content`) and rendered."""
+
+    to: ToChannel | ToPeople
+    content: str
+    rendered: Rendered
+    client: str = ""
+    read_by_sender: bool = False
+    queue_id: str | None = None
+    local_id: str | None = None
+    topic_participants: frozenset[int] = frozenset()
+    """Who wrote in the topic before, where the message mentions them all."""
+
+
+def send(moment: Moment, draft: Draft) -> Decision[int]:
+    """Send the message. Returns its ID.
+
+    Raises NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
+    deactivated recipients, rules for direct messages).
+    """
+    (change,) = sent_in_turn(moment, [draft])
+    return Decision(change.message.id, (change,))
+
+
+def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
+    """The changes that sending several messages makes, in order. Raises as `send` does."""
+    first = moment.state.last_message_id + 1
+    begun: dict[tuple[int, ...], DirectConversation] = {}
+    return [_sent(moment, draft, first + n, begun) for n, draft in enumerate(drafts)]
+
+
+def _sent(
+    moment: Moment,
+    draft: Draft,
+    message_id: int,
+    begun: dict[tuple[int, ...], DirectConversation],
+) -> MessageSent:
+    message = Message(
+        id=message_id,
+        sender_id=moment.actor.id,
+        sent_at=int(moment.now),
+        content=draft.content,
+        rendered=draft.rendered.html,
+        client=draft.client,
+        has_link=draft.rendered.has_link,
+        is_me=draft.rendered.is_me,
+    )
+    if isinstance(draft.to, ToChannel):
+        return _to_channel(moment, draft, draft.to, message)
+    return _to_people(moment, draft, draft.to, message, begun)
+
+
+def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = postable_channel(moment, to)
+    topic = names.topic_name(to.topic)
+    check_topic(state, actor, channel, topic, now)
+    rendered = draft.rendered
+    subscribers = state.subscriptions_of_channel.get(channel.id, {})
+    participants = {
+        user_id
+        for user_id in draft.topic_participants
+        if user_id in subscribers and subscribers[user_id].is_active
+    }
+    if rendered.mentions_all or rendered.mentions_topic:
+        reached = len(participants) if not rendered.mentions_all else len(subscribers)
+        if reached > WILDCARD_FREE and not permissions.holds(
+            state, actor, state.realm.can_mention_many_users_group, now
+        ):
+            raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
+    flags = {
+        user_id: Flag.MENTIONED
+        for user_id in rendered.mentions
+        if user_id in subscribers and subscribers[user_id].is_active
+    }
+    if rendered.mentions_topic:
+        for user_id in participants:
+            flags[user_id] = flags.get(user_id, Flag(0)) | Flag.TOPIC_WILDCARD_MENTIONED
+    is_subscribed = state.is_subscribed(actor.id, channel.id)
+    return MessageSent(
+        message=msgspec.structs.replace(
+            message, channel_id=channel.id, topic=topic, mentions_all=rendered.mentions_all
+        ),
+        flags=dict(sorted(flags.items())),
+        read_by_sender=draft.read_by_sender and is_subscribed,
+        queue_id=draft.queue_id,
+        local_id=draft.local_id,
+    )
+
+
+def postable_channel(moment: Moment, to: ToChannel) -> Channel:
+    """The destination channel. NoSuchChannel, or Refused when the actor may not post there."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = (
+        state.channels.get(to.channel_id)
+        if to.channel_id is not None
+        else state.channel_named(to.name or "")
+    )
+    if channel is None or not (
+        actor.is_system_bot or permissions.sees_channel(state, actor, channel, now)
+    ):
+        raise NoSuchChannel(channel_id=to.channel_id, name=to.name)
+    permissions.require(
+        permissions.may_send_to(state, actor, channel, now),
+        f"You are not allowed to send messages to '{channel.name}'.",
+    )
+    return channel
+
+
+def check_topic(state: State, actor: User, channel: Channel, topic: str, now: float) -> None:
+    """Refuse a topic that the channel's policy or the actor's rights do not allow."""
+    policy = channel.topics_policy
+    if policy is TopicsPolicy.INHERIT:
+        policy = TopicsPolicy(state.realm.topics_policy)
+    if not topic and policy is TopicsPolicy.DISABLE_EMPTY:
+        raise Refused("This channel does not allow messages without a topic.")
+    if topic and policy is TopicsPolicy.EMPTY_ONLY:
+        raise Refused("This channel has no topics but the general chat.")
+    known = topic_key(topic) in state.topics_of_channel.get(channel.id, {})
+    if not known and not actor.is_system_bot:
+        permissions.require(
+            permissions.holds(state, actor, channel.can_create_topic_group, now),
+            "You are not allowed to begin new topics in this channel.",
+        )
+
+
+def _to_people(
+    moment: Moment,
+    draft: Draft,
+    to: ToPeople,
+    message: Message,
+    begun: dict[tuple[int, ...], DirectConversation],
+) -> MessageSent:
+    state, actor = moment.state, moment.actor
+    members = direct_members(moment, to.user_ids)
+    direct_id = state.direct_by_members.get(members)
+    new = None
+    if members in begun:
+        direct_id = begun[members].id
+    elif direct_id is None:
+        new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
+        begun[members] = new
+        direct_id = new.id
+    mentioned = draft.rendered.mentions & set(members)
+    return MessageSent(
+        message=msgspec.structs.replace(message, direct_id=direct_id),
+        flags=dict.fromkeys(sorted(mentioned), Flag.MENTIONED),
+        read_by_sender=draft.read_by_sender or members == (actor.id,),
+        new_conversation=new,
+        queue_id=draft.queue_id,
+        local_id=draft.local_id,
+    )
+
+
+def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
+    """The people of a direct conversation, the actor among them, ascending.
+
+    Refused for unknown, unseen or deactivated people, and where the organization's rules for
+    direct messages forbid it.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    others = sorted(set(user_ids) - {actor.id})
+    people: list[User] = []
+    for user_id in others:
+        user = state.users.get(user_id)
+        if user is None or not permissions.sees_user(state, actor, user, now):
+            raise Refused(f"Invalid user ID: {user_id}")
+        if not user.is_active:
+            raise Refused(f"'{user.full_name}' is deactivated and gets no messages any more.")
+        people.append(user)
+    members = tuple(sorted([actor.id, *others]))
+    if others and not actor.is_system_bot and not all(user.is_bot for user in people):
+        _check_direct_rules(state, actor, people, members, now)
+    return members
+
+
+def _check_direct_rules(
+    state: State, actor: User, people: Sequence[User], members: tuple[int, ...], now: float
+) -> None:
+    realm = state.realm
+    permissions.require(
+        any(
+            state.holds(user, realm.direct_message_permission_group, now)
+            for user in [actor, *people]
+        ),
+        "Direct messages are not allowed between these people.",
+    )
+    if members not in state.direct_by_members:
+        permissions.require(
+            state.holds(actor, realm.direct_message_initiator_group, now),
+            "You are not allowed to begin direct conversations.",
+        )

@@ -1,0 +1,100 @@
+"""What things may be called, and how long texts may be."""
+
+import re
+import unicodedata
+
+from tertulia.model.errors import Refused
+
+MAX_MESSAGE = 10_000
+MAX_TOPIC = 60
+MAX_CHANNEL_NAME = 60
+MAX_CHANNEL_DESCRIPTION = 1024
+MAX_FULL_NAME = 100
+MIN_FULL_NAME = 2
+MAX_REALM_NAME = 40
+MAX_REALM_DESCRIPTION = 1000
+MIN_PASSWORD = 6
+MAX_PASSWORD = 100
+EMPTY_TOPIC_NAME = "general chat"
+
+_NO_NAME = re.compile(r'[*`\\>"@]')
+_NAME_AND_ID = re.compile(r"\|\d+$")
+_ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
+
+
+def is_printable(text: str) -> bool:
+    """Whether there is no control, surrogate, private or unassigned character in it."""
+    return not any(
+        unicodedata.category(character) in {"Cc", "Cs", "Co", "Cn"} for character in text
+    )
+
+
+def full_name(text: str) -> str:
+    """A person's or bot's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not MIN_FULL_NAME <= len(name) <= MAX_FULL_NAME:
+        raise Refused(f"A name has {MIN_FULL_NAME} to {MAX_FULL_NAME} characters.")
+    if _NO_NAME.search(name) or _NAME_AND_ID.search(name) or not is_printable(name):
+        raise Refused('A name cannot contain *, `, \\, >, ", @ or invisible characters.')
+    return name
+
+
+def address(text: str) -> str:
+    """An e-mail address in its final form. Refused when it cannot be one."""
+    found = text.strip()
+    if len(found) > 254 or not _ADDRESS.fullmatch(found) or not is_printable(found):
+        raise Refused(f"'{found[:100]}' is not an e-mail address.")
+    return found
+
+
+def password(text: str) -> str:
+    """A password, as it is. Refused when it is too short or too long."""
+    if not MIN_PASSWORD <= len(text) <= MAX_PASSWORD:
+        raise Refused(f"A password has {MIN_PASSWORD} to {MAX_PASSWORD} characters.")
+    return text
+
+
+def channel_name(text: str) -> str:
+    """A channel's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not name:
+        raise Refused("A channel's name cannot be empty.")
+    if len(name) > MAX_CHANNEL_NAME:
+        raise Refused(f"A channel's name has at most {MAX_CHANNEL_NAME} characters.")
+    if not is_printable(name):
+        raise Refused("A channel's name cannot contain invisible characters.")
+    return name
+
+
+def channel_description(text: str) -> str:
+    """A channel's description in its final form. Refused when it cannot be one."""
+    description = text.strip().replace("\n", " ")
+    if len(description) > MAX_CHANNEL_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_CHANNEL_DESCRIPTION} characters.")
+    if "\0" in description:
+        raise Refused("A description cannot contain null bytes.")
+    return description
+
+
+def topic_name(text: str) -> str:
+    """A topic's name as it is stored: the general chat's aliases are the empty topic, and what is
+    too long is cut. Refused for invisible characters."""
+    name = text.strip()
+    if not is_printable(name):
+        raise Refused("A topic cannot contain invisible characters.")
+    if name in {"(no topic)", EMPTY_TOPIC_NAME}:
+        return ""
+    return name if len(name) <= MAX_TOPIC else name[: MAX_TOPIC - 3] + "..."
+
+
+def message_content(text: str) -> str:
+    """A message's content as it is stored. Refused when nothing is left, or for null bytes."""
+    if "\0" in text:
+        raise Refused("A message cannot contain null bytes.")
+    content = text.lstrip("\n").rstrip()
+    if not content.strip():
+        raise Refused("A message cannot be empty.")
+    if len(content) > MAX_MESSAGE:
+        end = "\n[message truncated]"
+        content = content[: MAX_MESSAGE - len(end)] + end
+    return content

@@ -1,0 +1,388 @@
+"""What a reader asks for among messages, made into conditions and a scope of what they may see.
+
+Operators have their present names here; older names are the wire's business.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.model import narrow
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.errors import BadNarrow
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+RESOLVED_PREFIX = "✔ "
+_WORDS = re.compile(r"[^\W_]+")
+_PHRASES = re.compile(r'"([^"]*)"|(\S+)')
+
+
+class Asked(Struct, frozen=True):
+    """One term as it was asked for."""
+
+    operator: str
+    operand: str | int | list[int] | list[str]
+    negated: bool = False
+
+
+class Reader(Struct, frozen=True):
+    """Who asks, and what had to be looked up for them beforehand.
+
+    `user` None is a spectator. `unread` are the reader's unread messages, where a term asks for
+    them. `conversation` is the message that a `with` term names, if the reader may see it.
+    """
+
+    state: State
+    user: User | None
+    now: float
+    unread: tuple[int, ...] = ()
+    conversation: Message | None = None
+
+
+class Compiled(Struct, frozen=True):
+    """A narrow, ready for the store."""
+
+    scope: Scope
+    terms: tuple[Term, ...]
+
+
+def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
+    """The narrow's conditions, and which messages the reader may see in it at all.
+
+    Raises BadNarrow for unknown operators and operands, and for channels that the reader may not
+    see.
+    """
+    if sum(term.operator == "with" for term in asked) > 1:
+        raise BadNarrow("there can be only one 'with' term")
+    terms: list[Term] = []
+    for term in _with_conversation(reader, asked):
+        read = _OPERATORS.get(term.operator)
+        if read is None:
+            raise BadNarrow(f"unknown operator '{term.operator}'")
+        terms += read(reader, term)
+    return Compiled(_scope(reader, asked, terms), tuple(terms))
+
+
+def phrases_of(text: str) -> tuple[tuple[str, ...], ...]:
+    """The words and quoted phrases of a search, without punctuation."""
+    found = []
+    for quoted, bare in _PHRASES.findall(text):
+        if quoted:
+            words = tuple(_WORDS.findall(quoted))
+            found += [words] if words else []
+        else:
+            found += [(word,) for word in _WORDS.findall(bare)]
+    return tuple(found)
+
+
+def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
+    """The terms with `with` replaced by the conversation in which its message is now."""
+    if not any(term.operator == "with" for term in asked):
+        return list(asked)
+    message = reader.conversation
+    rest = [term for term in asked if term.operator != "with"]
+    if message is None:
+        if not any(term.operator in {"channel", "dm"} for term in rest):
+            raise BadNarrow("the message of 'with' does not exist")
+        return rest
+    rest = [term for term in rest if term.operator not in {"channel", "topic", "dm"}]
+    if message.channel_id is not None:
+        return [*rest, Asked("channel", message.channel_id), Asked("topic", message.topic)]
+    return [*rest, Asked("dm", list(reader.state.directs[message.direct_id].members))]
+
+
+# Operators
+
+Operator = Callable[[Reader, Asked], list[Term]]
+
+
+def _one(term: Asked, condition: Condition) -> list[Term]:
+    return [Term(condition, term.negated)]
+
+
+def _text(term: Asked) -> str:
+    if not isinstance(term.operand, str):
+        raise BadNarrow(f"the operand of '{term.operator}' must be a string")
+    return term.operand
+
+
+def _number(term: Asked) -> int:
+    if isinstance(term.operand, int):
+        return term.operand
+    if isinstance(term.operand, str) and term.operand.isascii() and term.operand.isdigit():
+        number = int(term.operand)
+        if number <= narrow.LARGEST:
+            return number
+    raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
+
+
+def _channel_of(reader: Reader, operand: Any) -> Channel:
+    state, user = reader.state, reader.user
+    channel = None
+    if isinstance(operand, int):
+        channel = state.channels.get(operand)
+    elif isinstance(operand, str):
+        channel = state.channel_named(operand)
+        if channel is None and operand.isascii() and operand.isdigit():
+            channel = state.channels.get(int(operand))
+    if channel is None or not (
+        channel.is_web_public
+        if user is None
+        else permissions.sees_channel(state, user, channel, reader.now)
+    ):
+        raise BadNarrow(f"unknown channel {operand}")
+    return channel
+
+
+def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
+    state = reader.state
+    user = None
+    if isinstance(operand, int):
+        user = state.users.get(operand)
+    elif isinstance(operand, str):
+        user = account_with(state, reader.user, operand)
+    if user is None:
+        raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
+    return user
+
+
+def account_with(state: State, viewer: User | None, address: str) -> User | None:
+    """The account with that address, if it is one that the viewer may know it by: the real one
+    where they see it, or the one that stands for it (`user7@…`)."""
+    user = state.user_with_address(address)
+    if user is not None and permissions.sees_address(state, viewer, user):
+        return user
+    stand_in = re.fullmatch(r"user(\d{1,15})@.+", address.strip(), re.IGNORECASE)
+    return state.users.get(int(stand_in[1])) if stand_in else None
+
+
+def _channel(reader: Reader, term: Asked) -> list[Term]:
+    channel = _channel_of(reader, term.operand)
+    return _one(term, narrow.InChannels(frozenset({channel.id})))
+
+
+def _channels(reader: Reader, term: Asked) -> list[Term]:
+    kind = _text(term)
+    if kind == "public":
+        ids = frozenset(c.id for c in open_channels(reader) if not c.is_private)
+    elif kind == "web-public":
+        ids = frozenset(c.id for c in reader.state.channels if c.is_web_public)
+    elif kind == "archived":
+        ids = frozenset(c.id for c in open_channels(reader) if c.is_archived)
+    else:
+        raise BadNarrow(f"unknown kind of channels '{kind}'")
+    return _one(term, narrow.InChannels(ids))
+
+
+def open_channels(reader: Reader) -> list[Channel]:
+    """The channels whose whole history the reader may read."""
+    if reader.user is None:
+        return [c for c in reader.state.channels if c.is_web_public]
+    return [
+        channel
+        for channel in reader.state.channels
+        if permissions.reads_whole_history(reader.state, reader.user, channel, reader.now)
+    ]
+
+
+def _topic(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
+
+
+def _sender(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.FromSender(_user_of(reader, term, term.operand).id))
+
+
+def _people(reader: Reader, term: Asked) -> set[int]:
+    operand = term.operand
+    if isinstance(operand, str):
+        wanted: list[Any] = [part for part in operand.split(",") if part.strip()]
+    else:
+        wanted = operand if isinstance(operand, list) else [operand]
+    if not wanted:
+        raise BadNarrow(f"the operand of '{term.operator}' must name people")
+    return {_user_of(reader, term, one).id for one in wanted}
+
+
+def _dm(reader: Reader, term: Asked) -> list[Term]:
+    members = _people(reader, term)
+    if reader.user is not None:
+        members.add(reader.user.id)
+    direct_id = reader.state.direct_by_members.get(tuple(sorted(members)))
+    ids = frozenset() if direct_id is None else frozenset({direct_id})
+    return _one(term, narrow.InDirect(ids) if ids else narrow.Nothing())
+
+
+def _own_directs(reader: Reader) -> frozenset[int]:
+    if reader.user is None:
+        return frozenset()
+    return frozenset(reader.state.directs_of_user.get(reader.user.id, ()))
+
+
+def _dm_including(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    theirs = reader.state.directs_of_user.get(user.id, set())
+    return _one(term, narrow.InDirect(_own_directs(reader) & theirs))
+
+
+def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    theirs = reader.state.directs_of_user.get(user.id, set())
+    groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
+    return _one(term, narrow.InDirect(_own_directs(reader) & groups))
+
+
+def _is(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term):
+        case "dm":
+            return _one(term, narrow.AnyDirect())
+        case "starred":
+            return _one(term, narrow.HasFlag(Flag.STARRED))
+        case "unread":
+            return _one(term, narrow.IsUnread(reader.unread))
+        case "mentioned":
+            return _one(term, narrow.HasFlag(ANY_MENTION, received_spans(reader)))
+        case "alerted":
+            return _one(term, narrow.HasFlag(Flag.HAS_ALERT_WORD))
+        case "resolved":
+            return _one(term, narrow.TopicBegins(topic_key(RESOLVED_PREFIX)))
+        case "muted":
+            muted = _muted_channels(reader)
+            return _one(term, narrow.InChannels(muted) if muted else narrow.Nothing())
+        case "followed":
+            return _one(term, narrow.Nothing())
+        case other:
+            raise BadNarrow(f"unknown 'is' operand '{other}'")
+
+
+def _muted_channels(reader: Reader) -> frozenset[int]:
+    if reader.user is None:
+        return frozenset()
+    own = reader.state.subscriptions_of_user.get(reader.user.id, {})
+    return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
+
+
+def _has(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term).removesuffix("s"):
+        case "link" | "image" | "attachment" as part:
+            return _one(term, narrow.HasPart(part))
+        case "reaction":
+            return _one(term, narrow.Nothing())
+        case other:
+            raise BadNarrow(f"unknown 'has' operand '{other}'")
+
+
+def _in(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term):
+        case "all":
+            return []
+        case "home":
+            muted = _muted_channels(reader)
+            return [Term(narrow.InChannels(muted), negated=True)] if muted else []
+        case other:
+            raise BadNarrow(f"unknown 'in' operand '{other}'")
+
+
+def _near(reader: Reader, term: Asked) -> list[Term]:
+    _number(term)
+    return []
+
+
+def _id(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.HasId(_number(term)))
+
+
+def _search(reader: Reader, term: Asked) -> list[Term]:
+    text = _text(term)
+    if not text.strip():
+        raise BadNarrow("there is nothing to search for")
+    phrases = phrases_of(text)
+    return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
+
+
+def _mentions(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    return _one(term, narrow.Mentions(user.id))
+
+
+_OPERATORS: dict[str, Operator] = {
+    "channel": _channel,
+    "channels": _channels,
+    "topic": _topic,
+    "sender": _sender,
+    "dm": _dm,
+    "dm-including": _dm_including,
+    "group-dm-with": _group_dm_with,
+    "is": _is,
+    "has": _has,
+    "in": _in,
+    "near": _near,
+    "id": _id,
+    "search": _search,
+    "mentions": _mentions,
+}
+OPERATORS = frozenset({*_OPERATORS, "with"})
+
+
+# Scope
+
+
+def received_spans(reader: Reader) -> tuple[Span, ...]:
+    """The stretches of channels that were delivered to the reader."""
+    if reader.user is None:
+        return ()
+    return tuple(
+        Span(channel_id, after, until)
+        for channel_id, subscription in sorted(
+            reader.state.subscriptions_of_user.get(reader.user.id, {}).items()
+        )
+        if permissions.reads_channel(
+            reader.state, reader.user, reader.state.channels[channel_id], reader.now
+        )
+        for after, until in subscription.spans
+    )
+
+
+def everything_readable(reader: Reader) -> Scope:
+    """All that the reader may read, received or not."""
+    open_ids = frozenset(channel.id for channel in open_channels(reader))
+    return Scope(
+        user_id=reader.user.id if reader.user else None,
+        channel_ids=open_ids,
+        spans=tuple(s for s in received_spans(reader) if s.channel_id not in open_ids),
+        direct_ids=_own_directs(reader),
+    )
+
+
+def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Scope:
+    """Where the narrow names channels, their open history; otherwise what was received.
+
+    A single message (`id`, `with`) may be any that the reader can read.
+    """
+    if reader.user is None:
+        return Scope(user_id=None, channel_ids=frozenset(c.id for c in open_channels(reader)))
+    named: frozenset[int] | None = None
+    for term in terms:
+        if isinstance(term.condition, narrow.InChannels) and not term.negated:
+            ids = term.condition.channel_ids
+            named = ids if named is None else named & ids
+    if named is None:
+        if any(term.operator == "id" and not term.negated for term in asked):
+            return everything_readable(reader)
+        return Scope(
+            user_id=reader.user.id,
+            spans=received_spans(reader),
+            direct_ids=_own_directs(reader),
+            recorded=True,
+        )
+    open_ids = named & {c.id for c in open_channels(reader)}
+    spans = tuple(
+        s for s in received_spans(reader) if s.channel_id in named and s.channel_id not in open_ids
+    )
+    return Scope(user_id=reader.user.id, channel_ids=open_ids, spans=spans)

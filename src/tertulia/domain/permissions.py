@@ -1,0 +1,224 @@
+"""Who may do what. Every verb and every query asks here.
+
+A permission is held by a group; `State.holds` says whether a user is in it. What is added here is
+what the groups do not say: guests, administrators' standing rights, and that what one may not see
+does not exist for one.
+"""
+
+from collections.abc import Iterable
+
+from tertulia.model.channels import Channel
+from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
+from tertulia.model.groups import GroupSetting
+from tertulia.model.messages import Message
+from tertulia.model.users import AddressVisibility, Role, User
+from tertulia.state.organization import State
+
+
+def require(allowed: bool, otherwise: str) -> None:
+    """Refuse with the sentence unless allowed."""
+    if not allowed:
+        raise Refused(otherwise)
+
+
+def require_administrator(actor: User) -> None:
+    """Raise NotPermitted for anyone below an administrator."""
+    if not actor.is_administrator:
+        raise NotPermitted("You must be an organization administrator.")
+
+
+def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
+    """Whether the user has a permission that guests may have as well."""
+    return state.holds(user, setting, now)
+
+
+def holds_as_member(state: State, user: User, setting: GroupSetting, now: float) -> bool:
+    """The same for a permission that guests never gain, whatever group they are in."""
+    return not user.is_guest and state.holds(user, setting, now)
+
+
+# Channels
+
+
+def administers(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may change the channel's settings, as far as they see it."""
+    return user.is_administrator or holds_as_member(
+        state, user, channel.can_administer_channel_group, now
+    )
+
+
+def may_add_subscribers(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may subscribe others to the channel (given access to it)."""
+    if user.is_guest:
+        return False
+    return (
+        administers(state, user, channel, now)
+        or holds_as_member(state, user, state.realm.can_add_subscribers_group, now)
+        or holds_as_member(state, user, channel.can_add_subscribers_group, now)
+    )
+
+
+def _invited_by_setting(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Membership of the groups that open a private channel's content without a subscription."""
+    return holds_as_member(state, user, channel.can_add_subscribers_group, now) or holds_as_member(
+        state, user, channel.can_subscribe_group, now
+    )
+
+
+def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may know that the channel exists, and its settings."""
+    if channel.is_web_public or state.is_subscribed(user.id, channel.id):
+        return True
+    if user.is_guest:
+        return False
+    if not channel.is_private:
+        return True
+    return administers(state, user, channel, now) or _invited_by_setting(state, user, channel, now)
+
+
+def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may read the channel's messages (those that its history opens to them)."""
+    if channel.is_web_public or state.is_subscribed(user.id, channel.id):
+        return True
+    if user.is_guest:
+        return False
+    return not channel.is_private or _invited_by_setting(state, user, channel, now)
+
+
+def reads_whole_history(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether all of the channel's messages are open, and not only those received."""
+    return channel.history_public and reads_channel(state, user, channel, now)
+
+
+def may_subscribe(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may subscribe themselves."""
+    return reads_channel(state, user, channel, now)
+
+
+def may_unsubscribe_others(
+    state: State, actor: User, targets: Iterable[User], channel: Channel, now: float
+) -> bool:
+    """Administrators; owners of the bots concerned; those whom the channel's setting names."""
+    if administers(state, actor, channel, now):
+        return True
+    if not sees_channel(state, actor, channel, now):
+        return False
+    if state.holds(actor, channel.can_remove_subscribers_group, now):
+        return True
+    return all(t.bot is not None and t.bot.owner_id == actor.id for t in targets)
+
+
+def sees_subscribers(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may know who is subscribed."""
+    if state.is_subscribed(user.id, channel.id):
+        return True
+    return not user.is_guest and sees_channel(state, user, channel, now)
+
+
+def visible_channel(
+    state: State,
+    user: User,
+    now: float,
+    *,
+    channel_id: int | None = None,
+    name: str | None = None,
+) -> Channel:
+    """The channel of that ID or name. NoSuchChannel when there is none that the user may see."""
+    channel = (
+        state.channels.get(channel_id)
+        if channel_id is not None
+        else state.channel_named(name or "")
+    )
+    if channel is None or not sees_channel(state, user, channel, now):
+        raise NoSuchChannel(channel_id=channel_id, name=name)
+    return channel
+
+
+def may_send_to(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may post in the channel. A bot may where its owner may."""
+    if user.is_system_bot:
+        return True
+    if channel.is_archived or not reads_channel(state, user, channel, now):
+        return False
+    if state.holds(user, channel.can_send_message_group, now):
+        return True
+    owner = _owner(state, user)
+    return owner is not None and state.holds(owner, channel.can_send_message_group, now)
+
+
+def _owner(state: State, user: User) -> User | None:
+    if user.bot is None or user.bot.owner_id is None:
+        return None
+    owner = state.users[user.bot.owner_id]
+    return owner if owner.is_active else None
+
+
+# Messages
+
+
+def reads_message(state: State, user: User, message: Message, now: float) -> bool:
+    """Whether the user may read the message: it was delivered to them, or its channel's history
+    is open to them. (A record of their own is only made for messages that they could read.)"""
+    if message.channel_id is None:
+        return state.received(user.id, message)
+    channel = state.channels[message.channel_id]
+    if not reads_channel(state, user, channel, now):
+        return False
+    return channel.history_public or state.received(user.id, message)
+
+
+# People
+
+
+def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
+    """Whether the viewer may know of the other account.
+
+    Where the organization limits it, guests see only those with whom they share a channel or a
+    direct conversation.
+    """
+    if viewer.id == other.id or other.is_bot or not viewer.is_guest:
+        return True
+    if holds(state, viewer, state.realm.can_access_all_users_group, now):
+        return True
+    shared = state.subscriptions_of_user.get(other.id, {})
+    if any(
+        subscription.is_active and shared.get(channel_id) and shared[channel_id].is_active
+        for channel_id, subscription in state.subscriptions_of_user.get(viewer.id, {}).items()
+    ):
+        return True
+    directs = state.directs_of_user
+    return not directs.get(viewer.id, set()).isdisjoint(directs.get(other.id, ()))
+
+
+_LEAST_ROLE = {
+    AddressVisibility.EVERYONE: Role.GUEST,
+    AddressVisibility.MEMBERS: Role.MEMBER,
+    AddressVisibility.MODERATORS: Role.MODERATOR,
+    AddressVisibility.ADMINISTRATORS: Role.ADMINISTRATOR,
+}
+
+
+def address_visibility(state: State, user: User) -> AddressVisibility:
+    """To whom the account shows its real address."""
+    settings = state.settings.get(user.id)
+    return settings.email_address_visibility if settings else AddressVisibility.EVERYONE
+
+
+def sees_address(state: State, viewer: User | None, other: User) -> bool:
+    """Whether the viewer (None: nobody signed in) may see the other's real address."""
+    if other.is_bot:
+        return True
+    if viewer is None:
+        return False
+    if viewer.id == other.id:
+        return True
+    least = _LEAST_ROLE.get(address_visibility(state, other))
+    return least is not None and viewer.role <= least
+
+
+def manages_account(actor: User, target: User) -> bool:
+    """Whether the actor may change the account: an administrator (an owner for an owner's), or
+    the owner of a bot."""
+    if target.bot is not None and target.bot.owner_id == actor.id:
+        return True
+    return actor.is_owner if target.is_owner else actor.is_administrator

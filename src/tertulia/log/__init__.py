@@ -1,0 +1,1 @@
+"""The organization's log: one place that commits, and everybody who follows."""

@@ -1,0 +1,365 @@
+"""The single writer: lets waiting commands decide, commits them together, tells who follows.
+
+The state runs ahead of the disk by at most one group of commands. An answer that saw such a state
+must wait for it: `settled`. When a commit fails, the state is thrown away and loaded again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tertulia.model.changes import AnyChange, Entry
+from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.model.queues import QueueRecord
+from tertulia.state.fold import fold
+from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.organization import State
+from tertulia.state.reading import ChannelMessages, Reader
+from tertulia.store import reading
+from tertulia.store.database import Connection
+from tertulia.store.store import CATCH_UP, Store
+from tertulia.store.writing import Batch, Note
+
+logger = logging.getLogger("tertulia.log")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+GROUP = 256
+"""Commands that are committed together at most."""
+RETRY_SECONDS = 0.5
+
+Follower = Callable[[Sequence[Entry]], None]
+
+
+@dataclass
+class _Command:
+    actor_id: int | None
+    verb: Verb[Any]
+    arguments: tuple[Any, ...]
+    notes: Sequence[Note]
+    answer: asyncio.Future[Any]
+
+
+@dataclass
+class _Snapshot(Generic[T, R]):
+    reader_id: int | None
+    look: Callable[[Connection], T]
+    conclude: Callable[[State, T], R]
+    queue: Callable[[int], QueueRecord] | None
+    answer: asyncio.Future[R]
+
+
+class Log:
+    """One node's hold on the log.
+
+    `state` is the fold up to the newest entry that this node knows, durable or about to be.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self.clock = clock
+        self.state = State()
+        self.durable = 0
+        """The newest entry that is on disk, as far as this node knows."""
+        self._commands: deque[_Command] = deque()
+        self._snapshots: deque[_Snapshot[Any, Any]] = deque()
+        self._notes: deque[Note] = deque()
+        self._wake = asyncio.Event()
+        self._grown = False
+        self._closing = False
+        self._settling: asyncio.Future[None] | None = None
+        self._followers: list[Follower] = []
+        self._reloads: list[Callable[[], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._end_watch: Callable[[], None] | None = None
+
+    # Beginning and end
+
+    async def open(self, heard: Callable[[str], None] = lambda _: None) -> None:
+        """Load the state and begin to write. The database must be migrated.
+
+        `heard` gets what other nodes `announce`.
+        """
+        await self._load()
+        self._end_watch = self.store.watch(self._notice, heard)
+        self._task = asyncio.create_task(self._work(), name="log-writer")
+
+    async def _load(self) -> None:
+        seq, records = await self.store.read(lambda c: (reading.head(c), reading.records(c)))
+        self.state = State.load(seq, records)
+        self.durable = seq
+
+    async def close(self) -> None:
+        """Finish what is waiting, then stop."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        if self._end_watch is not None:
+            await asyncio.to_thread(self._end_watch)
+
+    def follow(self, follower: Follower) -> None:
+        """Call `follower` on the event loop with committed entries, in order, each once."""
+        self._followers.append(follower)
+
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        """Call when the state had to be thrown away and loaded again."""
+        self._reloads.append(callback)
+
+    # Requests
+
+    async def submit(
+        self,
+        actor_id: int | None,
+        verb: Verb[T],
+        *arguments: Any,
+        notes: Sequence[Note] = (),
+    ) -> T:
+        """Let the verb decide at the head of the log, and return its result when that is on disk.
+
+        `actor_id` None is the server itself (only for verbs that take no actor's permission).
+        Raises what the verb refuses with; NotAuthenticated when the actor is deactivated by then;
+        Unavailable when the commit failed (nothing was done).
+        """
+        answer = asyncio.get_running_loop().create_future()
+        self._commands.append(_Command(actor_id, verb, arguments, notes, answer))
+        self._admit()
+        result: T = await answer
+        return result
+
+    def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
+        """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
+        decision = verb(self._moment(actor_id, self.clock()), *arguments)
+        if decision.changes:
+            raise ValueError("a verb that changes something must be submitted")
+        return decision.result
+
+    async def snapshot(
+        self,
+        reader_id: int | None,
+        look: Callable[[Connection], T],
+        conclude: Callable[[State, T], R],
+        queue: Callable[[int], QueueRecord] | None = None,
+    ) -> R:
+        """Look at the database and at the state at the same entry of the log.
+
+        `look` runs in a thread, on a transaction that sees exactly what the state has folded;
+        `conclude` then runs at once on the event loop. What is unread of `reader_id` is loaded
+        (`state.reading`). `queue`, given that entry's sequence number, is a queue to register: it
+        is on disk when this returns.
+        """
+        answer = asyncio.get_running_loop().create_future()
+        self._snapshots.append(_Snapshot(reader_id, look, conclude, queue, answer))
+        self._admit()
+        result: R = await answer
+        return result
+
+    def note(self, note: Note) -> None:
+        """Write this down with the next commit, or within a moment."""
+        self._notes.append(note)
+        self._wake.set()
+
+    async def settled(self) -> None:
+        """Return when everything that the state shows now is on disk. Unavailable if it will not
+        be."""
+        if self._settling is not None:
+            await asyncio.shield(self._settling)
+
+    async def catch_up(self) -> None:
+        """Fold what other processes have written, and return."""
+        await self.snapshot(None, lambda _: None, lambda *_: None)
+
+    def _admit(self) -> None:
+        if self._closing:
+            raise Unavailable("The server is stopping.")
+        self._wake.set()
+
+    def _notice(self) -> None:
+        self._grown = True
+        self._wake.set()
+
+    # The writer
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._commands or self._snapshots or self._notes or self._grown:
+                await self._round()
+            if self._closing:
+                return
+
+    async def _round(self) -> None:
+        commands = [self._commands.popleft() for _ in range(min(GROUP, len(self._commands)))]
+        snapshots = list(self._snapshots)
+        self._snapshots.clear()
+        notes = list(self._notes)
+        self._notes.clear()
+        try:
+            if commands or notes or any(snapshot.queue for snapshot in snapshots):
+                await self._commit(commands, snapshots, notes)
+            elif self._grown:
+                self._grown = False
+                await self._tail()
+            for snapshot in snapshots:
+                await self._take(snapshot)
+        except Exception as error:
+            logger.exception("the log could not be written")
+            await self._recover([*commands, *snapshots], error)
+
+    async def _commit(
+        self,
+        commands: Sequence[_Command],
+        snapshots: Sequence[_Snapshot[Any, Any]],
+        notes: list[Note],
+    ) -> None:
+        self._grown = False
+        self._adopt(await self.store.begin(self.state.seq))
+        self._settling = asyncio.get_running_loop().create_future()
+        entries: list[Entry] = []
+        outcomes: list[tuple[_Command, Any]] = []
+        for command in commands:
+            outcomes.append((command, self._decide(command, entries)))
+            notes.extend(command.notes)
+        queues = [s.queue(self.state.seq) for s in snapshots if s.queue is not None]
+        batch = Batch(entries, self.state.take_dirty(), [*notes, *queues])
+        await self.store.commit(batch)
+        self.durable = self.state.seq
+        self._settling.set_result(None)
+        self._settling = None
+        self._tell(entries)
+        for command, outcome in outcomes:
+            if command.answer.done():
+                continue
+            if isinstance(outcome, BaseException):
+                command.answer.set_exception(outcome)
+            else:
+                command.answer.set_result(outcome)
+        if entries and self.store.is_shared:
+            await self.store.announce(None)
+
+    def _decide(self, command: _Command, entries: list[Entry]) -> Any:
+        """The command's result, its changes folded and added to the entries; or its exception."""
+        now = self.clock()
+        try:
+            decision: Decision[Any] = command.verb(
+                self._moment(command.actor_id, now), *command.arguments
+            )
+        except Refused as refusal:
+            return refusal
+        except Exception as error:  # A mistake of ours in one command is that command's alone.
+            return error
+        for change in decision.changes:
+            entry = self._entry(command.actor_id, change, now)
+            fold(self.state, entry)
+            entries.append(entry)
+        return decision.result
+
+    def _moment(self, actor_id: int | None, now: float) -> Moment:
+        if actor_id is None:
+            return Moment(self.state, now, None)
+        actor = self.state.users.get(actor_id)
+        if actor is None or not actor.is_active:
+            raise NotAuthenticated("The account has been deactivated.")
+        return Moment(self.state, now, actor.id)
+
+    def _entry(self, actor_id: int | None, change: AnyChange, now: float) -> Entry:
+        return Entry(self.state.seq + 1, now, actor_id, change)
+
+    async def _tail(self) -> None:
+        while found := await self.store.read(reading.entries, self.state.seq, CATCH_UP):
+            self._adopt(found)
+
+    def _adopt(self, entries: Sequence[Entry]) -> None:
+        """Fold entries that another process committed."""
+        for entry in entries:
+            fold(self.state, entry)
+        if entries:
+            self.state.take_dirty()
+            self.durable = self.state.seq
+            self._tell(entries)
+
+    def _tell(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        for follower in self._followers:
+            follower(entries)
+
+    async def _take(self, snapshot: _Snapshot[Any, Any]) -> None:
+        """Nothing is decided while this runs; another node's commit is folded first."""
+        reader_id = snapshot.reader_id
+
+        def look(connection: Connection) -> tuple[list[Entry], Any, Any]:
+            newer = reading.entries(connection, self.state.seq, 2**31)
+            # What other nodes committed may bring new channels: then it is loaded afterwards.
+            loaded = None if newer else self._load_reading(connection, reader_id)
+            return newer, loaded, snapshot.look(connection)
+
+        if snapshot.answer.cancelled():
+            return
+        while True:
+            newer, loaded, seen = await self.store.read(look)
+            if not newer:
+                break
+            self._adopt(newer)
+        if loaded is not None:
+            self._install(loaded)
+        try:
+            result = snapshot.conclude(self.state, seen)
+        except Exception as error:
+            if not snapshot.answer.done():
+                snapshot.answer.set_exception(error)
+        else:
+            if not snapshot.answer.done():
+                snapshot.answer.set_result(result)
+
+    def _load_reading(self, connection: Connection, reader_id: int | None) -> Any:
+        if reader_id is None:
+            return None
+        missing = self.state.reading.missing(self.state, reader_id)
+        if not missing:
+            return None
+        return (
+            (reader_id, reading.reader(connection, reader_id)) if missing.reader else None,
+            {c: reading.channel_messages(connection, c) for c in missing.channel_ids},
+            {d: reading.direct_messages(connection, d) for d in missing.direct_ids},
+        )
+
+    def _install(self, loaded: Any) -> None:
+        reader, channels, directs = loaded
+        kept = self.state.reading
+        if reader is not None:
+            kept.readers[reader[0]] = Reader(*reader[1])
+        for channel_id, messages in channels.items():
+            kept.channels[channel_id] = ChannelMessages(*messages)
+        kept.directs.update(directs)
+
+    async def _recover(self, waiting: Sequence[Any], error: Exception) -> None:
+        """The commit failed: nothing of it is true. Load the state again and say so."""
+        unavailable = Unavailable("The change could not be written. Nothing was done.")
+        settling, self._settling = self._settling, None
+        if settling is not None:
+            settling.set_exception(unavailable)
+            with contextlib.suppress(Unavailable):
+                await settling  # Marks it as seen where nobody waits.
+        for request in waiting:
+            if not request.answer.done():
+                request.answer.set_exception(unavailable)
+        while True:
+            try:
+                await self.store.rollback()
+                await self._load()
+                break
+            except Exception:
+                logger.exception("the state could not be loaded again")
+                if self._closing:
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
+        for callback in self._reloads:
+            callback()

@@ -1,0 +1,1 @@
+"""The nouns: plain typed records, no I/O."""

@@ -1,0 +1,95 @@
+"""What the domain can refuse, in its own words.
+
+Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on it; how each is
+called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.errors`.
+"""
+
+
+class Refused(Exception):
+    """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
+
+
+class NotPermitted(Refused):
+    """The actor's role is too low for this kind of request."""
+
+
+class NoSuchChannel(Refused):
+    """The channel does not exist, or the actor may not know that it does (told alike).
+
+    `channel_id` or `name` is what the actor called it by.
+    """
+
+    def __init__(self, *, channel_id: int | None = None, name: str | None = None) -> None:
+        self.channel_id = channel_id
+        self.name = name
+        called = f"channel '{name}'" if name is not None else f"channel with ID {channel_id}"
+        super().__init__(f"There is no {called}.")
+
+
+class NotAuthenticated(Refused):
+    """No usable credentials came with the request."""
+
+
+class WrongApiKey(Refused):
+    """The API key belongs to nobody, or to somebody else."""
+
+
+class WrongPassword(Refused):
+    """The name or the password is wrong; which of the two is not said."""
+
+
+class AccountDeactivated(Refused):
+    """The credentials are right, and the account is deactivated."""
+
+
+class LastOfKind(Refused):
+    """The last owner, or the last user, cannot be taken away."""
+
+    def __init__(self, *, is_last_owner: bool) -> None:
+        self.is_last_owner = is_last_owner
+        self.entity = "organization owner" if is_last_owner else "user"
+        super().__init__(f"The only {self.entity} cannot be deactivated.")
+
+
+class BadNarrow(Refused):
+    """A search term is unknown or has an operand that makes no sense. `reason` says which."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Invalid narrow operator: {reason}")
+
+
+class WildcardNotAllowed(Refused):
+    """A wildcard mention would reach more people than the actor may notify at once."""
+
+    def __init__(self, *, of_topic: bool) -> None:
+        self.of_topic = of_topic
+        super().__init__("You do not have permission to use wildcard mentions here.")
+
+
+class NoSuchQueue(Refused):
+    """The event queue is unknown, expired, deleted, or somebody else's (told alike)."""
+
+    def __init__(self, queue_id: str) -> None:
+        self.queue_id = queue_id
+        super().__init__(f"Bad event queue ID: {queue_id}")
+
+
+class SystemGroupRequired(Refused):
+    """The permission `setting` takes one of the roles' groups only."""
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        super().__init__(f"'{setting}' must be a system group.")
+
+
+class StaleExpectation(Refused):
+    """What the caller believed to be the present value is not."""
+
+
+class Unavailable(Exception):
+    """The server could not make a change durable; nothing was done. Trying again may succeed."""
+
+
+class PasswordSignInDisabled(Refused):
+    """The organization does not let people sign in by password."""

@@ -1,0 +1,122 @@
+"""User groups, and the values of permission settings."""
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+
+class SystemGroup(IntEnum):
+    """The groups that follow roles. They exist in every organization under these IDs.
+
+    Who is in one is derived from the users' roles (`State.direct_members`) and never stored.
+    """
+
+    NOBODY = 1
+    OWNERS = 2
+    ADMINISTRATORS = 3
+    MODERATORS = 4
+    FULL_MEMBERS = 5
+    MEMBERS = 6
+    EVERYONE = 7
+    INTERNET = 8
+
+
+class Members(Struct, frozen=True):
+    """A group without a name: the value of a permission setting that no single group covers."""
+
+    direct_members: tuple[int, ...] = ()
+    direct_subgroups: tuple[int, ...] = ()
+
+
+GroupSetting = int | Members
+"""Who holds a permission: the ID of a user group, or an anonymous group."""
+
+
+def normalized(setting: GroupSetting) -> GroupSetting:
+    """The one form of a setting: sorted, without doubles, and a lone subgroup as its bare ID."""
+    if isinstance(setting, int):
+        return setting
+    people = tuple(sorted(set(setting.direct_members)))
+    groups = tuple(sorted(set(setting.direct_subgroups)))
+    if not people and len(groups) == 1:
+        return groups[0]
+    return Members(people, groups)
+
+
+class UserGroup(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A named set of users and of other groups."""
+
+    id: int
+    name: str
+    description: str = ""
+    created_at: int | None = None
+    """UNIX seconds; None for system groups."""
+    creator_id: int | None = None
+    members: tuple[int, ...] = ()
+    subgroups: tuple[int, ...] = ()
+    is_system: bool = False
+    deactivated: bool = False
+    can_add_members_group: GroupSetting = SystemGroup.NOBODY.value
+    can_join_group: GroupSetting = SystemGroup.NOBODY.value
+    can_leave_group: GroupSetting = SystemGroup.EVERYONE.value
+    can_manage_group: GroupSetting = SystemGroup.NOBODY.value
+    can_mention_group: GroupSetting = SystemGroup.EVERYONE.value
+    can_remove_members_group: GroupSetting = SystemGroup.NOBODY.value
+
+
+_NOBODY = SystemGroup.NOBODY.value
+
+
+def _system(group: SystemGroup, name: str, description: str, *below: SystemGroup) -> UserGroup:
+    return UserGroup(
+        id=group.value,
+        name=f"role:{name}",
+        description=description,
+        subgroups=tuple(g.value for g in below),
+        is_system=True,
+        can_leave_group=_NOBODY,
+        can_mention_group=_NOBODY,
+    )
+
+
+SYSTEM_GROUPS: tuple[UserGroup, ...] = (
+    _system(SystemGroup.NOBODY, "nobody", "Nobody"),
+    _system(SystemGroup.OWNERS, "owners", "Owners of this organization"),
+    _system(
+        SystemGroup.ADMINISTRATORS,
+        "administrators",
+        "Administrators of this organization, including owners",
+        SystemGroup.OWNERS,
+    ),
+    _system(
+        SystemGroup.MODERATORS,
+        "moderators",
+        "Moderators of this organization, including administrators",
+        SystemGroup.ADMINISTRATORS,
+    ),
+    _system(
+        SystemGroup.FULL_MEMBERS,
+        "fullmembers",
+        "Members of this organization past the waiting period, excluding guests",
+        SystemGroup.MODERATORS,
+    ),
+    _system(
+        SystemGroup.MEMBERS,
+        "members",
+        "Members of this organization, excluding guests",
+        SystemGroup.FULL_MEMBERS,
+    ),
+    _system(
+        SystemGroup.EVERYONE,
+        "everyone",
+        "Everyone in this organization, including guests",
+        SystemGroup.MEMBERS,
+    ),
+    _system(
+        SystemGroup.INTERNET,
+        "internet",
+        "Everyone on the Internet",
+        SystemGroup.EVERYONE,
+    ),
+)
+"""As every organization begins. Each group contains the next stricter one."""

@@ -1,0 +1,80 @@
+"""Messages, direct conversations, and what differs per reader."""
+
+from enum import IntFlag
+
+from msgspec import Struct
+
+
+class Flag(IntFlag):
+    """What one reader's relation to a message is, beyond having received it.
+
+    Being unread is the default and being read is a bit in the reader's bitmap; these are the
+    sparse rest, and have a row only where one is set. `RECORD` alone says that the reader has a
+    relation to a message that was not delivered to them (starred from the history, say).
+    """
+
+    STARRED = 1
+    COLLAPSED = 2
+    MENTIONED = 4
+    CHANNEL_WILDCARD_MENTIONED = 8
+    TOPIC_WILDCARD_MENTIONED = 16
+    HAS_ALERT_WORD = 32
+    RECORD = 64
+
+
+ANY_MENTION = Flag.MENTIONED | Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message, in a topic of a channel or in a direct conversation."""
+
+    id: int
+    sender_id: int
+    sent_at: int
+    """UNIX seconds."""
+    channel_id: int | None = None
+    topic: str = ""
+    """Of a channel message; empty for the general chat."""
+    direct_id: int | None = None
+    """The `DirectConversation`, for direct messages."""
+    content: str = ""
+    """Markdown source."""
+    rendered: str = ""
+    """HTML."""
+    client: str = ""
+    """The sending program's name."""
+    has_link: bool = False
+    has_image: bool = False
+    has_attachment: bool = False
+    is_me: bool = False
+    """Of the form `/me …`."""
+    mentions_all: bool = False
+    """Everybody who received it is mentioned by a wildcard: no row says so for each of them."""
+
+
+class Rendered(Struct, frozen=True, kw_only=True):
+    """A message's HTML, and what it refers to."""
+
+    html: str
+    mentions: frozenset[int] = frozenset()
+    """Users who are mentioned aloud."""
+    mentions_all: bool = False
+    mentions_topic: bool = False
+    has_link: bool = False
+    is_me: bool = False
+
+
+class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A set of people who wrote to each other. One person alone is notes to oneself."""
+
+    id: int
+    members: tuple[int, ...]
+    """Ascending; the set is the conversation's identity."""
+    last_message_id: int = 0
+
+
+class Counters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Numbers that must not be given twice, even when what had them is gone."""
+
+    id: int = 1
+    last_message_id: int = 0

@@ -1,0 +1,150 @@
+"""What to look for among messages: a list of terms that must all hold.
+
+The tree is free of both JSON and SQL: `tertulia.wire` reads it, `tertulia.domain.narrow` checks
+it against what the reader may see, `tertulia.store` turns it into a query.
+"""
+
+from msgspec import Struct
+
+
+class InChannels(Struct, frozen=True):
+    """In one of these channels."""
+
+    channel_ids: frozenset[int]
+
+
+class InTopic(Struct, frozen=True):
+    """In a topic of this key, in any channel."""
+
+    key: str
+
+
+class TopicBegins(Struct, frozen=True):
+    """In a topic whose key begins so (resolved topics)."""
+
+    prefix: str
+
+
+class FromSender(Struct, frozen=True):
+    """Written by this user."""
+
+    user_id: int
+
+
+class InDirect(Struct, frozen=True):
+    """In one of these direct conversations."""
+
+    direct_ids: frozenset[int]
+
+
+class AnyDirect(Struct, frozen=True):
+    """In any direct conversation."""
+
+
+class HasFlag(Struct, frozen=True):
+    """The reader has one of these sparse flags (a bit mask) on it.
+
+    With `wildcards`, also those that mention everybody and lie in one of these spans.
+    """
+
+    flags: int
+    wildcards: tuple["Span", ...] = ()
+
+
+class Mentions(Struct, frozen=True):
+    """This user is mentioned by name."""
+
+    user_id: int
+
+
+class IsUnread(Struct, frozen=True):
+    """The reader has not read it. `ids` are the unread messages, ascending."""
+
+    ids: tuple[int, ...]
+
+
+class HasPart(Struct, frozen=True):
+    """It contains a `link`, an `image` or an `attachment`."""
+
+    part: str
+
+
+class HasId(Struct, frozen=True):
+    """It is this message."""
+
+    message_id: int
+
+
+class Matches(Struct, frozen=True):
+    """Its content or topic contains all these phrases, each a run of words.
+
+    A phrase of one word matches every word that begins with it.
+    """
+
+    phrases: tuple[tuple[str, ...], ...]
+
+
+class Nothing(Struct, frozen=True):
+    """Holds for no message."""
+
+
+Condition = (
+    InChannels
+    | InTopic
+    | TopicBegins
+    | FromSender
+    | InDirect
+    | AnyDirect
+    | HasFlag
+    | Mentions
+    | IsUnread
+    | HasPart
+    | HasId
+    | Matches
+    | Nothing
+)
+
+
+class Term(Struct, frozen=True):
+    """A condition, or its opposite."""
+
+    condition: Condition
+    negated: bool = False
+
+
+class Span(Struct, frozen=True):
+    """Messages of one channel with after < id <= until (None: and all later ones)."""
+
+    channel_id: int
+    after: int
+    until: int | None
+
+
+class Scope(Struct, frozen=True):
+    """Which messages the reader may see at all.
+
+    `spans` are stretches of channels, `direct_ids` conversations; `recorded` adds the single
+    messages of `user_id` that have a record of their own. `channel_ids` are channels whose whole
+    history is open to the reader.
+    """
+
+    user_id: int | None
+    channel_ids: frozenset[int] = frozenset()
+    spans: tuple[Span, ...] = ()
+    direct_ids: frozenset[int] = frozenset()
+    recorded: bool = False
+
+
+class Search(Struct, frozen=True):
+    """A page of messages: around `anchor`, at most so many before it and after it."""
+
+    scope: Scope
+    terms: tuple[Term, ...]
+    anchor: int
+    before: int
+    after: int
+    include_anchor: bool = True
+
+
+LARGEST = 2**53
+"""An anchor beyond every message."""

@@ -1,0 +1,46 @@
+"""Which nouns make up an organization's state, and what each is known by.
+
+From this one list come the tables in the database, the state in memory and the comparison of the
+two: a new noun is one line here.
+"""
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.groups import UserGroup
+from tertulia.model.messages import Counters, DirectConversation
+from tertulia.model.realm import Realm
+from tertulia.model.users import Credential, PersonalSettings, User
+
+Key = Any
+"""A noun's key: an int, or a tuple of the key fields where there are several."""
+
+
+class Noun(NamedTuple):
+    """A kind of record: its table's name, its type, the fields that identify one."""
+
+    table: str
+    type: type[Struct]
+    key: tuple[str, ...]
+
+    def key_of(self, record: Any) -> Key:
+        """The key of one record."""
+        if len(self.key) == 1:
+            return getattr(record, self.key[0])
+        return tuple(getattr(record, field) for field in self.key)
+
+
+NOUNS: tuple[Noun, ...] = (
+    Noun("realm", Realm, ("id",)),
+    Noun("users", User, ("id",)),
+    Noun("credentials", Credential, ("user_id",)),
+    Noun("personal_settings", PersonalSettings, ("user_id",)),
+    Noun("user_groups", UserGroup, ("id",)),
+    Noun("channels", Channel, ("id",)),
+    Noun("subscriptions", Subscription, ("channel_id", "user_id")),
+    Noun("topics", Topic, ("channel_id", "key")),
+    Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("counters", Counters, ("id",)),
+)

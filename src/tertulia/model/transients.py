@@ -1,0 +1,34 @@
+"""What happens and is not written down: it reaches whoever is there, or nobody."""
+
+from msgspec import Struct
+
+
+class Typing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="typing"):
+    """Somebody began or ceased to type, to the people or in the topic named."""
+
+    sender_id: int
+    started: bool
+    recipients: tuple[int, ...] = ()
+    """Of a direct conversation: everybody in it, the sender included; ascending."""
+    channel_id: int | None = None
+    topic: str = ""
+
+
+class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="presence"):
+    """A user was there. UNIX seconds, 0 for never."""
+
+    user_id: int
+    active_at: int
+    idle_at: int
+    update_id: int
+    notable: bool = True
+    """Whether it is worth telling clients that wait; otherwise it only updates the nodes."""
+
+
+class QueueGone(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="queue_gone"):
+    """A queue was deleted, wherever it was last polled."""
+
+    queue_id: str
+
+
+Transient = Typing | PresenceChanged | QueueGone

@@ -1,0 +1,168 @@
+"""People, bots, and what belongs to one account."""
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+
+class Role(IntEnum):
+    """What an account may do; a smaller number may do more."""
+
+    OWNER = 100
+    ADMINISTRATOR = 200
+    MODERATOR = 300
+    MEMBER = 400
+    GUEST = 600
+
+
+class BotKind(IntEnum):
+    """What a bot account is for."""
+
+    GENERIC = 1
+    INCOMING_WEBHOOK = 2
+    OUTGOING_WEBHOOK = 3
+    EMBEDDED = 4
+
+
+class AddressVisibility(IntEnum):
+    """Who may see an account's real address."""
+
+    EVERYONE = 1
+    MEMBERS = 2
+    ADMINISTRATORS = 3
+    NOBODY = 4
+    MODERATORS = 5
+
+
+class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What makes an account a bot."""
+
+    kind: BotKind
+    owner_id: int | None = None
+    """None for the system's own bots."""
+    default_sending_channel_id: int | None = None
+    default_events_channel_id: int | None = None
+    default_all_public_channels: bool = False
+    is_system: bool = False
+    """One of the server's own voices: notifications, welcome, e-mail gateway."""
+
+
+class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An account. Its password and key are in `Credential`, its settings in `PersonalSettings`."""
+
+    id: int
+    address: str
+    """The real e-mail address. Compared without regard to case."""
+    full_name: str
+    role: Role = Role.MEMBER
+    joined_at: int = 0
+    """UNIX seconds."""
+    is_active: bool = True
+    timezone: str = ""
+    """IANA name; empty when unset."""
+    avatar_source: str = "G"
+    """`G` the third-party default by address, `U` uploaded."""
+    avatar_version: int = 1
+    bot: Bot | None = None
+
+    @property
+    def is_bot(self) -> bool:
+        return self.bot is not None
+
+    @property
+    def is_system_bot(self) -> bool:
+        return self.bot is not None and self.bot.is_system
+
+    @property
+    def is_guest(self) -> bool:
+        return self.role is Role.GUEST
+
+    @property
+    def is_administrator(self) -> bool:
+        """Administrators and owners."""
+        return self.role <= Role.ADMINISTRATOR
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role is Role.OWNER
+
+
+class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an account proves itself with. Nothing here can be read back without the secret."""
+
+    user_id: int
+    password_hash: str | None = None
+    """Argon2id in its own encoded form; None for accounts that cannot sign in by password."""
+    key_digest: str
+    """SHA-256 of the API key, hexadecimal: what a request is looked up by."""
+    key_sealed: str
+    """The API key encrypted with the installation's secret, for when it must be shown again."""
+
+
+class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One account's preferences; the defaults are those of a new account."""
+
+    user_id: int
+    automatically_follow_topics_policy: int = 3
+    automatically_follow_topics_where_mentioned: bool = True
+    automatically_unmute_topics_in_muted_channels_policy: int = 2
+    color_scheme: int = 1
+    default_language: str = "en"
+    demote_inactive_channels: int = 1
+    desktop_icon_count_display: int = 1
+    display_emoji_reaction_users: bool = True
+    email_address_visibility: AddressVisibility = AddressVisibility.EVERYONE
+    email_notifications_batching_period_seconds: int = 120
+    emojiset: str = "google"
+    enable_desktop_notifications: bool = True
+    enable_digest_emails: bool = True
+    enable_drafts_synchronization: bool = True
+    enable_followed_topic_audible_notifications: bool = True
+    enable_followed_topic_desktop_notifications: bool = True
+    enable_followed_topic_email_notifications: bool = True
+    enable_followed_topic_push_notifications: bool = True
+    enable_followed_topic_wildcard_mentions_notify: bool = True
+    enable_login_emails: bool = True
+    enable_marketing_emails: bool = True
+    enable_offline_email_notifications: bool = True
+    enable_offline_push_notifications: bool = True
+    enable_online_push_notifications: bool = True
+    enable_sounds: bool = True
+    enable_channel_audible_notifications: bool = False
+    enable_channel_desktop_notifications: bool = False
+    enable_channel_email_notifications: bool = False
+    enable_channel_push_notifications: bool = False
+    enter_sends: bool = False
+    fluid_layout_width: bool = False
+    hide_ai_features: bool = False
+    high_contrast_mode: bool = False
+    left_side_userlist: bool = False
+    message_content_in_email_notifications: bool = True
+    notification_sound: str = "zulip"
+    direct_content_in_desktop_notifications: bool = True
+    presence_enabled: bool = True
+    realm_name_in_email_notifications_policy: int = 1
+    receives_typing_notifications: bool = True
+    resolved_topic_notice_auto_read_policy: str = "except_followed"
+    send_direct_typing_notifications: bool = True
+    send_read_receipts: bool = True
+    send_channel_typing_notifications: bool = True
+    starred_message_counts: bool = True
+    translate_emoticons: bool = False
+    twenty_four_hour_time: bool = False
+    user_list_style: int = 2
+    allow_private_data_export: bool = False
+    web_animate_image_previews: str = "on_hover"
+    web_channel_default_view: int = 1
+    web_escape_navigates_to_home_view: bool = True
+    web_font_size_px: int = 16
+    web_home_view: str = "inbox"
+    web_inbox_show_channel_folders: bool = True
+    web_left_sidebar_show_channel_folders: bool = True
+    web_left_sidebar_unreads_count_summary: bool = True
+    web_line_height_percent: int = 140
+    web_mark_read_on_scroll_policy: int = 1
+    web_navigate_to_sent_message: bool = True
+    web_channel_unreads_count_display_policy: int = 2
+    web_suggest_update_timezone: bool = True
+    wildcard_mentions_notify: bool = True

@@ -1,0 +1,1 @@
+"""One organization in memory."""

@@ -1,0 +1,40 @@
+"""What a command sees, and what it answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from tertulia.model.changes import AnyChange
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The point of the log at which a command decides."""
+
+    state: State
+    now: float
+    """UNIX seconds."""
+    actor_id: int | None
+    """None for the server itself, which only some verbs allow."""
+
+    @property
+    def actor(self) -> User:
+        """Who asks, as they are at this moment."""
+        return self.state.users[self.actor_id]
+
+
+@dataclass(frozen=True)
+class Decision(Generic[T]):
+    """The changes that a command asks for, in order, and what it answers when they are made."""
+
+    result: T
+    changes: Sequence[AnyChange] = field(default=())
+
+
+Verb = Callable[..., Decision[T]]
+"""A command: `verb(moment, *arguments)`. It raises `Refused`, or decides; it does no I/O, and it
+does not alter the state: what it asks for is folded when it has returned."""

@@ -1,0 +1,260 @@
+"""One organization in memory: its records, and the indexes that questions are answered from."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
+from tertulia.model.messages import Counters, DirectConversation, Message
+from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.realm import Realm
+from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.state.reading import Reading
+from tertulia.state.tables import Table
+
+DAY = 86400
+
+_ROLE_OF_GROUP = {
+    SystemGroup.OWNERS: Role.OWNER,
+    SystemGroup.ADMINISTRATORS: Role.ADMINISTRATOR,
+    SystemGroup.MODERATORS: Role.MODERATOR,
+    SystemGroup.MEMBERS: Role.MEMBER,
+    SystemGroup.EVERYONE: Role.GUEST,
+}
+
+
+class State:
+    """The fold of the log up to `seq`.
+
+    It is read anywhere on the event loop and written by `tertulia.state.fold` alone.
+    """
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.reading = Reading()
+        self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
+        self.realms: Table[Realm] = self.tables["realm"]
+        self.users: Table[User] = self.tables["users"]
+        self.credentials: Table[Credential] = self.tables["credentials"]
+        self.settings: Table[PersonalSettings] = self.tables["personal_settings"]
+        self.groups: Table[UserGroup] = self.tables["user_groups"]
+        self.channels: Table[Channel] = self.tables["channels"]
+        self.subscriptions: Table[Subscription] = self.tables["subscriptions"]
+        self.topics: Table[Topic] = self.tables["topics"]
+        self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
+        self.counters: Table[Counters] = self.tables["counters"]
+
+        self.user_by_address: dict[str, int] = {}
+        self.users_by_name: dict[str, set[int]] = {}
+        self.user_by_key_digest: dict[str, int] = {}
+        self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
+        self.channel_by_name: dict[str, int] = {}
+        self.group_by_name: dict[str, int] = {}
+        self.subscriptions_of_channel: dict[int, dict[int, Subscription]] = {}
+        """Past ones too: see `Subscription.is_active`."""
+        self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
+        self.topics_of_channel: dict[int, dict[str, Topic]] = {}
+        self.direct_by_members: dict[tuple[int, ...], int] = {}
+        self.directs_of_user: dict[int, set[int]] = {}
+
+        self.users.watch(self._index_user)
+        self.credentials.watch(self._index_credential)
+        self.channels.watch(self._index_channel)
+        self.groups.watch(self._index_group)
+        self.subscriptions.watch(self._index_subscription)
+        self.topics.watch(self._index_topic)
+        self.directs.watch(self._index_direct)
+
+    # Loading and writing down
+
+    @classmethod
+    def load(cls, seq: int, records: Mapping[str, Iterable[Struct]]) -> "State":
+        """The state as the tables have it after the log's entry `seq`."""
+        state = cls()
+        state.seq = seq
+        for name, rows in records.items():
+            table = state.tables[name]
+            for row in rows:
+                table.put(row)
+            table.dirty.clear()
+        return state
+
+    def take_dirty(self) -> dict[str, dict[Key, Any]]:
+        """The records that changed since this was last asked, by table and key."""
+        return {name: table.take_dirty() for name, table in self.tables.items() if table.dirty}
+
+    # Indexes
+
+    def _index_user(self, before: User | None, after: User | None) -> None:
+        if before is not None:
+            self.user_by_address.pop(before.address.casefold(), None)
+            self.active_by_role[before.role].discard(before.id)
+            same_name = self.users_by_name[before.full_name]
+            same_name.discard(before.id)
+            if not same_name:
+                del self.users_by_name[before.full_name]
+        if after is not None:
+            self.users_by_name.setdefault(after.full_name, set()).add(after.id)
+            self.user_by_address[after.address.casefold()] = after.id
+            if after.is_active and not after.is_system_bot:
+                self.active_by_role[after.role].add(after.id)
+
+    def _index_credential(self, before: Credential | None, after: Credential | None) -> None:
+        if before is not None:
+            self.user_by_key_digest.pop(before.key_digest, None)
+        if after is not None:
+            self.user_by_key_digest[after.key_digest] = after.user_id
+
+    def _index_channel(self, before: Channel | None, after: Channel | None) -> None:
+        if before is not None:
+            self.channel_by_name.pop(before.name.casefold(), None)
+        if after is not None:
+            self.channel_by_name[after.name.casefold()] = after.id
+
+    def _index_group(self, before: UserGroup | None, after: UserGroup | None) -> None:
+        if before is not None:
+            self.group_by_name.pop(before.name.casefold(), None)
+        if after is not None:
+            self.group_by_name[after.name.casefold()] = after.id
+
+    def _index_subscription(self, before: Subscription | None, after: Subscription | None) -> None:
+        if after is not None:
+            self.subscriptions_of_channel.setdefault(after.channel_id, {})[after.user_id] = after
+            self.subscriptions_of_user.setdefault(after.user_id, {})[after.channel_id] = after
+
+    def _index_topic(self, before: Topic | None, after: Topic | None) -> None:
+        if after is not None:
+            self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
+        elif before is not None:
+            del self.topics_of_channel[before.channel_id][before.key]
+
+    def _index_direct(
+        self, before: DirectConversation | None, after: DirectConversation | None
+    ) -> None:
+        if before is None and after is not None:
+            self.direct_by_members[after.members] = after.id
+            for user_id in after.members:
+                self.directs_of_user.setdefault(user_id, set()).add(after.id)
+
+    # Questions
+
+    @property
+    def realm(self) -> Realm:
+        """The organization. There is one once its first entry is folded."""
+        return self.realms[1]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no organization has been created yet."""
+        return not len(self.realms)
+
+    @property
+    def last_message_id(self) -> int:
+        """The newest ID given to a message; 0 before the first."""
+        counters = self.counters.get(1)
+        return counters.last_message_id if counters else 0
+
+    def user_with_address(self, address: str) -> User | None:
+        """The account with this real address, without regard to case."""
+        user_id = self.user_by_address.get(address.strip().casefold())
+        return None if user_id is None else self.users[user_id]
+
+    def channel_named(self, name: str) -> Channel | None:
+        """The channel of this name, without regard to case; archived ones too."""
+        channel_id = self.channel_by_name.get(name.strip().casefold())
+        return None if channel_id is None else self.channels[channel_id]
+
+    def subscription(self, user_id: int, channel_id: int) -> Subscription | None:
+        """The user's relation to the channel, present or past."""
+        return self.subscriptions_of_channel.get(channel_id, {}).get(user_id)
+
+    def is_subscribed(self, user_id: int, channel_id: int) -> bool:
+        subscription = self.subscription(user_id, channel_id)
+        return subscription is not None and subscription.is_active
+
+    def subscribers(self, channel_id: int) -> list[int]:
+        """The active accounts that are subscribed, ascending."""
+        users = self.users
+        return sorted(
+            user_id
+            for user_id, subscription in self.subscriptions_of_channel.get(channel_id, {}).items()
+            if subscription.is_active and users[user_id].is_active
+        )
+
+    def channel_ids_of(self, user_id: int) -> list[int]:
+        """The channels to which the user is subscribed."""
+        return [
+            channel_id
+            for channel_id, subscription in self.subscriptions_of_user.get(user_id, {}).items()
+            if subscription.is_active
+        ]
+
+    def received(self, user_id: int, message: Message) -> bool:
+        """Whether the message was delivered to the user."""
+        if message.channel_id is None:
+            return message.direct_id in self.directs_of_user.get(user_id, ())
+        subscription = self.subscription(user_id, message.channel_id)
+        return subscription is not None and subscription.covers(message.id)
+
+    # Groups
+
+    def direct_members(self, group: UserGroup, now: float) -> Collection[int]:
+        """The users who are in the group itself, deactivated ones left out."""
+        if not group.is_system:
+            return [user_id for user_id in group.members if self.users[user_id].is_active]
+        kind = SystemGroup(group.id)
+        if kind is SystemGroup.FULL_MEMBERS:
+            return [
+                user_id
+                for user_id in self.active_by_role[Role.MEMBER]
+                if self.is_full_member(self.users[user_id], now)
+            ]
+        role = _ROLE_OF_GROUP.get(kind)
+        return () if role is None else self.active_by_role[role]
+
+    def is_full_member(self, user: User, now: float) -> bool:
+        """Whether a member's waiting period is over; everyone stricter than a member is full."""
+        if user.role is not Role.MEMBER:
+            return user.role < Role.MEMBER
+        return now - user.joined_at >= self.realm.waiting_period_threshold * DAY
+
+    def holds(self, user: User, setting: GroupSetting, now: float) -> bool:
+        """Whether the user is in the group, directly or through subgroups."""
+        if not user.is_active:
+            return False
+        if isinstance(setting, Members):
+            if user.id in setting.direct_members:
+                return True
+            pending = list(setting.direct_subgroups)
+        else:
+            pending = [setting]
+        seen: set[int] = set()
+        while pending:
+            group_id = pending.pop()
+            if group_id in seen:
+                continue
+            seen.add(group_id)
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
+            if group.is_system:
+                if self._in_system_group(user, SystemGroup(group.id), now):
+                    return True
+                continue
+            if user.id in group.members:
+                return True
+            pending.extend(group.subgroups)
+        return False
+
+    def _in_system_group(self, user: User, group: SystemGroup, now: float) -> bool:
+        match group:
+            case SystemGroup.NOBODY:
+                return False
+            case SystemGroup.FULL_MEMBERS:
+                return self.is_full_member(user, now)
+            case SystemGroup.INTERNET:
+                return True
+            case _:
+                return user.role <= _ROLE_OF_GROUP[group]

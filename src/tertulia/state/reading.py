@@ -1,0 +1,167 @@
+"""What is unread, computed with bitmaps of message IDs.
+
+Nothing here is written down as such: it is loaded from the messages and the readers' bitmaps when
+somebody first asks, and then kept in step by the fold. A channel or reader that is not loaded is
+not kept, which costs nothing.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyroaring import BitMap
+
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+
+if TYPE_CHECKING:
+    from tertulia.state.organization import State
+
+
+@dataclass
+class ChannelMessages:
+    """The IDs of one channel's messages."""
+
+    all: BitMap
+    topics: dict[str, BitMap]
+    """By topic key."""
+    wildcards: BitMap
+    """Those that mention everybody."""
+
+
+@dataclass
+class Reader:
+    """What one user has read, and the sparse flags that they have."""
+
+    read: BitMap
+    flags: dict[int, Flag]
+
+
+@dataclass
+class Unread:
+    """One user's unread messages, by conversation; every list of IDs ascends."""
+
+    topics: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    """By channel ID and topic key."""
+    directs: dict[int, list[int]] = field(default_factory=dict)
+    """By conversation ID."""
+    mentions: list[int] = field(default_factory=list)
+
+    def ids(self) -> list[int]:
+        """All of them, ascending."""
+        every = [*self.topics.values(), *self.directs.values()]
+        return sorted(message_id for ids in every for message_id in ids)
+
+
+@dataclass
+class Missing:
+    """What must be loaded before a user's unread messages can be told."""
+
+    reader: bool
+    channel_ids: list[int]
+    direct_ids: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.reader or self.channel_ids or self.direct_ids)
+
+
+class Reading:
+    """The loaded part of who has read what."""
+
+    def __init__(self) -> None:
+        self.channels: dict[int, ChannelMessages] = {}
+        self.directs: dict[int, BitMap] = {}
+        self.readers: dict[int, Reader] = {}
+
+    def missing(self, state: "State", user_id: int) -> Missing:
+        """What is not loaded yet of that which `unread` looks at."""
+        own = self._channel_ids(state, user_id)
+        return Missing(
+            reader=user_id not in self.readers,
+            channel_ids=[c for c in own if c not in self.channels],
+            direct_ids=[d for d in state.directs_of_user.get(user_id, ()) if d not in self.directs],
+        )
+
+    def _channel_ids(self, state: "State", user_id: int) -> list[int]:
+        return [
+            channel_id
+            for channel_id in state.channel_ids_of(user_id)
+            if not state.channels[channel_id].is_archived
+        ]
+
+    def sent(self, message: Message) -> None:
+        """A message was sent."""
+        if message.channel_id is not None:
+            channel = self.channels.get(message.channel_id)
+            if channel is not None:
+                channel.all.add(message.id)
+                key = topic_key(message.topic)
+                channel.topics.setdefault(key, BitMap()).add(message.id)
+                if message.mentions_all:
+                    channel.wildcards.add(message.id)
+        elif message.direct_id in self.directs:
+            self.directs[message.direct_id].add(message.id)
+
+    def began(self, direct_id: int) -> None:
+        """A direct conversation began, so all of it is known."""
+        self.directs[direct_id] = BitMap()
+
+    def mark(self, user_id: int, message_ids: tuple[int, ...], *, read: bool) -> None:
+        """A user's messages became read or unread."""
+        reader = self.readers.get(user_id)
+        if reader is None:
+            return
+        if read:
+            reader.read.update(message_ids)
+        else:
+            reader.read.difference_update(BitMap(message_ids))
+
+    def flag(self, user_id: int, message_ids: tuple[int, ...], flag: Flag, *, added: bool) -> None:
+        """A user's messages gained or lost a sparse flag."""
+        reader = self.readers.get(user_id)
+        if reader is None:
+            return
+        for message_id in message_ids:
+            before = reader.flags.get(message_id, Flag(0))
+            after = before | flag if added else before & ~flag
+            if after:
+                reader.flags[message_id] = after
+            else:
+                reader.flags.pop(message_id, None)
+
+    def unread(self, state: "State", user_id: int) -> Unread:
+        """What the user has not read. All that `missing` names must be loaded.
+
+        Messages of the present subscriptions and of direct conversations are unread until read;
+        others only where the user gave them a record of their own and made them unread.
+        """
+        reader = self.readers[user_id]
+        unread = Unread()
+        wildcards = BitMap()
+        recorded = BitMap(m for m, flag in reader.flags.items() if flag & Flag.RECORD)
+        for channel_id in self._channel_ids(state, user_id):
+            channel = self.channels[channel_id]
+            since = state.subscriptions[(channel_id, user_id)].since
+            fresh = channel.all - reader.read
+            if fresh and fresh.min() <= since:
+                fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
+            if not fresh:
+                continue
+            wildcards |= channel.wildcards & fresh
+            left = len(fresh)
+            for key, ids in channel.topics.items():
+                hit = ids & fresh
+                if hit:
+                    unread.topics[(channel_id, key)] = list(hit)
+                    left -= len(hit)
+                    if not left:
+                        break
+        for direct_id in state.directs_of_user.get(user_id, ()):
+            fresh = self.directs[direct_id] - reader.read
+            if fresh:
+                unread.directs[direct_id] = list(fresh)
+        unread.mentions = [
+            message_id
+            for message_id in unread.ids()
+            if message_id in wildcards or reader.flags.get(message_id, Flag(0)) & ANY_MENTION
+        ]
+        return unread

@@ -1,0 +1,1 @@
+"""The database: tables, queries, migrations; SQLite or PostgreSQL, which nothing above can tell."""

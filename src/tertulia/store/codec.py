@@ -1,0 +1,63 @@
+"""Records and changes as they lie in the database."""
+
+from typing import Any
+
+import msgspec
+
+from tertulia.model.changes import AnyChange, Entry, MessageSent
+from tertulia.model.messages import Message
+from tertulia.model.nouns import NOUNS, Noun
+
+_encoder = msgspec.json.Encoder()
+_change_decoder = msgspec.json.Decoder(AnyChange)
+_record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
+
+MESSAGE_COLUMNS = (
+    "messages.id, messages.sender_id, messages.sent_at, messages.channel_id, messages.topic,"
+    " messages.direct_id, messages.content, messages.rendered, messages.client,"
+    " messages.has_link, messages.has_image, messages.has_attachment, messages.is_me,"
+    " messages.mentions_all"
+)
+
+
+def encode(record: Any) -> str:
+    """The record as JSON text."""
+    return _encoder.encode(record).decode()
+
+
+def decode_record(noun: Noun, text: str) -> Any:
+    """The inverse of `encode` for a noun."""
+    return _record_decoders[noun.table].decode(text)
+
+
+def encode_change(change: Any) -> str:
+    """A change as the log keeps it: a message's content is in its own table only."""
+    if isinstance(change, MessageSent):
+        bare = msgspec.structs.replace(change.message, content="", rendered="")
+        change = msgspec.structs.replace(change, message=bare)
+    return encode(change)
+
+
+def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
+    """An entry; the content of a `MessageSent` is still to be filled in."""
+    return Entry(seq, at, actor_id, _change_decoder.decode(text))
+
+
+def message_of(row: tuple[Any, ...]) -> Message:
+    """A message from `MESSAGE_COLUMNS`."""
+    return Message(
+        id=row[0],
+        sender_id=row[1],
+        sent_at=row[2],
+        channel_id=row[3],
+        topic=row[4] or "",
+        direct_id=row[5],
+        content=row[6],
+        rendered=row[7],
+        client=row[8],
+        has_link=bool(row[9]),
+        has_image=bool(row[10]),
+        has_attachment=bool(row[11]),
+        is_me=bool(row[12]),
+        mentions_all=bool(row[13]),
+    )

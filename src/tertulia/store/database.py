@@ -1,0 +1,108 @@
+"""What a database must offer, and the few things in which the two kinds differ.
+
+SQL is written once, with `?` for parameters, in the subset that SQLite and PostgreSQL share. Where
+they do not share one, a `Dialect` method gives the fragment.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+
+
+class DatabaseError(Exception):
+    """The database cannot be used. `str(error)` says why and what to do, to the operator."""
+
+
+class Connection(Protocol):
+    """One connection; used by one thread at a time."""
+
+    @property
+    def dialect(self) -> "Dialect":
+        """The kind of database behind it."""
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run one statement for what it does."""
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters."""
+
+    def close(self) -> None: ...
+
+
+class Dialect(ABC):
+    """Where the two kinds of database do not agree."""
+
+    name: str
+    blob: str
+    """The type of binary columns."""
+    real: str
+    """The type of floating-point columns."""
+    begin_read: str
+    """Starts a transaction that sees one moment throughout."""
+    begin_write: Sequence[str]
+    """Starts a transaction that no other writer can enter before it ends."""
+
+    @abstractmethod
+    def among(self, column: str) -> str:
+        """A condition that the column is one of a list, which is one parameter: `array(list)`."""
+
+    @abstractmethod
+    def array(self, values: Iterable[int]) -> Any:
+        """The parameter that `among` takes."""
+
+    @abstractmethod
+    def search_schema(self) -> Sequence[str]:
+        """The statements that make messages searchable."""
+
+    @abstractmethod
+    def search_insert(self) -> str | None:
+        """Adds (id, content, topic) to the search, where that is not automatic."""
+
+    @abstractmethod
+    def search_join(self) -> tuple[str, str, str]:
+        """How to find messages newest or oldest first: what to join to `messages`, the condition
+        (one parameter: `search_query(…)`), the expression that is the message's ID."""
+
+    @abstractmethod
+    def search_match(self) -> str:
+        """A condition on `messages` by itself; one parameter: `search_query(…)`."""
+
+    @abstractmethod
+    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+        """The parameter of `search_match`: all phrases must occur. A phrase of one word matches
+        any word that begins with it; one of several matches them in that order."""
+
+
+class Database(ABC):
+    """A place to connect to."""
+
+    dialect: Dialect
+    is_shared: bool
+    """Whether several nodes may serve from it."""
+
+    @abstractmethod
+    def connect(self, *, readonly: bool) -> Connection:
+        """A new connection. DatabaseError when there is nothing to connect to."""
+
+    @abstractmethod
+    def backup_before_migration(self, version: int) -> str | None:
+        """Copy the database as it is. Returns where to, or None where the operator has means of
+        their own."""
+
+    @abstractmethod
+    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+        """Call `grown` (from any thread) when another process may have written, and `heard` with
+        what another process announced. Returns what ends the watching."""
+
+    @abstractmethod
+    def announce(self, message: str | None) -> None:
+        """Tell other processes that the log has grown (None), or something that is not written
+        down. Blocking; called from the writer's thread."""
+
+    @abstractmethod
+    def close(self) -> None: ...

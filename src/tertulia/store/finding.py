@@ -1,0 +1,185 @@
+"""Reading messages: the narrow as SQL, with the right index for each."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.model import narrow
+from tertulia.model.messages import Flag, Message
+from tertulia.model.narrow import Scope, Search, Span
+from tertulia.store.codec import MESSAGE_COLUMNS, message_of
+from tertulia.store.database import Connection, Dialect
+
+Clause = tuple[str, list[Any]]
+
+
+class Page(Struct):
+    """Messages in ascending order, and whether there are none before and none after them."""
+
+    messages: list[Message]
+    found_oldest: bool
+    found_newest: bool
+
+
+def find(connection: Connection, search: Search) -> Page:
+    """The page that the search asks for."""
+    older: list[Message] = []
+    newer: list[Message] = []
+    anchor = search.anchor
+    # The anchor itself comes with the later half; one more row on each side tells whether the
+    # history goes on.
+    want_anchor = search.include_anchor
+    if search.after or want_anchor:
+        newer = _half(connection, search, ">=", search.after + int(want_anchor) + 1)
+        if not want_anchor:
+            newer = [m for m in newer if m.id != anchor]
+    has_anchor = bool(newer) and newer[0].id == anchor
+    keep = search.after + int(has_anchor and want_anchor)
+    found_newest = len(newer) <= keep if (search.after or anchor >= narrow.LARGEST) else False
+    newer = newer[:keep]
+    if search.before:
+        older = _half(connection, search, "<", search.before + 1)
+    found_oldest = len(older) <= search.before if (search.before or anchor <= 0) else False
+    older = older[: search.before]
+    older.reverse()
+    return Page(older + newer, found_oldest, found_newest)
+
+
+def _half(connection: Connection, search: Search, comparison: str, limit: int) -> list[Message]:
+    dialect = connection.dialect
+    joins, wheres, parameters, id_column = _compile(dialect, search)
+    order = "ASC" if comparison == ">=" else "DESC"
+    sql = (
+        f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
+        f" WHERE {' AND '.join([*wheres, f'{id_column} {comparison} ?'])}"
+        f" ORDER BY {id_column} {order} LIMIT {int(limit)}"
+    )
+    return [message_of(row) for row in connection.query(sql, [*parameters, search.anchor])]
+
+
+def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
+    """Those of the messages that the search's scope and terms let through, ascending."""
+    joins, wheres, parameters, id_column = _compile(connection.dialect, search)
+    among = connection.dialect.among("messages.id")
+    sql = (
+        f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
+        f" WHERE {' AND '.join([*wheres, among])} ORDER BY {id_column}"
+    )
+    rows = connection.query(sql, [*parameters, connection.dialect.array(ids)])
+    return [message_of(row) for row in rows]
+
+
+def _compile(dialect: Dialect, search: Search) -> tuple[str, list[str], list[Any], str]:
+    joins: list[str] = []
+    wheres: list[str] = []
+    parameters: list[Any] = []
+    id_column = "messages.id"
+    for term in search.terms:
+        if isinstance(term.condition, narrow.Matches) and not term.negated and not joins:
+            join, where, id_column = dialect.search_join()
+            joins.append(join)
+            clause: Clause = (where, [dialect.search_query(term.condition.phrases)])
+        else:
+            clause = _condition(dialect, term.condition, search.scope.user_id)
+            if term.negated:
+                # A condition on a missing value is neither true nor false in SQL.
+                clause = (f"NOT COALESCE({clause[0]}, FALSE)", clause[1])
+        wheres.append(clause[0])
+        parameters += clause[1]
+    where, values = _scope(dialect, search.scope)
+    return " ".join(joins), [*wheres, where], [*parameters, *values], id_column
+
+
+def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | None) -> Clause:
+    match condition:
+        case narrow.InChannels(channel_ids=ids):
+            if len(ids) == 1:
+                return "messages.channel_id = ?", list(ids)
+            return dialect.among("messages.channel_id"), [dialect.array(sorted(ids))]
+        case narrow.InTopic(key=key):
+            return "messages.topic_key = ?", [key]
+        case narrow.TopicBegins(prefix=prefix):
+            return "SUBSTR(messages.topic_key, 1, ?) = ?", [len(prefix), prefix]
+        case narrow.FromSender(user_id=sender):
+            return "messages.sender_id = ?", [sender]
+        case narrow.InDirect(direct_ids=ids):
+            if len(ids) == 1:
+                return "messages.direct_id = ?", list(ids)
+            return (
+                f"(messages.direct_id IS NOT NULL AND {dialect.among('+messages.direct_id')})",
+                [dialect.array(sorted(ids))],
+            )
+        case narrow.AnyDirect():
+            return "messages.direct_id IS NOT NULL", []
+        case narrow.HasFlag(flags=flags, wildcards=spans):
+            sql = (
+                "messages.id IN (SELECT message_id FROM message_flags"
+                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0)"
+            )
+            if not spans:
+                return sql, [user_id, flags]
+            within, values = _spans(dialect, spans)
+            return (
+                f"({sql} OR (messages.mentions_all = 1 AND {within}))",
+                [user_id, flags, *values],
+            )
+        case narrow.Mentions(user_id=mentioned):
+            return (
+                "messages.id IN (SELECT message_id FROM message_flags WHERE user_id = ?"
+                f" AND (flags & {int(Flag.MENTIONED)}) != 0)",
+                [mentioned],
+            )
+        case narrow.IsUnread(ids=unread):
+            return dialect.among("messages.id"), [dialect.array(unread)]
+        case narrow.HasPart(part=part):
+            return f"messages.has_{part} = 1", []
+        case narrow.HasId(message_id=message_id):
+            return "messages.id = ?", [message_id]
+        case narrow.Matches(phrases=phrases):
+            return dialect.search_match(), [dialect.search_query(phrases)]
+        case narrow.Nothing():
+            return "1 = 0", []
+
+
+def _scope(dialect: Dialect, scope: Scope) -> Clause:
+    """Which messages may be seen. The `+` keeps the planner from gathering them channel by channel
+    where walking the messages in order is what finds a page."""
+    either: list[str] = []
+    parameters: list[Any] = []
+    if scope.channel_ids:
+        either.append(dialect.among("+messages.channel_id"))
+        parameters.append(dialect.array(sorted(scope.channel_ids)))
+    if scope.spans:
+        sql, values = _spans(dialect, scope.spans)
+        either.append(sql)
+        parameters += values
+    if scope.direct_ids:
+        either.append(dialect.among("+messages.direct_id"))
+        parameters.append(dialect.array(sorted(scope.direct_ids)))
+    if scope.recorded:
+        either.append(
+            "messages.id IN (SELECT message_id FROM message_flags"
+            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0)"
+        )
+        parameters.append(scope.user_id)
+    return (f"({' OR '.join(either)})", parameters) if either else ("1 = 0", [])
+
+
+def _spans(dialect: Dialect, spans: tuple[Span, ...]) -> Clause:
+    whole = [span.channel_id for span in spans if span.after == 0 and span.until is None]
+    either: list[str] = []
+    parameters: list[Any] = []
+    if whole:
+        either.append(dialect.among("+messages.channel_id"))
+        parameters.append(dialect.array(whole))
+    for span in spans:
+        if span.after == 0 and span.until is None:
+            continue
+        either.append(
+            "(+messages.channel_id = ? AND messages.id > ?"
+            + (" AND messages.id <= ?)" if span.until is not None else ")")
+        )
+        parameters += [span.channel_id, span.after]
+        if span.until is not None:
+            parameters.append(span.until)
+    return (f"({' OR '.join(either)})", parameters) if either else ("1 = 0", [])

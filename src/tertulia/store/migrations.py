@@ -1,0 +1,109 @@
+"""How the database came to be as it is: one list for both kinds, applied in order, never edited.
+
+The schema's version is the number of migrations applied.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tertulia.store.database import Connection, Database, DatabaseError, Dialect
+
+Migration = Callable[[Dialect], Sequence[str]]
+
+
+def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
+    def records(table: str, *keys: str) -> str:
+        columns = ", ".join(f"{key} NOT NULL" for key in keys)
+        names = ", ".join(key.split()[0] for key in keys)
+        return f"CREATE TABLE {table} ({columns}, doc TEXT NOT NULL, PRIMARY KEY ({names}))"
+
+    return (
+        "CREATE TABLE head (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL, pruned BIGINT NOT NULL)",
+        "INSERT INTO head (id, seq, pruned) VALUES (1, 0, 0)",
+        f"CREATE TABLE log (seq BIGINT PRIMARY KEY, at {dialect.real} NOT NULL,"
+        " actor_id BIGINT, change TEXT NOT NULL)",
+        records("realm", "id BIGINT"),
+        records("users", "id BIGINT"),
+        records("credentials", "user_id BIGINT"),
+        records("personal_settings", "user_id BIGINT"),
+        records("user_groups", "id BIGINT"),
+        records("channels", "id BIGINT"),
+        records("subscriptions", "channel_id BIGINT", "user_id BIGINT"),
+        records("topics", "channel_id BIGINT", "key TEXT"),
+        records("direct_conversations", "id BIGINT"),
+        records("counters", "id BIGINT"),
+        "CREATE TABLE messages (id BIGINT PRIMARY KEY, sender_id BIGINT NOT NULL,"
+        " sent_at BIGINT NOT NULL, channel_id BIGINT, topic TEXT, topic_key TEXT,"
+        " direct_id BIGINT, content TEXT NOT NULL, rendered TEXT NOT NULL, client TEXT NOT NULL,"
+        " has_link INTEGER NOT NULL, has_image INTEGER NOT NULL, has_attachment INTEGER NOT NULL,"
+        " is_me INTEGER NOT NULL, mentions_all INTEGER NOT NULL)",
+        "CREATE INDEX messages_by_topic ON messages (channel_id, topic_key, id)",
+        "CREATE INDEX messages_by_channel ON messages (channel_id, id)",
+        "CREATE INDEX messages_by_direct ON messages (direct_id, id)",
+        "CREATE INDEX messages_by_sender ON messages (sender_id, id)",
+        "CREATE INDEX messages_by_time ON messages (sent_at)",
+        "CREATE INDEX messages_direct ON messages (id) WHERE direct_id IS NOT NULL",
+        "CREATE TABLE message_flags (user_id BIGINT NOT NULL, message_id BIGINT NOT NULL,"
+        " flags BIGINT NOT NULL, PRIMARY KEY (user_id, message_id))",
+        f"CREATE TABLE read_state (user_id BIGINT NOT NULL, chunk BIGINT NOT NULL,"
+        f" bitmap {dialect.blob} NOT NULL, PRIMARY KEY (user_id, chunk))",
+        "CREATE TABLE queues (id TEXT PRIMARY KEY, user_id BIGINT NOT NULL,"
+        " seen_at BIGINT NOT NULL, doc TEXT NOT NULL)",
+        "CREATE TABLE presence (user_id BIGINT PRIMARY KEY, active_at BIGINT NOT NULL,"
+        " idle_at BIGINT NOT NULL)",
+    )
+
+
+def _search(dialect: Dialect) -> Sequence[str]:
+    return dialect.search_schema()
+
+
+MIGRATIONS: tuple[Migration, ...] = (_nouns_log_and_messages, _search)
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 for an empty database."""
+    connection.run(
+        "CREATE TABLE IF NOT EXISTS installation (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+    )
+    rows = connection.query("SELECT value FROM installation WHERE key = 'schema_version'")
+    return int(rows[0][0]) if rows else 0
+
+
+def migrate(database: Database, tell: Callable[[str], None]) -> None:
+    """Bring the database to the program's version, each migration in a transaction of its own.
+
+    A copy is made first where the database has something in it (SQLite). Raises DatabaseError
+    when the database is newer than the program; nothing is touched then.
+    """
+    connection = database.connect(readonly=False)
+    try:
+        version = version_of(connection)
+        newest = len(MIGRATIONS)
+        if version > newest:
+            raise DatabaseError(
+                f"The database is at schema version {version}, and this program knows no more than"
+                f" {newest}: it was written by a newer Tertulia. Install that version or a later"
+                " one, or restore a backup from before the upgrade. Nothing was changed."
+            )
+        if 0 < version < newest:
+            copy = database.backup_before_migration(version)
+            if copy:
+                tell(f"The database as it was is kept in {copy}")
+        for number in range(version, newest):
+            connection.run("BEGIN")
+            try:
+                for statement in MIGRATIONS[number](database.dialect):
+                    connection.run(statement)
+                connection.run(
+                    "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    (str(number + 1),),
+                )
+            except BaseException:
+                connection.run("ROLLBACK")
+                raise
+            connection.run("COMMIT")
+        if 0 < version < newest:
+            tell(f"Migrated the database from schema version {version} to {newest}")
+    finally:
+        connection.close()

@@ -1,0 +1,169 @@
+"""PostgreSQL, by way of psycopg."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import sql as pgsql
+
+from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+
+_NOTIFY_LIMIT = 7999
+"""Bytes that one notification can carry."""
+
+
+class PostgresDialect(Dialect):
+    name = "postgresql"
+    blob = "BYTEA"
+    real = "DOUBLE PRECISION"
+    begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
+
+    def among(self, column: str) -> str:
+        return f"{column} = ANY(?)"
+
+    def array(self, values: Iterable[int]) -> list[int]:
+        return list(values)
+
+    def search_schema(self) -> Sequence[str]:
+        return (f"CREATE INDEX message_search ON messages USING gin ({_SEARCHED})",)
+
+    def search_insert(self) -> None:
+        """The index follows the table by itself."""
+
+    def search_join(self) -> tuple[str, str, str]:
+        return "", self.search_match(), "messages.id"
+
+    def search_match(self) -> str:
+        return f"{_SEARCHED} @@ CAST(? AS tsquery)"
+
+    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+        return " & ".join(
+            "(" + " <-> ".join(f"'{word}'" for word in words) + ")"
+            if len(words) > 1
+            else f"'{words[0]}':*"
+            for words in phrases
+        )
+
+
+_SEARCHED = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
+
+
+@lru_cache(maxsize=2000)
+def _translated(sql: str) -> bytes:
+    return sql.replace("%", "%%").replace("?", "%s").encode()
+
+
+class PostgresConnection:
+    """One connection; used by one thread at a time."""
+
+    def __init__(self, url: str) -> None:
+        self.dialect = DIALECT
+        self._connection = psycopg.connect(url, autocommit=True, application_name="tertulia")
+        self._connection.execute("SET client_min_messages TO warning")
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(_translated(sql), parameters).fetchall()
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self._connection.execute(_translated(sql), parameters)
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+    def listen(self, channel: str, heard: Callable[[str], None], stop: threading.Event) -> None:
+        """Hand over what is announced on the channel until told to stop."""
+        self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
+        while not stop.is_set():
+            for notification in self._connection.notifies(timeout=0.2, stop_after=None):
+                heard(notification.payload)
+
+    @property
+    def process(self) -> int:
+        """The server's process behind this connection."""
+        return self._connection.info.backend_pid
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PostgresDatabase(Database):
+    """A database, or a schema of one (`?options=-csearch_path=…`), that several nodes share."""
+
+    is_shared = True
+
+    def __init__(self, url: str) -> None:
+        self.dialect = DIALECT
+        self.url = url
+        self._announcer: PostgresConnection | None = None
+
+    def connect(self, *, readonly: bool) -> Connection:
+        return self._connect()
+
+    def _connect(self) -> PostgresConnection:
+        try:
+            return PostgresConnection(self.url)
+        except psycopg.Error as error:
+            raise DatabaseError(f"Cannot connect to PostgreSQL: {error}") from error
+
+    def backup_before_migration(self, version: int) -> None:
+        """Left to the operator, whose database has means of its own."""
+
+    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+        stop = threading.Event()
+
+        def notified(payload: str) -> None:
+            if payload:
+                heard(payload)
+            else:
+                grown()
+
+        def listen() -> None:
+            while not stop.is_set():
+                try:
+                    connection = self._connect()
+                except DatabaseError:
+                    stop.wait(1)
+                    continue
+                grown()  # Whatever was said while nobody listened.
+                with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
+                    connection.listen(self._channel(connection), notified, stop)
+
+        thread = threading.Thread(target=listen, name="postgres-listen", daemon=True)
+        thread.start()
+
+        def end() -> None:
+            stop.set()
+            thread.join()
+
+        return end
+
+    def announce(self, message: str | None) -> None:
+        payload = message or ""
+        if len(payload.encode()) > _NOTIFY_LIMIT:
+            return
+        if self._announcer is None:
+            self._announcer = self._connect()
+        channel = self._channel(self._announcer)
+        try:
+            self._announcer.run("SELECT pg_notify(?, ?)", (channel, payload))
+        except psycopg.Error:
+            # A doorbell, not the news itself: the next one rings on a new connection.
+            self._announcer.close()
+            self._announcer = None
+
+    @staticmethod
+    def _channel(connection: PostgresConnection) -> str:
+        ((schema,),) = connection.query("SELECT current_schema()")
+        return f"tertulia_{schema}"
+
+    def close(self) -> None:
+        if self._announcer is not None:
+            self._announcer.close()
+
+
+DIALECT = PostgresDialect()

@@ -1,0 +1,185 @@
+"""What is read from the database besides searches: the state, the log, readers, queues."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.model.changes import Entry, MessageSent
+from tertulia.model.messages import Flag, Message
+from tertulia.model.nouns import NOUNS
+from tertulia.model.queues import QueueRecord
+from tertulia.store.codec import MESSAGE_COLUMNS, decode_entry, decode_record, message_of
+from tertulia.store.database import Connection
+from tertulia.store.writing import CHUNK_BITS, PresenceSeen
+
+_queue_decoder = msgspec.json.Decoder(QueueRecord)
+
+
+class Relation(Struct, frozen=True):
+    """One reader's relation to one message, beyond having received it."""
+
+    flags: Flag = Flag(0)
+    read: bool = False
+
+
+def head(connection: Connection) -> int:
+    """The log's newest sequence number."""
+    ((seq,),) = connection.query("SELECT seq FROM head WHERE id = 1")
+    return int(seq)
+
+
+def pruned(connection: Connection) -> int:
+    """The newest sequence number that the log does not have any more; 0 where it has all."""
+    ((seq,),) = connection.query("SELECT pruned FROM head WHERE id = 1")
+    return int(seq)
+
+
+def records(connection: Connection) -> dict[str, list[Any]]:
+    """All records of all nouns, by table."""
+    return {
+        noun.table: [
+            decode_record(noun, doc) for (doc,) in connection.query(f"SELECT doc FROM {noun.table}")
+        ]
+        for noun in NOUNS
+    }
+
+
+def entries(
+    connection: Connection, after: int, limit: int, until: int | None = None
+) -> list[Entry]:
+    """The log's entries after one, in order, at most so many, with the messages' content."""
+    rows = connection.query(
+        "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
+        f" ORDER BY seq LIMIT {int(limit)}",
+        (after, 2**62 if until is None else until),
+    )
+    found = [decode_entry(*row) for row in rows]
+    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent)]
+    if not ids:
+        return found
+    by_id = {message.id: message for message in messages(connection, ids)}
+    return [_filled(entry, by_id) for entry in found]
+
+
+def _filled(entry: Entry, by_id: dict[int, Message]) -> Entry:
+    change = entry.change
+    if not isinstance(change, MessageSent):
+        return entry
+    present = by_id.get(change.message.id)
+    if present is None:
+        filled = msgspec.structs.replace(change, gone=True)
+    else:
+        message = msgspec.structs.replace(
+            change.message, content=present.content, rendered=present.rendered
+        )
+        filled = msgspec.structs.replace(change, message=message)
+    return Entry(entry.seq, entry.at, entry.actor_id, filled)
+
+
+def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:
+    """Those of the messages that exist, ascending."""
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {dialect.among('messages.id')}"
+        " ORDER BY messages.id",
+        (dialect.array(ids),),
+    )
+    return [message_of(row) for row in rows]
+
+
+def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[int, Relation]:
+    """The user's relation to each of the messages."""
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    dialect = connection.dialect
+    flags: dict[int, int] = dict(
+        connection.query(
+            "SELECT message_id, flags FROM message_flags"
+            f" WHERE user_id = ? AND {dialect.among('message_id')}",
+            (user_id, dialect.array(wanted)),
+        )
+    )
+    chunks = sorted({mid >> CHUNK_BITS for mid in wanted})
+    rows = connection.query(
+        f"SELECT bitmap FROM read_state WHERE user_id = ? AND {dialect.among('chunk')}",
+        (user_id, dialect.array(chunks)),
+    )
+    read = _union(rows)
+    return {mid: Relation(Flag(flags.get(mid, 0)), mid in read) for mid in wanted}
+
+
+def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[int, Flag]]:
+    """All that the user has read, and all their sparse flags."""
+    read = _union(connection.query("SELECT bitmap FROM read_state WHERE user_id = ?", (user_id,)))
+    rows = connection.query(
+        "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
+    )
+    return read, {mid: Flag(flags) for mid, flags in rows}
+
+
+def _union(rows: Iterable[tuple[Any, ...]]) -> BitMap:
+    return BitMap.union(BitMap(), *(BitMap.deserialize(bytes(row[0])) for row in rows))
+
+
+def channel_messages(
+    connection: Connection, channel_id: int
+) -> tuple[BitMap, dict[str, BitMap], BitMap]:
+    """The IDs of a channel's messages: all, by topic key, and those that mention everybody."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    wildcards: list[int] = []
+    for key, mid, mentions_all in connection.query(
+        "SELECT topic_key, id, mentions_all FROM messages WHERE channel_id = ?", (channel_id,)
+    ):
+        topics[key].append(mid)
+        if mentions_all:
+            wildcards.append(mid)
+    maps = {key: BitMap(ids) for key, ids in topics.items()}
+    return BitMap.union(BitMap(), *maps.values()), maps, BitMap(wildcards)
+
+
+def direct_messages(connection: Connection, direct_id: int) -> BitMap:
+    """The IDs of a direct conversation's messages."""
+    rows = connection.query("SELECT id FROM messages WHERE direct_id = ?", (direct_id,))
+    return BitMap([mid for (mid,) in rows])
+
+
+def first_at_or_after(connection: Connection, moment: float) -> int | None:
+    """The oldest message sent at that UNIX time or later."""
+    rows = connection.query(
+        "SELECT id FROM messages WHERE sent_at >= ? ORDER BY sent_at, id LIMIT 1", (moment,)
+    )
+    return rows[0][0] if rows else None
+
+
+def queue(connection: Connection, queue_id: str) -> tuple[QueueRecord, int] | None:
+    """A queue as it was registered, and when it was last seen (UNIX seconds)."""
+    rows = connection.query("SELECT doc, seen_at FROM queues WHERE id = ?", (queue_id,))
+    return (_queue_decoder.decode(rows[0][0]), rows[0][1]) if rows else None
+
+
+def queue_times(connection: Connection) -> list[tuple[str, int, int]]:
+    """Every queue's ID, user and last sight (UNIX seconds)."""
+    return [
+        (queue_id, user_id, seen)
+        for queue_id, user_id, seen in connection.query("SELECT id, user_id, seen_at FROM queues")
+    ]
+
+
+def presence(connection: Connection) -> list[PresenceSeen]:
+    """When each user was last there, as last written down."""
+    rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")
+    return [PresenceSeen(*row) for row in rows]
+
+
+def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> frozenset[int]:
+    """Everybody who wrote in a topic."""
+    rows = connection.query(
+        "SELECT DISTINCT sender_id FROM messages WHERE channel_id = ? AND topic_key = ?",
+        (channel_id, topic_key),
+    )
+    return frozenset(sender for (sender,) in rows)

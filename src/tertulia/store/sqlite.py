@@ -1,0 +1,150 @@
+"""SQLite, by way of apsw, which brings its own recent version with FTS5."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+
+_WATCH_SECONDS = 0.1
+_BUSY_MS = 10_000
+
+
+class SqliteDialect(Dialect):
+    name = "sqlite"
+    blob = "BLOB"
+    real = "REAL"
+    begin_read = "BEGIN"
+    begin_write = ("BEGIN IMMEDIATE",)
+
+    def among(self, column: str) -> str:
+        return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def array(self, values: Iterable[int]) -> str:
+        return json.dumps(list(values))
+
+    def search_schema(self) -> Sequence[str]:
+        return (
+            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+            " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
+            "INSERT INTO message_search (rowid, content, topic)"
+            " SELECT id, content, COALESCE(topic, '') FROM messages",
+        )
+
+    def search_insert(self) -> str:
+        return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
+
+    def search_join(self) -> tuple[str, str, str]:
+        return (
+            "JOIN message_search ON message_search.rowid = messages.id",
+            "message_search MATCH ?",
+            "message_search.rowid",
+        )
+
+    def search_match(self) -> str:
+        return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
+
+    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+        return " AND ".join(
+            '"' + " ".join(words) + '"' + ("*" if len(words) == 1 else "") for words in phrases
+        )
+
+
+class SqliteConnection:
+    """One connection; used by one thread at a time."""
+
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        self.dialect = DIALECT
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+        self._connection.set_busy_timeout(_BUSY_MS)
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "cache_size = -8000",
+            *(["query_only = ON"] if readonly else []),
+        ):
+            self._connection.execute(f"PRAGMA {pragma}")
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, tuple(parameters)).fetchall()
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self._connection.execute(sql, tuple(parameters))
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, [tuple(row) for row in rows])
+
+    def copy_to(self, path: Path) -> None:
+        """A consistent copy of the whole database, made while others use it."""
+        target = apsw.Connection(str(path))
+        with target.backup("main", self._connection, "main") as backup:
+            backup.step()
+        target.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class SqliteDatabase(Database):
+    """A file. Other processes (the command line) may use it at the same time."""
+
+    is_shared = False
+
+    def __init__(self, path: Path) -> None:
+        self.dialect = DIALECT
+        self.path = path
+
+    def connect(self, *, readonly: bool) -> Connection:
+        try:
+            return SqliteConnection(self.path, readonly=readonly)
+        except apsw.Error as error:
+            raise DatabaseError(f"Cannot open {self.path}: {error}") from error
+
+    def backup_before_migration(self, version: int) -> str:
+        target = self.path.with_name(f"{self.path.name}.before-migration-from-{version}")
+        connection = SqliteConnection(self.path, readonly=False)
+        try:
+            target.unlink(missing_ok=True)
+            connection.copy_to(target)
+        finally:
+            connection.close()
+        return str(target)
+
+    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+        """Other processes can only be command-line tools, which announce nothing; that they wrote
+        shows in the file's data version."""
+        stop = threading.Event()
+        connection = SqliteConnection(self.path, readonly=True)
+
+        def look() -> None:
+            version = connection.query("PRAGMA data_version")
+            while not stop.wait(_WATCH_SECONDS):
+                now = connection.query("PRAGMA data_version")
+                if now != version:
+                    version = now
+                    grown()
+            connection.close()
+
+        thread = threading.Thread(target=look, name="sqlite-watch", daemon=True)
+        thread.start()
+
+        def end() -> None:
+            stop.set()
+            thread.join()
+
+        return end
+
+    def announce(self, message: str | None) -> None:
+        """Nobody to tell: one process serves, and it sees the file."""
+
+    def close(self) -> None:
+        """Nothing is held beyond the connections."""
+
+
+DIALECT = SqliteDialect()

@@ -1,0 +1,226 @@
+"""Everything that one commit of the log writes, in one transaction."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.model import changes
+from tertulia.model.changes import Entry
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import Flag
+from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.queues import QueueRecord
+from tertulia.store.codec import encode, encode_change
+from tertulia.store.database import Connection
+
+CHUNK_BITS = 16
+"""Message IDs that share a row of `read_state`: 2 to the power of this."""
+
+
+class QueueDeleted(Struct, frozen=True):
+    """A queue is gone."""
+
+    id: str
+
+
+class QueueSeen(Struct, frozen=True):
+    """A queue's last poll, written down now and then."""
+
+    id: str
+    seen_at: int
+
+
+class PresenceSeen(Struct, frozen=True):
+    """When a user was last there, written down now and then. UNIX seconds, 0 for never."""
+
+    user_id: int
+    active_at: int
+    idle_at: int
+
+
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen
+"""What is written down beside the log, being nobody's business but one client's or the moment's."""
+
+
+class Batch(Struct):
+    """What is committed together."""
+
+    entries: list[Entry]
+    records: Mapping[str, Mapping[Key, Any]]
+    """New records by table and key; None for those that are gone."""
+    notes: Sequence[Note] = ()
+
+
+def write(connection: Connection, batch: Batch) -> None:
+    """Write the batch inside the transaction that is open."""
+    for noun in NOUNS:
+        rows = batch.records.get(noun.table)
+        if rows:
+            _write_records(connection, noun.table, noun.key, rows)
+    if batch.entries:
+        _write_entries(connection, batch.entries)
+    for note in batch.notes:
+        _write_note(connection, note)
+
+
+def _write_records(
+    connection: Connection, table: str, key: tuple[str, ...], rows: Mapping[Key, Any]
+) -> None:
+    names = ", ".join(key)
+    holes = ", ".join("?" for _ in range(len(key) + 1))
+
+    def columns(value: Key) -> tuple[Any, ...]:
+        return value if isinstance(value, tuple) else (value,)
+
+    put = [(*columns(k), encode(record)) for k, record in rows.items() if record is not None]
+    gone = [columns(k) for k, record in rows.items() if record is None]
+    if put:
+        connection.run_many(
+            f"INSERT INTO {table} ({names}, doc) VALUES ({holes})"
+            f" ON CONFLICT ({names}) DO UPDATE SET doc = excluded.doc",
+            put,
+        )
+    if gone:
+        where = " AND ".join(f"{name} = ?" for name in key)
+        connection.run_many(f"DELETE FROM {table} WHERE {where}", gone)
+
+
+def _write_entries(connection: Connection, entries: Iterable[Entry]) -> None:
+    log: list[tuple[Any, ...]] = []
+    messages: list[changes.MessageSent] = []
+    flags: list[tuple[int, int, Flag, bool]] = []
+    marks: dict[int, list[tuple[Iterable[int], bool]]] = defaultdict(list)
+    for entry in entries:
+        change = entry.change
+        log.append((entry.seq, entry.at, entry.actor_id, encode_change(change)))
+        match change:
+            case changes.MessageSent():
+                messages.append(change)
+                mid = change.message.id
+                flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
+                if change.read_by_sender:
+                    marks[change.message.sender_id].append(((mid,), True))
+            case changes.FlagsChanged(user_id=user, recorded=recorded):
+                flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
+                flags.extend((user, mid, change.flag, change.added) for mid in change.message_ids)
+                if recorded:
+                    marks[user].append((recorded, True))
+            case changes.MessagesRead(user_id=user):
+                marks[user].append((change.message_ids, True))
+            case changes.MessagesUnread(user_id=user, recorded=recorded):
+                flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
+                marks[user].append(([message.id for message in change.messages], False))
+            case _:
+                pass
+    connection.run_many("INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)", log)
+    connection.run("UPDATE head SET seq = ? WHERE id = 1", (log[-1][0],))
+    if messages:
+        _write_messages(connection, messages)
+    for user, mid, flag, added in flags:
+        _write_flag(connection, user, mid, flag, added)
+    for user, marked in marks.items():
+        _write_read_state(connection, user, marked)
+
+
+def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:
+    messages = [change.message for change in sent]
+    connection.run_many(
+        "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, direct_id,"
+        " content, rendered, client, has_link, has_image, has_attachment, is_me,"
+        " mentions_all) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                m.id,
+                m.sender_id,
+                m.sent_at,
+                m.channel_id,
+                m.topic if m.channel_id is not None else None,
+                topic_key(m.topic) if m.channel_id is not None else None,
+                m.direct_id,
+                m.content,
+                m.rendered,
+                m.client,
+                int(m.has_link),
+                int(m.has_image),
+                int(m.has_attachment),
+                int(m.is_me),
+                int(m.mentions_all),
+            )
+            for m in messages
+        ],
+    )
+    search_insert = connection.dialect.search_insert()
+    if search_insert is not None:
+        connection.run_many(search_insert, [(m.id, m.content, m.topic) for m in messages])
+
+
+def _write_flag(connection: Connection, user: int, mid: int, flag: Flag, added: bool) -> None:
+    if added:
+        connection.run(
+            "INSERT INTO message_flags (user_id, message_id, flags) VALUES (?, ?, ?)"
+            " ON CONFLICT (user_id, message_id)"
+            " DO UPDATE SET flags = message_flags.flags | excluded.flags",
+            (user, mid, int(flag)),
+        )
+        return
+    connection.run(
+        "UPDATE message_flags SET flags = flags & ~CAST(? AS BIGINT)"
+        " WHERE user_id = ? AND message_id = ?",
+        (int(flag), user, mid),
+    )
+    connection.run(
+        "DELETE FROM message_flags WHERE user_id = ? AND message_id = ? AND flags = 0", (user, mid)
+    )
+
+
+def _write_read_state(
+    connection: Connection, user: int, marked: Sequence[tuple[Iterable[int], bool]]
+) -> None:
+    chunks: dict[int, BitMap] = {}
+    for message_ids, read in marked:
+        by_chunk: dict[int, list[int]] = defaultdict(list)
+        for mid in message_ids:
+            by_chunk[mid >> CHUNK_BITS].append(mid)
+        for chunk, ids in by_chunk.items():
+            if chunk not in chunks:
+                rows = connection.query(
+                    "SELECT bitmap FROM read_state WHERE user_id = ? AND chunk = ?", (user, chunk)
+                )
+                chunks[chunk] = BitMap.deserialize(bytes(rows[0][0])) if rows else BitMap()
+            if read:
+                chunks[chunk].update(ids)
+            else:
+                chunks[chunk].difference_update(BitMap(ids))
+    for bitmap in chunks.values():
+        bitmap.run_optimize()
+    connection.run_many(
+        "INSERT INTO read_state (user_id, chunk, bitmap) VALUES (?, ?, ?)"
+        " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
+        [(user, chunk, bitmap.serialize()) for chunk, bitmap in chunks.items()],
+    )
+
+
+def _write_note(connection: Connection, note: Note) -> None:
+    match note:
+        case QueueRecord():
+            connection.run(
+                "INSERT INTO queues (id, user_id, seen_at, doc) VALUES (?, ?, ?, ?)",
+                (note.id, note.user_id, note.seen_at, encode(note)),
+            )
+        case QueueDeleted(id=queue_id):
+            connection.run("DELETE FROM queues WHERE id = ?", (queue_id,))
+        case QueueSeen(id=queue_id, seen_at=seen_at):
+            connection.run(
+                "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
+                (seen_at, queue_id, seen_at),
+            )
+        case PresenceSeen():
+            connection.run(
+                "INSERT INTO presence (user_id, active_at, idle_at) VALUES (?, ?, ?)"
+                " ON CONFLICT (user_id) DO UPDATE SET"
+                " active_at = excluded.active_at, idle_at = excluded.idle_at",
+                (note.user_id, note.active_at, note.idle_at),
+            )

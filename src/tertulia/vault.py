@@ -1,0 +1,134 @@
+"""Passwords and API keys: made, checked, and kept so that the database alone gives away neither.
+
+The installation's secret seals API keys; it lies beside the database's settings and not in the
+database (`secret` in the data directory, or the setting of that name).
+"""
+
+import asyncio
+import base64
+import hashlib
+import os
+import secrets
+import string
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from cryptography.fernet import Fernet, InvalidToken
+
+from tertulia.model.users import Credential
+
+KEY_LENGTH = 32
+_ALPHABET = string.ascii_letters + string.digits
+SECRET_FILE = "secret"  # noqa: S105 (a file's name)
+
+
+class VaultError(Exception):
+    """The secret is missing or is another installation's. `str(error)` is for the operator."""
+
+
+def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
+    """The installation's secret: the configured one, or that of the data directory.
+
+    With `create` it is made where there is none; otherwise that is a VaultError.
+    """
+    if configured:
+        return configured
+    path = data_dir / SECRET_FILE
+    if path.exists():
+        return path.read_text().strip()
+    if not create:
+        raise VaultError(
+            f"The installation's secret is missing: {path} does not exist. Bring it along from the"
+            " machine where `tertulia init` ran, or set TERTULIA_SECRET."
+        )
+    secret = secrets.token_urlsafe(32)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret + "\n")
+    return secret
+
+
+def digest(api_key: str) -> str:
+    """What an API key is looked up by. Keys are random, so a plain hash gives nothing away."""
+    return hashlib.sha256(api_key.encode()).hexdigest()
+
+
+class Vault:
+    """Makes and checks credentials. Password hashing is slow on purpose and runs in threads of
+    its own, two at a time."""
+
+    def __init__(self, secret: str) -> None:
+        key = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
+        self._seal = Fernet(base64.urlsafe_b64encode(key))
+        self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
+        self._decoy: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Something to seal, for telling later whether the secret is still the same."""
+        return self._seal.encrypt(b"tertulia").decode()
+
+    def fits(self, fingerprint: str) -> bool:
+        """Whether the fingerprint was made with this secret."""
+        try:
+            return self._seal.decrypt(fingerprint.encode()) == b"tertulia"
+        except InvalidToken:
+            return False
+
+    async def credential(self, user_id: int, password: str | None) -> Credential:
+        """A new credential with a new API key."""
+        hashed = None if password is None else await self.hash_password(password)
+        return self.with_new_key(Credential(user_id=user_id, password_hash=hashed, **_no_key()))
+
+    def with_new_key(self, credential: Credential) -> Credential:
+        """The credential with another API key."""
+        api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        return Credential(
+            user_id=credential.user_id,
+            password_hash=credential.password_hash,
+            key_digest=digest(api_key),
+            key_sealed=self._seal.encrypt(api_key.encode()).decode(),
+        )
+
+    def api_key(self, credential: Credential) -> str:
+        """The credential's API key. VaultError when it was sealed with another secret."""
+        try:
+            return self._seal.decrypt(credential.key_sealed.encode()).decode()
+        except InvalidToken as error:
+            raise VaultError("The API key was sealed with another secret.") from error
+
+    async def hash_password(self, password: str) -> str:
+        """The password as it is kept."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._hasher.hash, password)
+
+    async def is_password(self, credential: Credential | None, password: str) -> bool:
+        """Whether it is the account's password. Takes as long for an account that has none."""
+        hashed = credential.password_hash if credential else None
+        if hashed is None:
+            if self._decoy is None:
+                self._decoy = await self.hash_password(secrets.token_hex())
+            await self._verify(self._decoy, password)
+            return False
+        return await self._verify(hashed, password)
+
+    async def _verify(self, hashed: str, password: str) -> bool:
+        def verify() -> bool:
+            try:
+                return self._hasher.verify(hashed, password)
+            except (VerificationError, InvalidHashError):
+                return False
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, verify)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+
+def _no_key() -> dict[str, str]:
+    return {"key_digest": "", "key_sealed": ""}

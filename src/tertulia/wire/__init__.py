@@ -1,0 +1,1 @@
+"""The HTTP interface: the only place that knows how things are called on the wire."""

@@ -1,0 +1,32 @@
+"""The ASGI application of a node."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from tertulia.store import reading
+from tertulia.wire.call import Node
+from tertulia.wire.http import assembled
+from tertulia.wire.routes import ROUTES
+
+
+def application(node: Node) -> ASGIApp:
+    """Everything that the node answers."""
+
+    async def health(_: Request) -> Response:
+        """The process is alive."""
+        return JSONResponse({"status": "alive"})
+
+    async def ready(_: Request) -> Response:
+        """The database answers, and the organization is there."""
+        try:
+            await node.store.read(reading.head)
+        except Exception:
+            return JSONResponse({"status": "the database does not answer"}, status_code=503)
+        if node.state.is_empty:
+            return JSONResponse({"status": "there is no organization yet"}, status_code=503)
+        return JSONResponse({"status": "ready"})
+
+    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
+    return assembled(node, ROUTES, pages)

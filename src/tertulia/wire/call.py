@@ -1,0 +1,102 @@
+"""One request, as a handler sees it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from tertulia.config import Config
+from tertulia.delivery.queues import Delivery
+from tertulia.log.writer import Log
+from tertulia.markup.render import Renderer
+from tertulia.model.errors import NotAuthenticated
+from tertulia.model.messages import Rendered
+from tertulia.model.users import User
+from tertulia.state.moment import Verb
+from tertulia.state.organization import State
+from tertulia.store.store import Store
+from tertulia.vault import Vault
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node is made of, for those who answer requests."""
+
+    config: Config
+    log: Log
+    delivery: Delivery
+    vault: Vault
+    renderer: Renderer
+    started: float
+    """UNIX seconds."""
+    clock: Callable[[], float] = time.time
+
+    @property
+    def state(self) -> State:
+        """The organization as of now."""
+        return self.log.state
+
+    @property
+    def store(self) -> Store:
+        return self.log.store
+
+    def render(self, content: str) -> Rendered:
+        """A message's content as HTML, with what it refers to."""
+        return self.renderer.render(self.state, content)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request: who asks, by what program, and of which node."""
+
+    node: Node
+    user_id: int | None
+    """None where nobody is signed in."""
+    client: str
+    """The program's name."""
+    host: str
+    """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
+    request: Request
+    uploads: "tuple[Upload, ...]" = ()
+
+    @property
+    def state(self) -> State:
+        return self.node.log.state
+
+    @property
+    def now(self) -> float:
+        """UNIX seconds."""
+        return self.node.clock()
+
+    @property
+    def user(self) -> User:
+        """Who asks. NotAuthenticated where nobody is signed in."""
+        if self.user_id is None:
+            raise NotAuthenticated("This needs an account: sign in first.")
+        return self.state.users[self.user_id]
+
+    @property
+    def url(self) -> str:
+        """The organization's address: the configured one, or that by which it was reached."""
+        return self.node.config.external_url or self.host
+
+    async def submit(self, verb: Verb[T], *arguments: Any) -> T:
+        """Let the verb decide as the caller, and return its result when it is on disk."""
+        return await self.node.log.submit(self.user.id, verb, *arguments)
+
+    def consider(self, verb: Verb[T], *arguments: Any) -> T:
+        """What the verb answers as the state is now; for verbs that change nothing."""
+        return self.node.log.consider(self.user.id, verb, *arguments)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that came with the request."""
+
+    name: str
+    content_type: str
+    content: bytes

@@ -1,0 +1,123 @@
+"""Refusals as the wire tells them: HTTP status, code, and extra fields."""
+
+from typing import Any
+
+from tertulia.model import errors
+from tertulia.model.errors import Refused
+
+
+class MissingParameter(Refused):
+    """A required parameter was not sent."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Missing '{name}' argument")
+
+
+class BadParameter(Refused):
+    """A parameter's text does not fit its type."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"Bad value for '{name}': {reason}")
+
+
+class ConfusingParameters(Refused):
+    """One parameter was sent under two of its names."""
+
+    def __init__(self, first: str, second: str) -> None:
+        self.first = first
+        self.second = second
+        super().__init__(f"Can't decide between '{first}' and '{second}' arguments")
+
+
+class NotFound(Refused):
+    """There is nothing at this path."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such endpoint.")
+
+
+class MethodNotAllowed(Refused):
+    """The path is known, and not with this method."""
+
+    def __init__(self, allowed: list[str]) -> None:
+        self.allowed = sorted(allowed)
+        super().__init__("This endpoint does not answer this method.")
+
+
+class BodyTooLarge(Refused):
+    """The request's body is beyond the limit."""
+
+    def __init__(self, limit_mib: int) -> None:
+        super().__init__(f"The request is larger than {limit_mib} MiB.")
+
+
+class BadBody(Refused):
+    """The body is not what its content type says."""
+
+
+class BadAuthorization(Refused):
+    """The Authorization header is of another kind than Basic."""
+
+
+def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """The HTTP status, the body (without `result`) and the extra headers for an error.
+
+    What is no refusal is a mistake of the server, and nothing of it is told.
+    """
+    status, code = 400, "BAD_REQUEST"
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    match error:
+        case MissingParameter(name=name):
+            code, extra = "REQUEST_VARIABLE_MISSING", {"var_name": name}
+        case BadParameter(name=name):
+            code, extra = "REQUEST_VARIABLE_INVALID", {"var_name": name}
+        case ConfusingParameters(first=first, second=second):
+            code, extra = "REQUEST_CONFUSING_VAR", {"var_name1": first, "var_name2": second}
+        case NotFound():
+            status = 404
+        case MethodNotAllowed(allowed=allowed):
+            status, extra = 405, {"allowed_methods": allowed}
+            headers["Allow"] = ", ".join(allowed)
+        case BodyTooLarge():
+            status = 413
+        case errors.NoSuchChannel(channel_id=channel_id, name=name):
+            code = "STREAM_DOES_NOT_EXIST"
+            extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
+        case errors.NoSuchQueue(queue_id=queue_id):
+            code, extra = "BAD_EVENT_QUEUE_ID", {"queue_id": queue_id}
+        case errors.NotPermitted():
+            code = "UNAUTHORIZED_PRINCIPAL"
+        case errors.NotAuthenticated():
+            status, code = 401, "UNAUTHORIZED"
+            headers["WWW-Authenticate"] = 'Basic realm="tertulia"'
+        case errors.WrongApiKey():
+            status, code = 401, "INVALID_API_KEY"
+        case errors.WrongPassword():
+            status, code = 401, "AUTHENTICATION_FAILED"
+        case errors.PasswordSignInDisabled():
+            status, code = 401, "PASSWORD_AUTH_DISABLED"
+        case errors.AccountDeactivated():
+            status, code = 401, "USER_DEACTIVATED"
+        case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
+            code = "CANNOT_DEACTIVATE_LAST_USER"
+            extra = {"is_last_owner": is_last_owner, "entity": entity}
+        case errors.BadNarrow(reason=reason):
+            code, extra = "BAD_NARROW", {"desc": reason}
+        case errors.WildcardNotAllowed(of_topic=of_topic):
+            code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
+        case errors.SystemGroupRequired(setting=setting):
+            code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.StaleExpectation():
+            code = "EXPECTATION_MISMATCH"
+        case Refused():
+            pass
+        case errors.Unavailable():
+            status, code = 503, "SERVER_NOT_READY"
+            headers["Retry-After"] = "1"
+        case _:
+            status, code = 500, "INTERNAL_SERVER_ERROR"
+            return status, {"msg": "Internal server error", "code": code}, headers
+    return status, {"msg": str(error), "code": code, **extra}, headers

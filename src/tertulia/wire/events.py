@@ -1,0 +1,188 @@
+"""How each change looks to a client: one projection per change, next to its siblings.
+
+A projection says whom a change may concern, which of the possible views a given queue has of it,
+and what events it is in that view. Views are hashable and few, so that the events of a change are
+encoded once for each and the bytes are shared.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.config import Config
+from tertulia.delivery import event_ids
+from tertulia.delivery.queues import Posted
+from tertulia.model.changes import AnyChange, Change, Entry
+from tertulia.model.queues import QueueRecord, Registration
+from tertulia.model.transients import Transient
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+C = TypeVar("C", bound=Change)
+
+_encoder = msgspec.json.Encoder()
+
+
+class Event(Struct, kw_only=True, tag_field="type"):
+    """The base of all events. Each gets its `id` when it is encoded."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a projection looks at: the organization as it is now, and the entry's circumstances.
+
+    The state may be later than the entry; whatever cannot be told from a later state is in the
+    change itself.
+    """
+
+    state: State
+    host: str
+    """Of the addresses that stand for hidden ones."""
+    entry: Entry
+
+    @property
+    def at(self) -> float:
+        return self.entry.at
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Whose queue it is, and how it was registered."""
+
+    user: User
+    queue: QueueRecord
+
+    @property
+    def registration(self) -> Registration:
+        return self.queue.registration
+
+
+class Projection(ABC, Generic[C]):
+    """How one kind of change is shown."""
+
+    of: ClassVar[type[Change]]
+
+    @abstractmethod
+    def audience(self, state: State, change: C) -> Collection[int] | None:
+        """The users whom it may concern; None for everybody. `view` decides for each."""
+
+    @abstractmethod
+    def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
+        """Which view the queue has of it; None for none."""
+
+    @abstractmethod
+    def events(self, scene: Scene, change: C, view: Any) -> Iterable[Event]:
+        """The events in that view, in order. Their number must depend on nothing but the change
+        and the view."""
+
+
+class Unseen(Projection[Change]):
+    """A change that no client hears of."""
+
+    def audience(self, state: State, change: Change) -> Collection[int]:
+        return ()
+
+    def view(self, scene: Scene, change: Change, viewer: Viewer) -> None:
+        return None
+
+    def events(self, scene: Scene, change: Change, view: Any) -> Iterable[Event]:
+        return ()
+
+
+class HeartbeatEvent(Event, kw_only=True, tag="heartbeat"):
+    """Nothing happened, and the connection is alive."""
+
+
+def with_id(event: Event, event_id: int) -> bytes:
+    """The event as it is sent, beginning with its ID."""
+    return b'{"id":%d,' % event_id + _encoder.encode(event)[1:]
+
+
+class EventEncoder:
+    """The wire's side of delivery. See `tertulia.delivery.queues.Encoder`."""
+
+    def __init__(
+        self,
+        state: Callable[[], State],
+        config: Config,
+        projections: Iterable[Projection[Any]],
+        transients: "TransientViews",
+    ) -> None:
+        self._state = state
+        self._host = config.address_host
+        self._projections = {projection.of: projection for projection in projections}
+        self._transients = transients
+        self.encoded = 0
+        """How many events were encoded, for those who want to see that they are shared."""
+
+    def _projection(self, change: AnyChange) -> Projection[Any]:
+        return self._projections[type(change)]
+
+    def audience(self, entry: Entry) -> Collection[int] | None:
+        return self._projection(entry.change).audience(self._state(), entry.change)
+
+    def events(self, posted: Posted, queue: QueueRecord) -> Sequence[bytes]:
+        entry = posted.entry
+        state = self._state()
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return ()
+        change = entry.change
+        projection = self._projection(change)
+        scene = Scene(state, self._host, entry)
+        view = projection.view(scene, change, Viewer(user, queue))
+        if view is None:
+            return ()
+        types = queue.registration.event_types
+        key = (types, view)
+        encoded = posted.views.get(key)
+        if encoded is None:
+            encoded = self._encode(projection, scene, view, types)
+            posted.views[key] = encoded
+        return encoded
+
+    def _encode(
+        self, projection: Projection[Any], scene: Scene, view: Any, types: tuple[str, ...] | None
+    ) -> Sequence[bytes]:
+        encoded = []
+        for index, event in enumerate(projection.events(scene, scene.entry.change, view)):
+            tag = event.__struct_config__.tag
+            if types is None or tag in types:
+                encoded.append(with_id(event, event_ids.of_entry(scene.entry.seq, index)))
+                self.encoded += 1
+        return encoded
+
+    def transient_audience(self, transient: Transient) -> Collection[int] | None:
+        return self._transients.audience(self._state(), transient)
+
+    def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
+        state = self._state()
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return None
+        event = self._transients.event(state, transient, Viewer(user, queue), self._host)
+        if event is None:
+            return None
+        types = queue.registration.event_types
+        if types is not None and event.__struct_config__.tag not in types:
+            return None
+        return with_id(event, event_id)
+
+    def heartbeat(self, event_id: int) -> bytes:
+        return with_id(HeartbeatEvent(), event_id)
+
+
+class TransientViews(ABC):
+    """How what is not written down is shown."""
+
+    @abstractmethod
+    def audience(self, state: State, transient: Transient) -> Collection[int] | None:
+        """The users whom it may concern; None for everybody."""
+
+    @abstractmethod
+    def event(self, state: State, transient: Transient, viewer: Viewer, host: str) -> Event | None:
+        """The viewer's event, if they have one."""

@@ -1,0 +1,1 @@
+"""The JSON shape of every noun."""

@@ -1,0 +1,208 @@
+"""Messages on the wire."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.names import EMPTY_TOPIC_NAME
+from tertulia.model.changes import MessageSent
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.users import User
+from tertulia.state.organization import State
+from tertulia.store.reading import Relation
+from tertulia.wire.objects.users import api_email, avatar_url
+
+
+class Participant(Struct, kw_only=True):
+    """One of the people of a direct conversation."""
+
+    id: int
+    email: str
+    full_name: str
+    is_mirror_dummy: bool = False
+
+
+class MessageObject(Struct, kw_only=True):
+    """A message. `flags` are in fetched messages only; events have them beside it."""
+
+    id: int
+    type: str
+    sender_id: int
+    sender_email: str
+    sender_full_name: str
+    sender_realm_str: str = ""
+    client: str
+    content: str
+    content_type: str
+    timestamp: int
+    subject: str
+    topic_links: list[Any] = []
+    stream_id: int | UnsetType = UNSET
+    display_recipient: str | list[Participant]
+    recipient_id: int
+    avatar_url: str | None
+    is_me_message: bool
+    reactions: list[Any] = []
+    submessages: list[Any] = []
+    flags: list[str] | UnsetType = UNSET
+    match_content: str | UnsetType = UNSET
+    match_subject: str | UnsetType = UNSET
+
+
+def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
+    """The topic, or for the general chat what a client that knows no empty topics is told."""
+    return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME
+
+
+def recipient_id(message: Message) -> int:
+    """One number for each channel and each direct conversation."""
+    if message.channel_id is not None:
+        return message.channel_id * 2
+    return (message.direct_id or 0) * 2 + 1
+
+
+def message_object(
+    state: State,
+    message: Message,
+    host: str,
+    *,
+    sees_address: bool,
+    apply_markdown: bool,
+    client_gravatar: bool,
+    empty_topic_name: bool,
+) -> MessageObject:
+    """The message for all viewers alike who see (or do not see) its sender's real address."""
+    sender = state.users[message.sender_id]
+    is_channel = message.channel_id is not None
+    recipient: str | list[Participant]
+    if message.channel_id is not None:
+        recipient = state.channels[message.channel_id].name
+    else:
+        recipient = [
+            Participant(
+                id=user_id,
+                email=api_email(state, state.users[user_id], host),
+                full_name=state.users[user_id].full_name,
+            )
+            for user_id in state.directs[message.direct_id].members
+        ]
+    return MessageObject(
+        id=message.id,
+        type="stream" if is_channel else "private",
+        sender_id=sender.id,
+        sender_email=api_email(state, sender, host),
+        sender_full_name=sender.full_name,
+        client=message.client,
+        content=message.rendered if apply_markdown else message.content,
+        content_type="text/html" if apply_markdown else "text/x-markdown",
+        timestamp=message.sent_at,
+        subject=topic_shown(message.topic, empty_topic_name=empty_topic_name) if is_channel else "",
+        stream_id=message.channel_id if message.channel_id is not None else UNSET,
+        display_recipient=recipient,
+        recipient_id=recipient_id(message),
+        avatar_url=avatar_url(
+            sender, gravatar_by_client=client_gravatar, sees_address=sees_address
+        ),
+        is_me_message=message.is_me,
+    )
+
+
+def message_object_for(
+    state: State,
+    viewer: User | None,
+    message: Message,
+    host: str,
+    *,
+    apply_markdown: bool,
+    client_gravatar: bool,
+    empty_topic_name: bool,
+) -> MessageObject:
+    """The message as one viewer (None: a spectator) may see it, as yet without flags."""
+    sender = state.users[message.sender_id]
+    return message_object(
+        state,
+        message,
+        host,
+        sees_address=permissions.sees_address(state, viewer, sender),
+        apply_markdown=apply_markdown,
+        client_gravatar=client_gravatar,
+        empty_topic_name=empty_topic_name,
+    )
+
+
+_NAMES = (
+    (Flag.STARRED, "starred"),
+    (Flag.COLLAPSED, "collapsed"),
+    (Flag.MENTIONED, "mentioned"),
+    (Flag.CHANNEL_WILDCARD_MENTIONED, "stream_wildcard_mentioned"),
+    (Flag.TOPIC_WILDCARD_MENTIONED, "topic_wildcard_mentioned"),
+    (Flag.HAS_ALERT_WORD, "has_alert_word"),
+)
+_WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+
+
+def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str]:
+    """A reader's flags by name."""
+    names = ["read"] if read else []
+    names += [name for flag, name in _NAMES if flags & flag]
+    if flags & _WILDCARDS:
+        names.append("wildcard_mentioned")
+    if historical:
+        names.append("historical")
+    return names
+
+
+def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
+    """Whether the message counts as read by the user.
+
+    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
+    marked; and what they marked as unread themselves.
+    """
+    if relation.read:
+        return True
+    if message.channel_id is None:
+        return False
+    subscription = state.subscription(user_id, message.channel_id)
+    if subscription is None or not subscription.is_active:
+        return True
+    return message.id <= subscription.since and not relation.flags & Flag.RECORD
+
+
+def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
+    """The user's sparse flags, with the mention of everybody where it reached them."""
+    flags = relation.flags
+    if message.mentions_all and state.received(user_id, message):
+        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
+    return flags
+
+
+def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
+    """All flags of a fetched message, by name."""
+    return flag_names(
+        effective_flags(state, user_id, message, relation),
+        read=is_read(state, user_id, message, relation),
+        historical=not state.received(user_id, message),
+    )
+
+
+def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
+    """The flags in a message's event: those that it came with."""
+    message = sent.message
+    relation = Relation(
+        sent.flags.get(user_id, Flag(0)), sent.read_by_sender and user_id == message.sender_id
+    )
+    if not state.received(user_id, message):
+        return []
+    return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
+
+
+def is_mention(flags: Flag) -> bool:
+    """Whether one of the flags is a mention."""
+    return bool(flags & ANY_MENTION)
+
+
+def unread_key(user_ids: Sequence[int]) -> str:
+    """How a direct conversation of several people is called among the unread messages."""
+    return ",".join(str(user_id) for user_id in sorted(user_ids))

@@ -1,0 +1,95 @@
+"""Accounts on the wire."""
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.model.users import AddressVisibility, User
+from tertulia.state.organization import State
+
+
+class UserObject(Struct, kw_only=True):
+    """An account, as one viewer may see it."""
+
+    user_id: int
+    delivery_email: str | None
+    email: str
+    full_name: str
+    date_joined: str
+    is_active: bool | UnsetType
+    is_owner: bool
+    is_admin: bool
+    is_guest: bool
+    is_bot: bool
+    bot_type: int | None
+    bot_owner_id: int | None
+    role: int
+    timezone: str
+    avatar_url: str | None
+    avatar_version: int
+    is_imported_stub: bool = False
+    is_system_bot: bool | UnsetType = UNSET
+    profile_data: dict[str, Any] | UnsetType = UNSET
+
+
+def api_email(state: State, user: User, host: str) -> str:
+    """The address by which the interface knows the account: the real one where everybody may see
+    it, otherwise one that works nowhere else."""
+    if user.is_bot or permissions.address_visibility(state, user) is AddressVisibility.EVERYONE:
+        return user.address
+    return f"user{user.id}@{host}"
+
+
+def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> str | None:
+    """Where the picture is. None where the client can compute it from the address."""
+    if gravatar_by_client and sees_address and user.avatar_source == "G" and not user.is_bot:
+        return None
+    digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
+    return f"https://secure.gravatar.com/avatar/{digest}?d=identicon&version={user.avatar_version}"
+
+
+def date_joined(user: User, *, by_day: bool = False) -> str:
+    """ISO 8601 to the minute, or only the day for those who are not signed in."""
+    moment = datetime.fromtimestamp(user.joined_at, UTC)
+    return moment.strftime("%Y-%m-%d" if by_day else "%Y-%m-%dT%H:%M+00:00")
+
+
+def user_object(
+    state: State,
+    viewer: User | None,
+    user: User,
+    host: str,
+    *,
+    client_gravatar: bool = False,
+    with_profile: bool = False,
+    with_activity: bool = True,
+) -> UserObject:
+    """The account as the viewer (None: a spectator) may see it.
+
+    `with_profile` adds `profile_data` for people; without `with_activity`, `is_active` is left to
+    the list in which the object stands.
+    """
+    sees_address = permissions.sees_address(state, viewer, user)
+    return UserObject(
+        user_id=user.id,
+        delivery_email=user.address if sees_address else None,
+        email=api_email(state, user, host),
+        full_name=user.full_name,
+        date_joined=date_joined(user, by_day=viewer is None),
+        is_active=user.is_active if with_activity else UNSET,
+        is_owner=user.is_owner,
+        is_admin=user.is_administrator,
+        is_guest=user.is_guest,
+        is_bot=user.is_bot,
+        bot_type=user.bot.kind.value if user.bot else None,
+        bot_owner_id=user.bot.owner_id if user.bot else None,
+        role=user.role.value,
+        timezone=user.timezone,
+        avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
+        avatar_version=user.avatar_version,
+        is_system_bot=True if user.is_system_bot else UNSET,
+        profile_data={} if with_profile and not user.is_bot else UNSET,
+    )

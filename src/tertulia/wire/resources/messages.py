@@ -1,0 +1,603 @@
+"""Messages: sending, fetching, flags."""
+
+import html
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain import flags as flag_verbs
+from tertulia.domain import messages, names, narrow, permissions
+from tertulia.domain.narrow import Asked
+from tertulia.model import narrow as model_narrow
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Flag, Message
+from tertulia.model.narrow import LARGEST, Search
+from tertulia.model.users import User
+from tertulia.store import finding, reading
+from tertulia.store.database import Connection
+from tertulia.wire import narrow as wire_narrow
+from tertulia.wire.call import Call
+from tertulia.wire.objects.messages import (
+    MessageObject,
+    effective_flags,
+    flags_of,
+    is_mention,
+    is_read,
+    message_object_for,
+    topic_shown,
+)
+from tertulia.wire.parameters import Alias, Int, Params, Path, Reads
+from tertulia.wire.routing import Answer
+
+NOTHING_UNREAD = 10_000_000_000_000_000
+"""The anchor that is answered where there is no first unread message."""
+MAX_PAGE = 5000
+
+# Sending
+
+Recipient = list[int] | list[str] | int | str
+
+
+def _read_recipient(text: str) -> Recipient:
+    """A name, an ID, or a JSON list of either: clients write it in each of these ways."""
+    if "\0" in text:
+        raise ValueError("it contains a null byte")
+    try:
+        value: Any = msgspec.json.decode(text, type=list[int | str] | int | str)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return text
+    if isinstance(value, list):
+        if all(isinstance(one, int) for one in value) or all(isinstance(v, str) for v in value):
+            return cast(Recipient, value)
+        raise ValueError("it mixes IDs and addresses")
+    return cast(Recipient, value)
+
+
+_RECIPIENT_SCHEMA = {
+    "oneOf": [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "string"}},
+    ]
+}
+
+_READS_OWN = frozenset(
+    {
+        "zulipandroid",
+        "zulipios",
+        "zulipdesktop",
+        "zulipmobile",
+        "zulipelectron",
+        "zulipterminal",
+        "snipe",
+        "website",
+        "ios",
+        "android",
+    }
+)
+"""Programs in which people write: what they send counts as read by them."""
+
+
+class SendMessage(Params, kw_only=True, frozen=True):
+    """A message to send."""
+
+    type: Annotated[
+        Literal["direct", "private", "channel", "stream"],
+        Meta(description="To people or to a channel; `private` and `stream` are the older names."),
+    ]
+    to: Annotated[
+        Recipient | None,
+        Reads(_read_recipient, _RECIPIENT_SCHEMA),
+        Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
+    ] = None
+    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+    topic: Annotated[
+        str | None, Alias("subject"), Meta(description="Required for channel messages.")
+    ] = None
+    queue_id: Annotated[
+        str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
+    ] = None
+    local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    read_by_sender: Annotated[
+        bool | None,
+        Meta(description="Whether it is read already; by default, for programs people write in."),
+    ] = None
+
+
+class SentMessage(Answer, kw_only=True):
+    """The new message's ID."""
+
+    id: int
+
+
+async def send_message(call: Call, params: SendMessage) -> SentMessage:
+    """Send a message to a topic of a channel, or directly to people."""
+    content = names.message_content(params.content)
+    rendered = call.node.render(content)
+    to = _destination(call, params)
+    participants: frozenset[int] = frozenset()
+    if rendered.mentions_topic and isinstance(to, messages.ToChannel):
+        participants = await _topic_senders(call, to)
+    read_by_sender = params.read_by_sender
+    if read_by_sender is None:
+        read_by_sender = call.client.lower() in _READS_OWN
+    draft = messages.Draft(
+        to=to,
+        content=content,
+        rendered=rendered,
+        client=call.client,
+        read_by_sender=read_by_sender,
+        queue_id=params.queue_id,
+        local_id=params.local_id if params.queue_id else None,
+        topic_participants=participants,
+    )
+    return SentMessage(id=await call.submit(messages.send, draft))
+
+
+def _destination(call: Call, params: SendMessage) -> messages.ToChannel | messages.ToPeople:
+    to = params.to
+    if params.type in {"direct", "private"}:
+        return messages.ToPeople(frozenset(people(call, to)))
+    if params.topic is None:
+        raise Refused("Missing topic")
+    if isinstance(to, list):
+        if len(to) != 1:
+            raise Refused("Expected exactly one channel")
+        to = to[0]
+    if to is None or to == "":
+        bot = call.user.bot
+        if bot is None or bot.default_sending_channel_id is None:
+            raise Refused("Missing channel: the message is addressed to none.")
+        to = bot.default_sending_channel_id
+    if isinstance(to, int):
+        return messages.ToChannel(topic=params.topic, channel_id=to)
+    return messages.ToChannel(topic=params.topic, name=to)
+
+
+def people(call: Call, to: Recipient | None) -> list[int]:
+    """The user IDs that a direct message's destination names. Refused for unknown addresses."""
+    if isinstance(to, int):
+        to = [to]
+    if isinstance(to, str):
+        to = [part for part in to.split(",") if part.strip()]
+    if not to:
+        raise Refused("Message must have recipients")
+    found: list[int] = []
+    for one in to:
+        if isinstance(one, int):
+            found.append(one)
+            continue
+        user = narrow.account_with(call.state, call.user, one)
+        if user is None:
+            raise Refused(f"Invalid email '{one[:100]}'")
+        found.append(user.id)
+    return found
+
+
+async def _topic_senders(call: Call, to: messages.ToChannel) -> frozenset[int]:
+    channel = (
+        call.state.channels.get(to.channel_id)
+        if to.channel_id is not None
+        else call.state.channel_named(to.name or "")
+    )
+    if channel is None:
+        return frozenset()
+    key = topic_key(names.topic_name(to.topic))
+    return await call.node.store.read(reading.topic_senders, channel.id, key)
+
+
+# Fetching
+
+
+class GetMessages(Params, kw_only=True, frozen=True):
+    """A page of messages."""
+
+    anchor: Annotated[
+        str | None,
+        Meta(
+            description="A message ID, `newest`, `oldest`, `first_unread`, or `date` with"
+            " `anchor_date`."
+        ),
+    ] = None
+    anchor_date: Annotated[str | None, Meta(description="ISO 8601.")] = None
+    use_first_unread_anchor: Annotated[
+        bool, Meta(description="The older way to say anchor=first_unread.")
+    ] = False
+    num_before: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    num_after: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    include_anchor: bool = True
+    message_ids: Annotated[
+        list[Int] | None, Meta(description="These messages, instead of those around an anchor.")
+    ] = None
+    narrow: Annotated[
+        tuple[Asked, ...],
+        Reads(wire_narrow.read, wire_narrow.SCHEMA),
+        Meta(description="Terms that must all hold; empty for all messages received."),
+    ] = ()
+    client_gravatar: bool = True
+    apply_markdown: bool = True
+    allow_empty_topic_name: bool = False
+
+
+class MessagePage(Answer, kw_only=True):
+    """Messages in ascending order of ID."""
+
+    messages: list[MessageObject]
+    anchor: int | UnsetType = UNSET
+    found_anchor: bool
+    found_newest: bool
+    found_oldest: bool
+    history_limited: bool = False
+
+
+async def get_messages(call: Call, params: GetMessages) -> MessagePage:
+    """Messages around an anchor, filtered by a narrow."""
+    user = _spectator_or_user(call, params)
+    unread = await _unread(call, user, params)
+    reader = narrow.Reader(
+        state=call.state,
+        user=user,
+        now=call.now,
+        unread=unread,
+        conversation=await _conversation(call, user, params.narrow),
+    )
+    compiled = narrow.compiled(reader, params.narrow)
+    if params.message_ids is not None:
+        page = await _by_ids(call, reader, compiled, params.message_ids)
+        anchor: int | UnsetType = UNSET
+    else:
+        anchor = await _anchor(call, params, compiled, unread)
+        page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
+    shown = await _shown(call, user, page.messages, params)
+    _highlight(shown, compiled)
+    found = not isinstance(anchor, UnsetType) and any(m.id == anchor for m in page.messages)
+    return MessagePage(
+        messages=shown,
+        anchor=anchor,
+        found_anchor=found,
+        found_newest=page.found_newest,
+        found_oldest=page.found_oldest,
+    )
+
+
+def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
+    """Who asks; spectators must say that they mean public channels."""
+    if call.user_id is not None:
+        return call.user
+    if not any(
+        term.operator == "channels" and term.operand == "web-public" and not term.negated
+        for term in params.narrow
+    ):
+        return call.user  # Raises: there is none.
+    return None
+
+
+async def _unread(call: Call, user: User | None, params: GetMessages) -> tuple[int, ...]:
+    """The reader's unread messages, where the request asks for them."""
+    wants = _first_unread(params) or any(
+        term.operator == "is" and term.operand == "unread" for term in params.narrow
+    )
+    if user is None or not wants:
+        return ()
+    return await unread_ids(call, user.id)
+
+
+async def unread_ids(call: Call, user_id: int) -> tuple[int, ...]:
+    """All that the user has not read, ascending."""
+    return await call.node.log.snapshot(
+        user_id,
+        lambda _: None,
+        lambda state, _: tuple(state.reading.unread(state, user_id).ids()),
+    )
+
+
+def _first_unread(params: GetMessages) -> bool:
+    return params.anchor == "first_unread" or (
+        params.use_first_unread_anchor and params.message_ids is None
+    )
+
+
+async def _conversation(
+    call: Call, user: User | None, terms: tuple[narrow.Asked, ...]
+) -> Message | None:
+    """The message that a `with` term names, if the reader may read it."""
+    for term in terms:
+        if term.operator == "with":
+            try:
+                message_id = int(term.operand)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                return None
+            if user is None or abs(message_id) > LARGEST:
+                return None
+            return await readable(call, user, message_id)
+    return None
+
+
+async def readable(call: Call, user: User, message_id: int) -> Message | None:
+    """The message, if there is one and the user may read it."""
+    found = await call.node.store.read(reading.messages, [message_id])
+    if not found or not permissions.reads_message(call.state, user, found[0], call.now):
+        return None
+    return found[0]
+
+
+async def _anchor(
+    call: Call,
+    params: GetMessages,
+    compiled: narrow.Compiled,
+    unread: tuple[int, ...],
+) -> int:
+    if _first_unread(params):
+        return await _first_unread_in(call, compiled, unread)
+    match params.anchor:
+        case None:
+            raise Refused("Missing 'anchor' argument.")
+        case "newest":
+            return NOTHING_UNREAD
+        case "oldest":
+            return 0
+        case "date":
+            return await _anchor_at(call, params.anchor_date)
+        case text:
+            try:
+                number = int(text)
+            except ValueError:
+                raise Refused("Invalid anchor") from None
+            return min(max(number, 0), NOTHING_UNREAD)
+
+
+async def _first_unread_in(call: Call, compiled: narrow.Compiled, unread: tuple[int, ...]) -> int:
+    terms = (*compiled.terms, model_narrow.Term(model_narrow.IsUnread(unread)))
+    search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
+    page = await call.node.store.read(finding.find, search)
+    return page.messages[0].id if page.messages else NOTHING_UNREAD
+
+
+async def _anchor_at(call: Call, text: str | None) -> int:
+    try:
+        moment = datetime.fromisoformat((text or "").replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise Refused("'anchor_date' is not an ISO 8601 date") from None
+    found = await call.node.store.read(reading.first_at_or_after, moment)
+    return NOTHING_UNREAD if found is None else found
+
+
+def _search(params: GetMessages, compiled: narrow.Compiled, anchor: int) -> Search:
+    before, after = params.num_before, params.num_after
+    if before is None or after is None:
+        raise Refused("'num_before' and 'num_after' are required with an anchor.")
+    if before + after > MAX_PAGE:
+        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+    if not params.include_anchor and before and after:
+        raise Refused("The anchor can only be excluded at an end of the range.")
+    return Search(
+        scope=compiled.scope,
+        terms=compiled.terms,
+        anchor=anchor,
+        before=before,
+        after=after,
+        include_anchor=params.include_anchor,
+    )
+
+
+async def _by_ids(
+    call: Call, reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
+) -> finding.Page:
+    if len(ids) > MAX_PAGE:
+        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+    search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
+    found = await call.node.store.read(finding.matching, search, ids)
+    return finding.Page(found, found_oldest=False, found_newest=False)
+
+
+async def _shown(
+    call: Call, user: User | None, found: list[Message], params: GetMessages
+) -> list[MessageObject]:
+    relations: dict[int, reading.Relation] = {}
+    if user is not None:
+        relations = await call.node.store.read(
+            reading.relations, user.id, [message.id for message in found]
+        )
+    shown = []
+    for message in found:
+        one = message_object_for(
+            call.state,
+            user,
+            message,
+            call.node.config.address_host,
+            apply_markdown=params.apply_markdown,
+            client_gravatar=params.client_gravatar and user is not None,
+            empty_topic_name=params.allow_empty_topic_name,
+        )
+        one.flags = (
+            ["read"]
+            if user is None
+            else flags_of(call.state, user.id, message, relations[message.id])
+        )
+        shown.append(one)
+    return shown
+
+
+def _highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
+    """Mark in content and topic what a search matched."""
+    phrases = [
+        phrase
+        for term in compiled.terms
+        if isinstance(term.condition, model_narrow.Matches) and not term.negated
+        for phrase in term.condition.phrases
+    ]
+    if not phrases:
+        return
+    pattern = re.compile(
+        "|".join(
+            r"\b"
+            + r"[\W_]+".join(re.escape(word) for word in words)
+            + (r"\w*" if len(words) == 1 else r"\b")
+            for words in phrases
+        ),
+        re.IGNORECASE,
+    )
+    for message in shown:
+        content = (
+            message.content if message.content_type == "text/html" else html.escape(message.content)
+        )
+        message.match_content = "".join(
+            part if part.startswith("<") else pattern.sub(_marked, part)
+            for part in re.split(r"(<[^>]*>)", content)
+        )
+        message.match_subject = pattern.sub(_marked, html.escape(message.subject))
+
+
+def _marked(match: re.Match[str]) -> str:
+    return f'<span class="highlight">{match[0]}</span>'
+
+
+class GetMessage(Params, kw_only=True, frozen=True):
+    """One message."""
+
+    message_id: Annotated[Int, Path()]
+    apply_markdown: bool = True
+    allow_empty_topic_name: bool = False
+
+
+class OneMessage(Answer, kw_only=True):
+    """A message, and its source under the name of old."""
+
+    raw_content: str
+    message: MessageObject
+
+
+async def get_message(call: Call, params: GetMessage) -> OneMessage:
+    """One message that the caller can read."""
+    user = call.user
+    message = await readable(call, user, params.message_id)
+    if message is None:
+        raise Refused("Invalid message(s)")
+    (shown,) = await _shown(
+        call,
+        user,
+        [message],
+        GetMessages(
+            apply_markdown=params.apply_markdown,
+            allow_empty_topic_name=params.allow_empty_topic_name,
+            client_gravatar=False,
+        ),
+    )
+    return OneMessage(raw_content=message.content, message=shown)
+
+
+# Flags
+
+
+class UpdateFlags(Params, kw_only=True, frozen=True):
+    """A flag to set or clear on messages."""
+
+    messages: Annotated[list[Int], Meta(max_length=10_000)]
+    op: Annotated[Literal["add", "remove"], Alias("operation")]
+    flag: str
+
+
+class UpdatedFlags(Answer, kw_only=True):
+    """The messages that have the flag as asked now."""
+
+    messages: list[int]
+    ignored_because_not_subscribed_channels: list[int]
+
+
+_SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
+
+
+async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
+    """Mark messages as read or unread, starred, collapsed, or not."""
+    if params.flag != "read" and params.flag not in _SETTABLE:
+        raise Refused(f"Flag not editable: '{params.flag[:50]}'")
+    user = call.user
+    ids = sorted(set(params.messages))
+
+    def look(
+        connection: Connection,
+    ) -> tuple[list[Message], dict[int, reading.Relation]]:
+        return reading.messages(connection, ids), reading.relations(connection, user.id, ids)
+
+    found, relations = await call.node.store.read(look)
+    state = call.state
+    if len(found) != len(ids) or not all(
+        permissions.reads_message(state, user, message, call.now) for message in found
+    ):
+        raise Refused("Invalid message(s)")
+    known = [
+        flag_verbs.Known(
+            message=message,
+            flags=relations[message.id].flags,
+            is_read=is_read(state, user.id, message, relations[message.id]),
+            is_mentioned=is_mention(
+                effective_flags(state, user.id, message, relations[message.id])
+            ),
+        )
+        for message in found
+    ]
+    add = params.op == "add"
+    if params.flag == "read":
+        ignored = await call.submit(flag_verbs.mark_read if add else flag_verbs.mark_unread, known)
+    else:
+        ignored = await call.submit(flag_verbs.change, known, _SETTABLE[params.flag], add)
+    return UpdatedFlags(
+        messages=params.messages, ignored_because_not_subscribed_channels=sorted(ignored)
+    )
+
+
+# Topics
+
+
+class GetTopics(Params, kw_only=True, frozen=True):
+    """The topics of a channel."""
+
+    stream_id: Annotated[Int, Path()]
+    allow_empty_topic_name: bool = False
+
+
+class TopicEntry(Struct, kw_only=True):
+    """A topic by its newest message."""
+
+    name: str
+    max_id: int
+
+
+class Topics(Answer, kw_only=True):
+    """Topics, the most recent first."""
+
+    topics: list[TopicEntry]
+
+
+async def get_topics(call: Call, params: GetTopics) -> Topics:
+    """The topics of a channel that the caller can read, the most recent first."""
+    state = call.state
+    channel = state.channels.get(params.stream_id)
+    user = call.user if call.user_id is not None else None
+    if channel is None or not (
+        channel.is_web_public
+        if user is None
+        else permissions.reads_channel(state, user, channel, call.now)
+    ):
+        raise Refused("Invalid channel ID")
+    topics = list(state.topics_of_channel.get(channel.id, {}).values())
+    if user is not None and not channel.history_public:
+        subscription = state.subscription(user.id, channel.id)
+        topics = [
+            t for t in topics if subscription is not None and subscription.covers(t.last_message_id)
+        ]
+    topics.sort(key=lambda topic: -topic.last_message_id)
+    return Topics(
+        topics=[
+            TopicEntry(
+                name=topic_shown(t.name, empty_topic_name=params.allow_empty_topic_name),
+                max_id=t.last_message_id,
+            )
+            for t in topics
+        ]
+    )

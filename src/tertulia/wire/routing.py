@@ -1,0 +1,63 @@
+"""What an endpoint is: a line of the table in `tertulia.wire.routes`."""
+
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.wire.call import Call
+from tertulia.wire.parameters import Params
+
+Handler = Callable[[Call, Any], Awaitable[Any]]
+
+
+class Answer(Struct, kw_only=True):
+    """The base of every endpoint's success response: its fields beside `result` and `msg`."""
+
+
+class Access(Enum):
+    """Who may call an endpoint at all."""
+
+    ANYONE = "anyone"
+    """No credentials are looked at."""
+    USER = "user"
+    """An account, by HTTP Basic authentication."""
+    SPECTATOR = "spectator"
+    """An account, or nobody where the organization is open to the public."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """One endpoint."""
+
+    method: str
+    path: str
+    """Relative to `/api/v1`, with `{name}` or `{name:int}` for its parts."""
+    handler: Handler
+    access: Access = Access.USER
+    webhooks: bool = False
+    """Whether incoming-webhook bots, which may do nothing else, may call it."""
+    dev: bool = False
+    """Only with `--dev`."""
+    params: type[Params] = field(init=False)
+    answer: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(self.handler, include_extras=True)
+        object.__setattr__(self, "answer", hints.pop("return"))
+        hints.pop("call")
+        (params,) = hints.values()
+        object.__setattr__(self, "params", params)
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.handler.__name__
+
+    @property
+    def summary(self) -> str:
+        """The first line of the handler's documentation."""
+        return (self.handler.__doc__ or "").strip().splitlines()[0] if self.handler.__doc__ else ""
