@@ -289,7 +289,10 @@ class Log:
         if not entries:
             return
         for follower in self._followers:
-            follower(entries)
+            try:
+                follower(entries)
+            except Exception:  # It is committed all the same, and must be answered so.
+                logger.exception("entries %d to %d were not followed", entries[0].seq, self.durable)
 
     async def _take(self, snapshot: _Snapshot[Any, Any]) -> None:
         """Nothing is decided while this runs; another node's commit is folded first."""

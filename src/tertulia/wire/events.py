@@ -93,6 +93,9 @@ class Unseen(Projection[Change]):
         return ()
 
 
+_UNSEEN = Unseen()
+
+
 class HeartbeatEvent(Event, kw_only=True, tag="heartbeat"):
     """Nothing happened, and the connection is alive."""
 
@@ -120,7 +123,7 @@ class EventEncoder:
         """How many events were encoded, for those who want to see that they are shared."""
 
     def _projection(self, change: AnyChange) -> Projection[Any]:
-        return self._projections[type(change)]
+        return self._projections.get(type(change), _UNSEEN)
 
     def audience(self, entry: Entry) -> Collection[int] | None:
         return self._projection(entry.change).audience(self._state(), entry.change)

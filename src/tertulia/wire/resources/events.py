@@ -284,8 +284,6 @@ async def set_typing(call: Call, params: SetTyping) -> Answer:
             raise Refused("Missing stream_id")
         if params.topic is None:
             raise Refused("Missing topic")
-        notice = call.consider(
-            typing.in_topic, params.stream_id, topic_name(params.topic), started
-        )
+        notice = call.consider(typing.in_topic, params.stream_id, topic_name(params.topic), started)
     call.node.delivery.publish(notice)
     return Answer()

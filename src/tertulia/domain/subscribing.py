@@ -1,0 +1,71 @@
+"""How subscriptions begin: the parts that channels, users and subscriptions have in common."""
+
+from collections.abc import Iterable
+
+from tertulia.domain import permissions
+from tertulia.model.changes import AnyChange, Subscribed
+from tertulia.model.channels import Channel
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+COLORS = (
+    *("#76ce90", "#fae589", "#a6c7e5", "#e79ab5", "#bfd56f", "#f4ae55", "#b0a5fd", "#addfe5"),
+    *("#f5ce6e", "#c2726a", "#94c849", "#bd86e5", "#ee7e4a", "#a6dcbf", "#95a5fd", "#53a063"),
+    *("#9987e1", "#e4523d", "#c2c2c2", "#4f8de4", "#c6a8ad", "#e7cc4d", "#c8bebf", "#a47462"),
+)
+"""The colors that channels get by themselves, in this order."""
+
+
+def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
+    """The first color that the user has for no channel yet (`taken`: given in this command)."""
+    own = state.subscriptions_of_user.get(user_id, {})
+    used = {subscription.color for subscription in own.values() if subscription.is_active}
+    used.update(taken)
+    free = [color for color in COLORS if color not in used]
+    return free[0] if free else COLORS[len(used) % len(COLORS)]
+
+
+def subscribed(
+    state: State, channel: Channel, users: Iterable[User], now: float, colors: dict[int, str]
+) -> Subscribed:
+    """The change that subscribes the users (who are not subscribed yet) to the channel.
+
+    `colors` are chosen by the caller where they are; the others get a free one. A user who was
+    subscribed before keeps the color.
+    """
+    people = list(users)
+    chosen: dict[int, str] = {}
+    for user in people:
+        past = state.subscription(user.id, channel.id)
+        chosen[user.id] = colors.get(user.id) or (past.color if past else color_for(state, user.id))
+    return Subscribed(
+        channel_id=channel.id,
+        colors=chosen,
+        after=state.last_message_id,
+        gained=tuple(
+            user.id
+            for user in people
+            if channel.id not in state.channels
+            or not permissions.sees_channel(state, user, channel, now)
+        ),
+    )
+
+
+def to_defaults(state: State, user: User) -> list[AnyChange]:
+    """The changes that subscribe a new user to the default channels."""
+    changes: list[AnyChange] = []
+    taken: list[str] = []
+    for channel in state.channels:
+        if not channel.is_default or channel.is_archived:
+            continue
+        color = color_for(state, user.id, taken)
+        taken.append(color)
+        changes.append(
+            Subscribed(
+                channel_id=channel.id,
+                colors={user.id: color},
+                after=state.last_message_id,
+                gained=(user.id,) if user.is_guest and not channel.is_web_public else (),
+            )
+        )
+    return changes

@@ -1,0 +1,57 @@
+"""Fixtures: a database of each kind, and an organization on it."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.users import Role
+from tests import postgres
+from tests.support import Organization, founded
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A private PostgreSQL server. Skips where there is none."""
+    with postgres.cluster() as url:
+        if url is None:
+            pytest.skip("no PostgreSQL: neither its wheel nor its programs are installed")
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of each kind: its URL, or nothing for a file in the data directory."""
+    if request.param == "sqlite":
+        yield ""
+        return
+    with postgres.schema(request.getfixturevalue("postgres_url")) as url:
+        yield url
+
+
+@pytest.fixture
+def config(database_url: str, tmp_path: Path) -> Config:
+    """The configuration of a node on an empty database."""
+    return Config(
+        data_dir=str(tmp_path / "data"),
+        database_url=database_url,
+        external_url="http://chat.test",
+    )
+
+
+@pytest.fixture
+async def org(config: Config) -> AsyncIterator[Organization]:
+    """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
+    (a bot of ben's), and no channels yet."""
+    async with founded(config) as organization:
+        await organization.add("ben")
+        await organization.add("cleo")
+        await organization.add("gus", Role.GUEST)
+        await organization.add("robo", owner="ben")
+        yield organization

@@ -1,0 +1,242 @@
+"""An organization to test with, and people to ask it as."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tertulia.app import asgi, opened_log, opened_node, opened_vault
+from tertulia.config import Config
+from tertulia.domain import realms, users
+from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
+from tertulia.model.channels import Channel
+from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.wire.call import Node
+
+PASSWORD = "correct horse"
+OWNER = "ann"
+"""The founder: the only one with a password, `PASSWORD`."""
+
+
+@dataclass
+class Reply:
+    """A response: its status, headers, and body."""
+
+    status: int
+    headers: httpx.Headers
+    body: dict[str, Any]
+
+    @property
+    def ok(self) -> dict[str, Any]:
+        """The body of a success; fails with the body otherwise."""
+        assert self.status == 200, self.body
+        assert self.body["result"] == "success", self.body
+        assert self.body["msg"] == ""
+        return self.body
+
+    def refused(self, code: str = "BAD_REQUEST", status: int = 400) -> dict[str, Any]:
+        """The body of an error of that code and status."""
+        assert (self.status, self.body.get("code")) == (status, code), self.body
+        assert self.body["result"] == "error"
+        assert self.body["msg"]
+        return self.body
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@dataclass
+class Person:
+    """Somebody who sends requests. Values that are no strings are sent as JSON."""
+
+    http: httpx.AsyncClient
+    user_id: int = 0
+    email: str = ""
+    api_key: str = ""
+
+    async def request(self, method: str, path: str, **parameters: Any) -> Reply:
+        """A request to a path below `/api/v1`."""
+        texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
+        place = {"params": texts} if method in {"GET", "HEAD"} else {"data": texts}
+        response = await self.http.request(
+            method,
+            f"/api/v1{path}",
+            auth=(self.email, self.api_key) if self.api_key else None,
+            **place,
+        )
+        body = response.json() if response.content else {}
+        return Reply(response.status_code, response.headers, body)
+
+    async def get(self, path: str, **parameters: Any) -> Reply:
+        return await self.request("GET", path, **parameters)
+
+    async def post(self, path: str, **parameters: Any) -> Reply:
+        return await self.request("POST", path, **parameters)
+
+    async def patch(self, path: str, **parameters: Any) -> Reply:
+        return await self.request("PATCH", path, **parameters)
+
+    async def delete(self, path: str, **parameters: Any) -> Reply:
+        return await self.request("DELETE", path, **parameters)
+
+    async def send(self, to: str | int, topic: str, content: str, **more: Any) -> int:
+        """Send a channel message; its ID."""
+        reply = await self.post(
+            "/messages", type="stream", to=to, topic=topic, content=content, **more
+        )
+        message_id: int = reply.ok["id"]
+        return message_id
+
+    async def write(self, to: Sequence[int], content: str, **more: Any) -> int:
+        """Send a direct message; its ID."""
+        reply = await self.post("/messages", type="direct", to=list(to), content=content, **more)
+        message_id: int = reply.ok["id"]
+        return message_id
+
+    async def register(self, **parameters: Any) -> "Listener":
+        """Register an event queue."""
+        data = (await self.post("/register", **parameters)).ok
+        return Listener(self, data["queue_id"], data["last_event_id"], data)
+
+
+@dataclass
+class Listener:
+    """A client with an event queue."""
+
+    person: Person
+    queue_id: str
+    last_event_id: int
+    data: dict[str, Any]
+    """What POST /register answered."""
+
+    async def events(
+        self, *, block: bool = False, acknowledge: bool = True
+    ) -> list[dict[str, Any]]:
+        """The events since the last ones, heartbeats left out."""
+        reply = await self.person.get(
+            "/events",
+            queue_id=self.queue_id,
+            last_event_id=self.last_event_id,
+            dont_block=not block,
+        )
+        events: list[dict[str, Any]] = reply.ok["events"]
+        ids = [event["id"] for event in events]
+        assert ids == sorted(set(ids)), "event IDs must strictly increase"
+        assert all(event_id > self.last_event_id for event_id in ids)
+        if events and acknowledge:
+            self.last_event_id = ids[-1]
+        return [event for event in events if event["type"] != "heartbeat"]
+
+
+@dataclass
+class Organization:
+    """A running node, called in process. Its owner is `ann`."""
+
+    node: Node
+    http: httpx.AsyncClient
+    people: dict[str, Person] = field(default_factory=dict)
+    nobody: Person = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nobody = Person(self.http)
+
+    def __getitem__(self, name: str) -> Person:
+        return self.people[name]
+
+    async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
+        """Make changes without asking anybody: to set the stage, not to test."""
+
+        def decide(_: Moment) -> Decision[None]:
+            return Decision(None, changes)
+
+        await self.node.log.submit(self.people[actor].user_id if actor else None, decide)
+
+    async def add(self, name: str, role: Role = Role.MEMBER, *, owner: str | None = None) -> Person:
+        """A new account called `Name`, at name@example.com; a bot of `owner` where that is given.
+        In none but the default channels."""
+        credential = await self.node.vault.credential(0, None)
+        if owner is None:
+            new = users.NewUser(
+                address=f"{name}@example.com",
+                full_name=name.title(),
+                role=role,
+                credential=credential,
+            )
+            user = await self.node.log.submit(None, users.create, new)
+        else:
+            user = User(
+                id=self.node.state.users.next_id(),
+                address=f"{name}-bot@example.com",
+                full_name=f"{name.title()} Bot",
+                bot=Bot(kind=BotKind.GENERIC, owner_id=self.people[owner].user_id),
+            )
+            own = Credential(
+                user_id=user.id,
+                key_digest=credential.key_digest,
+                key_sealed=credential.key_sealed,
+            )
+            settings = PersonalSettings(user_id=user.id)
+            await self.do(UserCreated(user=user, credential=own, settings=settings))
+        return self.know(name, user)
+
+    def know(self, name: str, user: User) -> Person:
+        """The person of an account that exists."""
+        key = self.node.vault.api_key(self.node.state.credentials[user.id])
+        self.people[name] = Person(self.http, user.id, user.address, key)
+        return self.people[name]
+
+    async def channel(self, name: str, *subscribers: str, **settings: Any) -> int:
+        """A new channel with these subscribers; its ID."""
+        state = self.node.state
+        channel_id = state.channels.next_id()
+        channel = Channel(id=channel_id, name=name, created_at=int(self.node.clock()), **settings)
+        await self.do(
+            ChannelCreated(channel=channel),
+            Subscribed(
+                channel_id=channel_id,
+                colors={self.people[who].user_id: "#76ce90" for who in subscribers},
+                after=state.last_message_id,
+                gained=tuple(self.people[who].user_id for who in subscribers)
+                if channel.is_private
+                else (),
+            ),
+        )
+        return channel_id
+
+
+@asynccontextmanager
+async def founded(config: Config) -> AsyncIterator[Organization]:
+    """A new organization on the configured (empty) database, and its owner `ann`."""
+    vault = opened_vault(config, create=True)
+    async with opened_log(config, lambda _: None) as log:
+        credential = await vault.credential(realms.FIRST_USER, PASSWORD)
+        await log.submit(
+            None,
+            realms.found,
+            "Example",
+            "00000000-0000-4000-8000-000000000000",
+            "ann@example.com",
+            "Ann",
+            credential,
+        )
+    vault.close()
+    async with reopened(config) as organization:
+        yield organization
+
+
+@asynccontextmanager
+async def reopened(config: Config) -> AsyncIterator[Organization]:
+    """The organization as a fresh node finds it, with all its people."""
+    async with opened_node(config, lambda _: None) as node:
+        transport = httpx.ASGITransport(app=asgi(node), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
+            organization = Organization(node, http)
+            for user in node.state.users:
+                if user.id in node.state.credentials:
+                    organization.know(user.address.partition("@")[0].removesuffix("-bot"), user)
+            yield organization
