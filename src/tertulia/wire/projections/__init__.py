@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tertulia.wire.events import Projection
-from tertulia.wire.projections import messages, organization
+from tertulia.wire.projections import groups, messages, organization, users
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
@@ -12,5 +12,10 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
+    users.UserCreatedProjection(),
+    users.UserChangedProjection(),
+    users.UserDeactivatedProjection(),
+    users.UserReactivatedProjection(),
+    groups.UserGroupCreatedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
