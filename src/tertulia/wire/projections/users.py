@@ -21,22 +21,7 @@ from tertulia.wire.projections.people import (
     sight_of,
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
-
-
-class PeerAddEvent(Event, kw_only=True, tag="subscription"):
-    """Others were subscribed to channels."""
-
-    op: str = "peer_add"
-    stream_ids: list[int]
-    user_ids: list[int]
-
-
-class PeerRemoveEvent(Event, kw_only=True, tag="subscription"):
-    """Others are not subscribed to channels any more."""
-
-    op: str = "peer_remove"
-    stream_ids: list[int]
-    user_ids: list[int]
+from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
 
 
 class _CreatedView(NamedTuple):
