@@ -482,6 +482,41 @@ async def test_who_may_unsubscribe_whom(
         reply.refused()
 
 
+async def test_one_can_join_and_leave_at_once(org: Organization) -> None:
+    await org.channel("old", "ben")
+    await org.channel("kept", "ben")
+    ben = org["ben"]
+    reply = await ben.patch(
+        SUBSCRIPTIONS, delete=["old"], add=[{"name": "new", "color": "#AAbbcc"}, {"name": "kept"}]
+    )
+    assert reply.ok["subscribed"] == {str(ben.user_id): ["new"]}
+    assert reply.ok["already_subscribed"] == {str(ben.user_id): ["kept"]}
+    assert reply.ok["removed"] == ["old"]
+    assert reply.ok["not_removed"] == []
+    own = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert [(one["name"], one["color"]) for one in own][1:] == [("new", "#aabbcc")]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"delete": ["nowhere"], "add": [{"name": "x"}]},
+        {"delete": ["old"], "add": [{"name": "OLD"}]},
+        {"delete": ["old"], "add": [{"name": "x", "color": "blue"}]},
+        {"delete": ["old"], "add": [{"name": ""}]},
+    ],
+)
+async def test_joining_and_leaving_fail_together(
+    org: Organization, parameters: dict[str, Any]
+) -> None:
+    await org.channel("old", "ben")
+    reply = await org["ben"].patch(SUBSCRIPTIONS, **parameters)
+    assert reply.status == 400
+    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own["name"] == "old"
+
+
 # One's own settings
 
 
@@ -614,6 +649,22 @@ async def test_whether_somebody_is_subscribed(org: Organization) -> None:
     assert await ask("gus", ben, lounge) is True
     assert await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "Invalid channel ID"
     assert await ask("cleo", 999, lounge) == "No such user"
+
+
+async def test_the_channels_of_others_are_those_one_may_know_of(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben", "gus")
+    den = await org.channel("den", "ben")
+    vault = await org.channel("vault", "ben", is_private=True)
+    await org.channel("old", "ben", is_archived=True)
+    path = f"/users/{org['ben'].user_id}/channels"
+    for who, expected in (
+        ("ben", [lounge, den, vault]),
+        ("ann", [lounge, den, vault]),
+        ("cleo", [lounge, den]),
+        ("gus", [lounge]),
+    ):
+        assert (await org[who].get(path)).ok["subscribed_channel_ids"] == expected
+    (await org["ben"].get("/users/999/channels")).refused()
 
 
 async def test_a_guest_cannot_ask_who_is_in_a_channel_they_are_not_in(org: Organization) -> None:

@@ -135,11 +135,11 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
     def _shown(self, scene: Scene, change: ChannelChanged, viewer: Viewer) -> _Shown:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
+        knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            return _Shown.GONE
+            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
         if not permissions.sees_channel(state, user, channel, scene.at):
             return _Shown.NOTHING
-        knows_archived = viewer.registration.capabilities.archived_channels
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:
             return _Shown.GONE
