@@ -135,17 +135,20 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
     def _shown(self, scene: Scene, change: ChannelChanged, viewer: Viewer) -> _Shown:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
+        knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            return _Shown.GONE
+            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
         if not permissions.sees_channel(state, user, channel, scene.at):
             return _Shown.NOTHING
-        knows_archived = viewer.registration.capabilities.archived_channels
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:
             return _Shown.GONE
-        if excluded(channel, viewer.registration):
+        returned = archiving is False and not knows_archived
+        if excluded(
+            channel, viewer.registration, archived=change.archived and archiving is not False
+        ):
             return _Shown.NOTHING
-        if user.id in change.gained or (archiving is False and not knows_archived):
+        if user.id in change.gained or returned:
             return _Shown.APPEARED
         return _Shown.CHANGED
 
