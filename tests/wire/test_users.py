@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, PersonalSettings, Role
-from tests.support import Listener, Organization
+from tests.support import Listener, Organization, reopened
 
 DIGEST = "https://secure.gravatar.com/avatar/"
 
@@ -30,7 +30,7 @@ def shapes(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 async def heard(listener: Listener, kind: str, op: str) -> list[dict[str, Any]]:
-    return [e for e in await listener.events() if (e["type"], e["op"]) == (kind, op)]
+    return [e for e in await listener.events() if (e["type"], e.get("op")) == (kind, op)]
 
 
 # Reading
@@ -584,3 +584,22 @@ async def test_settings_do_not_name_who_left(org: Organization) -> None:
         (told,) = [e for e in events if e["type"] == "realm"]
         assert told["data"] == {"can_create_groups": holder}
         assert not any(e["type"] == "stream" for e in await guest.events())
+
+
+async def test_who_slept_through_a_restart_hears_the_same(org: Organization) -> None:
+    await org.channel("own", "ben", "cleo")
+    await org.channel("private", "ann", is_private=True)
+    ben, cleo, robo = [org[name].user_id for name in ("ben", "cleo", "robo")]
+    listeners = [await org[name].register() for name in ("ann", "cleo", "gus")]
+    assert (await org["ann"].patch(f"/users/{cleo}", role=200, full_name="Cleopatra")).ok
+    assert (await org["ann"].patch(f"/bots/{robo}", bot_owner_id=cleo)).ok
+    assert (await org["ann"].patch(f"/users/{cleo}", new_email="cleo@new.example")).ok
+    assert (await org["ann"].delete(f"/users/{ben}")).ok
+    assert (await org["ann"].post(f"/users/{ben}/reactivate")).ok
+    org["cleo"].email = "cleo@new.example"
+    told = [await listener.events(acknowledge=False) for listener in listeners]
+    assert all(told)
+    async with reopened(org.node.config) as again:
+        for listener, before in zip(listeners, told, strict=True):
+            listener.person.http = again.http
+            assert await listener.events() == before

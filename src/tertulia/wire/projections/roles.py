@@ -41,7 +41,6 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
     """
     if viewer.user.id != change.user_id or "role" not in change.values:
         return None
-    state = scene.state
     was = msgspec.structs.replace(viewer.user, role=Role(change.was["role"]))
     became = msgspec.structs.replace(viewer.user, role=Role(change.values["role"]))
     lost, gained = _users(scene, was, became)
@@ -53,13 +52,7 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         bots_lost=bots_lost,
         bots_gained=bots_gained,
         channels_lost=_known(scene, change.lost, viewer),
-        channels_gained=tuple(
-            (channel_id, permissions.sees_subscribers(state, viewer.user, channel, scene.at))
-            for channel_id in _known(scene, change.gained, viewer)
-            if permissions.sees_channel(
-                state, viewer.user, channel := state.channels[channel_id], scene.at
-            )
-        ),
+        channels_gained=tuple(_gained(scene, change, viewer)),
         defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
     )
 
@@ -67,6 +60,14 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
 def _known(scene: Scene, channel_ids: Iterable[int], viewer: Viewer) -> tuple[int, ...]:
     channels, registration = scene.state.channels, viewer.registration
     return tuple(c for c in channel_ids if not excluded(channels[c], registration))
+
+
+def _gained(scene: Scene, change: UserChanged, viewer: Viewer) -> Iterable[tuple[int, bool]]:
+    state, user = scene.state, viewer.user
+    for channel_id in _known(scene, change.gained, viewer):
+        channel = state.channels[channel_id]
+        if permissions.sees_channel(state, user, channel, scene.at):
+            yield channel_id, permissions.sees_subscribers(state, user, channel, scene.at)
 
 
 def _in_sight(
