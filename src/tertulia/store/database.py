@@ -86,6 +86,10 @@ class Database(ABC):
     """Whether several nodes may serve from it."""
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Whether something of ours is there already. DatabaseError when that cannot be told."""
+
+    @abstractmethod
     def connect(self, *, readonly: bool) -> Connection:
         """A new connection. DatabaseError when there is nothing to connect to."""
 

@@ -101,6 +101,11 @@ class PostgresDatabase(Database):
         self.url = url
         self._announcer: PostgresConnection | None = None
 
+    def exists(self) -> bool:
+        with contextlib.closing(self._connect()) as connection:
+            ((there,),) = connection.query("SELECT to_regclass('installation') IS NOT NULL")
+        return bool(there)
+
     def connect(self, *, readonly: bool) -> Connection:
         return self._connect()
 

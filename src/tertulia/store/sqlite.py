@@ -100,6 +100,9 @@ class SqliteDatabase(Database):
         self.dialect = DIALECT
         self.path = path
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     def connect(self, *, readonly: bool) -> Connection:
         try:
             return SqliteConnection(self.path, readonly=readonly)
