@@ -15,8 +15,8 @@ from tertulia.domain import names, users
 from tertulia.model.users import Role
 
 EXAMPLE = (
-    "Example: [bold]tertulia create-user --data-dir data --email ben@example.com --full-name 'Ben'"
-    " --role moderator[/bold]"
+    "Example: `tertulia create-user --data-dir data --email ben@example.com --full-name 'Ben'"
+    " --role moderator`"
 )
 
 

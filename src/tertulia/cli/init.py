@@ -15,8 +15,8 @@ from tertulia.config import Config, load
 from tertulia.domain import names
 
 EXAMPLE = (
-    "Example: [bold]tertulia init --data-dir data --org 'Example' --email ann@example.com"
-    " --full-name 'Ann'[/bold]"
+    "Example: `tertulia init --data-dir data --org 'Example' --email ann@example.com"
+    " --full-name 'Ann'`"
 )
 
 

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from types import FrameType
 from typing import Annotated, Any
 
@@ -21,12 +21,14 @@ from tertulia.app import asgi, opened_node
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
+from tertulia.demo import Resident, prepared
 from tertulia.wire.call import Node
 
 EXAMPLE = (
-    "Example: [bold]tertulia serve --data-dir data --port 9991[/bold]\n\n"
-    "To look around: [bold]tertulia serve --demo --data-dir demo[/bold]"
+    "Example: `tertulia serve --data-dir data --port 9991`\n\n"
+    "To look around: `tertulia serve --demo --data-dir demo`"
 )
+LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 10
 """How long requests in progress may take when the server is told to stop."""
 
@@ -37,6 +39,14 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks one.")] = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve a small made-up organization, created in an empty directory, and print how"
+            " to sign in. Listens on this machine alone unless --host says otherwise.",
+        ),
+    ] = False,
     dev: Annotated[
         bool | None,
         typer.Option("--dev", help="Sign-in without a password, for development. Never in public."),
@@ -49,7 +59,7 @@ def serve(
     """
     flags = {
         "data_dir": data_dir,
-        "host": host,
+        "host": LOOPBACK if demo and host is None else host,
         "port": port,
         "database_url": database_url,
         "dev": dev,
@@ -57,7 +67,7 @@ def serve(
     settings = load(flags, file=config)
     logs.begin(settings.log_level, settings.log_format)
     with contextlib.closing(_bound(settings.host, settings.port)) as listener:
-        run(_serve(settings, listener))
+        run(_serve(settings, listener, demo=demo))
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -71,9 +81,39 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-async def _serve(settings: Config, listener: socket.socket) -> None:
+async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
+    residents = await prepared(settings) if demo else []
+
+    def ready(address: str) -> None:
+        lines = [f"Tertulia is ready at {address}", *_introduced(residents, address)]
+        typer.echo("\n".join(lines))
+        sys.stdout.flush()
+
     async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
-        await Server(node, listener).serve([listener])
+        await Server(node, listener, ready).serve([listener])
+
+
+def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
+    """How to sign in to the demonstration."""
+    if not residents:
+        return []
+    first = residents[0]
+    return [
+        "",
+        "This is a demonstration. Sign in with any client of Zulip as one of",
+        *(f"  {r.role.name.lower():<10} {r.address:<20} {r.password}" for r in residents),
+        "",
+        "A program can begin with this file, ~/.zuliprc:",
+        "  [api]",
+        f"  email={first.address}",
+        f"  key={first.api_key}",
+        f"  site={address}",
+        "or with a request:",
+        f"  curl -u {first.address}:{first.api_key} \\",
+        f"    '{address}/api/v1/messages?anchor=newest&num_before=5&num_after=0'",
+        "",
+        "Ctrl-C ends it.",
+    ]
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -114,7 +154,7 @@ def address_of(listener: socket.socket) -> str:
 class Server(uvicorn.Server):
     """The HTTP server of a node: says when it is ready, and lets go of waiting clients first."""
 
-    def __init__(self, node: Node, listener: socket.socket) -> None:
+    def __init__(self, node: Node, listener: socket.socket, ready: Callable[[str], None]) -> None:
         settings = node.config
         super().__init__(
             uvicorn.Config(
@@ -132,7 +172,7 @@ class Server(uvicorn.Server):
         )
         self._node = node
         self._listener = listener
-        self._address = address_of(listener)
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
@@ -140,8 +180,7 @@ class Server(uvicorn.Server):
         except OSError as error:
             host, port = self._listener.getsockname()[:2]
             raise _cannot_listen(host, port, error) from None
-        typer.echo(f"Tertulia is ready at {self._address}")
-        sys.stdout.flush()
+        self._ready(address_of(self._listener))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # The listeners first, or those who are answered would come back at once.

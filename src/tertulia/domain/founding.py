@@ -2,11 +2,11 @@
 
 from msgspec import Struct
 
-from tertulia.domain import names, realms, subscribing
+from tertulia.domain import names, realms, subscribing, users
 from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
-from tertulia.model.users import Credential, User
+from tertulia.model.users import Bot, BotKind, Credential, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -76,3 +76,37 @@ def _opened(
         ChannelCreated(channel=channel),
         subscribing.subscribed(state, channel, people, moment.now, {}),
     ]
+
+
+class NewBot(Struct, frozen=True, kw_only=True):
+    """A generic bot to be. `credential` is for nobody yet (`user_id` 0)."""
+
+    owner_id: int
+    address: str
+    full_name: str
+    credential: Credential
+
+
+def bot_address(short_name: str, host: str) -> str:
+    """The address of the bot with that short name."""
+    return f"{short_name.strip().removesuffix('-bot')}-bot@{host}"
+
+
+def create_bot(moment: Moment, new: NewBot) -> Decision[User]:
+    """Create a bot, as the server.
+
+    Refused for names and addresses that cannot be one, for an address in use, and for an owner
+    who is a bot or deactivated.
+    """
+    state = moment.state
+    owner = state.users[new.owner_id]
+    if owner.is_bot or not owner.is_active:
+        raise Refused(f"'{owner.full_name}' cannot own a bot.")
+    user = User(
+        id=state.users.next_id(),
+        address=users.free_address(state, new.address),
+        full_name=names.full_name(new.full_name),
+        joined_at=int(moment.now),
+        bot=Bot(kind=BotKind.GENERIC, owner_id=owner.id),
+    )
+    return Decision(user, users.created(user, new.credential))
