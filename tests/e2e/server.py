@@ -1,7 +1,9 @@
 """The real server as a process of its own, on a data directory or a database URL."""
 
+import itertools
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -106,9 +108,11 @@ class Server:
     def wait(self, happened: Callable[[], bool], what: str) -> None:
         """Return when it has happened. Fails after a while, or when the process ends."""
         deadline = time.monotonic() + START_SECONDS
-        while not happened():
+        while True:
             assert self.process is not None
             assert self.process.poll() is None, f"the server ended:\n{self.log_text()}"
+            if happened():
+                return
             assert time.monotonic() < deadline, f"waited in vain until {what}:\n{self.log_text()}"
             time.sleep(0.02)
 
@@ -138,14 +142,17 @@ def _account(printed: Any) -> Account:
     return Account(printed["user_id"], printed["email"], printed["api_key"])
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_STRETCH = 500
+_offsets = itertools.count(random.randrange(_STRETCH))
+
+
 def free_port() -> int:
-    """A port on which nothing listens; each test worker looks in a stretch of its own."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    stretch = 500
-    first = FIRST_PORT + (worker * stretch) % (LAST_PORT - FIRST_PORT)
-    begin = (os.getpid() * 7 + int(time.monotonic() * 1000)) % stretch
-    for offset in range(stretch):
-        port = first + (begin + offset) % stretch
+    """A port on which nothing listens, and which this process has not given out lately; each test
+    worker looks in a stretch of its own."""
+    first = FIRST_PORT + (_WORKER * _STRETCH) % (LAST_PORT - FIRST_PORT)
+    for offset in itertools.islice(_offsets, _STRETCH):
+        port = first + offset % _STRETCH
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Two people and a bot talk, each through Zulip's own client, and the server is killed meanwhile."""
+"""People and bots talk, each through Zulip's own client; meanwhile the server is killed."""
 
 import zulip
 
