@@ -10,7 +10,7 @@ import httpx
 
 from tertulia.app import asgi, opened_log, opened_node, opened_vault
 from tertulia.config import Config
-from tertulia.domain import realms, users
+from tertulia.domain import permissions, realms, users
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
@@ -201,9 +201,17 @@ class Organization:
                 channel_id=channel_id,
                 colors={self.people[who].user_id: "#76ce90" for who in subscribers},
                 after=state.last_message_id,
-                gained=tuple(self.people[who].user_id for who in subscribers)
-                if channel.is_private
-                else (),
+                gained=tuple(
+                    self.people[who].user_id
+                    for who in subscribers
+                    if not permissions.sees_unsubscribed(
+                        state,
+                        state.users[self.people[who].user_id],
+                        channel,
+                        self.node.clock(),
+                    )
+                ),
+                count=len(subscribers),
             ),
         )
         return channel_id

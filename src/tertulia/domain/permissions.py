@@ -73,13 +73,30 @@ def _invited_by_setting(state: State, user: User, channel: Channel, now: float) 
 
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may know that the channel exists, and its settings."""
-    if channel.is_web_public or state.is_subscribed(user.id, channel.id):
+    return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel, now)
+
+
+def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) -> bool:
+    """The same for somebody who is not subscribed to it, or would not be."""
+    if channel.is_web_public:
         return True
     if user.is_guest:
         return False
     if not channel.is_private:
         return True
     return administers(state, user, channel, now) or _invited_by_setting(state, user, channel, now)
+
+
+def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
+    """Every active account that may know that the channel exists.
+
+    The channel may be one as it will be, to compare the two.
+    """
+    return {
+        user.id
+        for user in state.users
+        if user.is_active and not user.is_system_bot and sees_channel(state, user, channel, now)
+    }
 
 
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:

@@ -87,7 +87,9 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
     """The named fields of a channel are new; `was` holds the values before.
 
     `gained` and `lost` are the users who can see that the channel exists because of this, and
-    those who cannot any more. Archiving is the field `is_archived`.
+    those who cannot any more. `subscribers` are those of that moment, where somebody gained sight
+    of it or it came back from the archive. Archiving is the field `is_archived`; the three fields
+    of privacy are always named together.
     """
 
     channel_id: int
@@ -95,19 +97,21 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
     was: dict[str, Any]
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    subscribers: tuple[int, ...] = ()
 
 
 class Subscribed(Change, frozen=True, tag="subscribed"):
     """Users are subscribed to a channel, each with the color the channel has for them.
 
     `after` is the newest message they did not receive. `gained` are those of them who could not
-    see the channel before.
+    see the channel before. `count` is how many active accounts are subscribed then.
     """
 
     channel_id: int
     colors: dict[int, str]
     after: int
     gained: tuple[int, ...] = ()
+    count: int | None = None
 
     @property
     def user_ids(self) -> tuple[int, ...]:
@@ -118,13 +122,14 @@ class Unsubscribed(Change, frozen=True, tag="unsubscribed"):
     """Users are not subscribed to a channel any more.
 
     `until` is the last message they received. `lost` are those of them who cannot see the channel
-    any more.
+    any more. `name` is the channel's at that moment.
     """
 
     channel_id: int
     user_ids: tuple[int, ...]
     until: int
     lost: tuple[int, ...] = ()
+    name: str = ""
 
 
 class SubscriptionChanged(Change, frozen=True, tag="subscription_changed"):

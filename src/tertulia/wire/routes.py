@@ -1,6 +1,13 @@
 """The whole interface on one page."""
 
-from tertulia.wire.resources import events, messages, presence, server
+from tertulia.wire.resources import (
+    channels,
+    events,
+    messages,
+    presence,
+    server,
+    subscriptions,
+)
 from tertulia.wire.routing import Access, Route
 
 ROUTES: tuple[Route, ...] = (
@@ -15,6 +22,33 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/messages/{message_id:int}", messages.get_message),
     Route("POST", "/messages/flags", messages.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
+    # Channels
+    Route("GET", "/streams", channels.get_streams),
+    Route("GET", "/get_stream_id", channels.get_stream_id),
+    Route("POST", "/channels/create", channels.create_channel),
+    Route("GET", "/streams/{stream_id:int}", channels.get_stream),
+    Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
+    Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
+    Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
+    # Subscriptions
+    Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
+    Route("POST", "/users/me/subscriptions", subscriptions.subscribe),
+    Route("DELETE", "/users/me/subscriptions", subscriptions.unsubscribe),
+    Route(
+        "POST",
+        "/users/me/subscriptions/properties",
+        subscriptions.update_subscription_properties,
+    ),
+    Route(
+        "PATCH",
+        "/users/me/subscriptions/{stream_id:int}",
+        subscriptions.update_subscription_property,
+    ),
+    Route(
+        "GET",
+        "/users/{user_id:int}/subscriptions/{stream_id:int}",
+        subscriptions.get_subscription_status,
+    ),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR),
     Route("GET", "/events", events.get_events),

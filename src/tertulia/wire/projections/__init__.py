@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tertulia.wire.events import Projection
-from tertulia.wire.projections import messages, organization
+from tertulia.wire.projections import channels, messages, organization, subscriptions
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
@@ -12,5 +12,10 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
+    channels.ChannelCreatedProjection(),
+    channels.ChannelChangedProjection(),
+    subscriptions.SubscribedProjection(),
+    subscriptions.UnsubscribedProjection(),
+    subscriptions.SubscriptionChangedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
