@@ -170,7 +170,14 @@ def subscription_object(
     nulls: bool,
 ) -> SubscriptionObject:
     """The subscription. Without `nulls`, inherited notification settings are spelled out."""
-    channel = state.channels[subscription.channel_id]
+    channel = channel_object(state, state.channels[subscription.channel_id], now)
+    return as_subscription(state, channel, subscription, nulls=nulls)
+
+
+def as_subscription(
+    state: State, channel: ChannelObject, subscription: Subscription, *, nulls: bool
+) -> SubscriptionObject:
+    """The same, of a channel that is at hand as an object."""
     settings = state.settings.get(subscription.user_id) or PersonalSettings(
         user_id=subscription.user_id
     )
@@ -181,7 +188,7 @@ def subscription_object(
         for name, inherited in NOTIFICATIONS.items()
     }
     return SubscriptionObject(
-        **_channel_fields(state, channel, now),
+        **{name: getattr(channel, name) for name in ChannelObject.__struct_fields__},
         color=subscription.color,
         is_muted=subscription.is_muted,
         in_home_view=not subscription.is_muted,
