@@ -19,8 +19,6 @@ EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
 MAX_REMINDER_NOTE = 1000
-MAX_BULK_SUBSCRIPTION_MESSAGES = 100
-"""More subscriptions at once than that are not told of by message."""
 
 _NO_NAME = re.compile(r'[*`\\>"@]')
 _NAME_AND_ID = re.compile(r"\|\d+$")

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.delivery.presence import Presence
 from tertulia.domain import permissions
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.groups import SystemGroup
@@ -15,6 +16,7 @@ from tertulia.wire.objects.groups import GroupSettingValue, group_setting
 
 WEEK: Final = 7 * 86400
 RECENTLY: Final = 180 * 86400
+RECENTLY_SEEN: Final = 14 * 86400
 PARTIAL_FROM: Final = 250
 """Channels with fewer subscribers have their list complete even where it may be partial."""
 
@@ -195,6 +197,11 @@ def as_subscription(
         pin_to_top=subscription.pin_to_top,
         **notifications,
     )
+
+
+def recently_seen(presence: Presence, now: float) -> frozenset[int]:
+    """Who was there of late: they are in a list of subscribers even where it is partial."""
+    return frozenset(seen.user_id for seen in presence.since(0, now - RECENTLY_SEEN))
 
 
 def add_subscribers(

@@ -3,12 +3,13 @@
 import copy
 from typing import Any, Final
 
-from tertulia.state.organization import DAY
-from tertulia.wire.objects.channels import ChannelObject, add_subscribers, as_subscription
+from tertulia.wire.objects.channels import (
+    ChannelObject,
+    add_subscribers,
+    as_subscription,
+    recently_seen,
+)
 from tertulia.wire.snapshot.scene import Scene, Sections
-
-RECENTLY_SEEN_DAYS: Final = 14
-"""Who was there in that time is in a list of subscribers even where it is partial."""
 
 
 def subscriptions(scene: Scene) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def subscriptions(scene: Scene) -> dict[str, Any]:
     state, viewer = scene.state, scene.viewer
     own = {} if viewer is None else state.subscriptions_of_user.get(viewer.id, {})
     nulls = scene.registration.capabilities.notification_settings_null
-    recently_seen = _recently_seen(scene)
+    seen = recently_seen(scene.node.delivery.presence, scene.now)
     present: list[ChannelObject] = []
     past: list[ChannelObject] = []
     never: list[ChannelObject] = []
@@ -39,16 +40,9 @@ def subscriptions(scene: Scene) -> dict[str, Any]:
             shown,
             scene.registration.include_subscribers,
             scene.now,
-            recently_seen,
+            seen,
         )
     return {"subscriptions": present, "unsubscribed": past, "never_subscribed": never}
-
-
-def _recently_seen(scene: Scene) -> frozenset[int]:
-    if scene.registration.include_subscribers != "partial":
-        return frozenset()
-    oldest = scene.now - RECENTLY_SEEN_DAYS * DAY
-    return frozenset(seen.user_id for seen in scene.node.delivery.presence.since(-1, oldest))
 
 
 def channels(scene: Scene) -> dict[str, Any]:
@@ -57,7 +51,10 @@ def channels(scene: Scene) -> dict[str, Any]:
 
 
 def default_channels(scene: Scene) -> dict[str, Any]:
-    """The channels that new users are subscribed to, as far as the viewer sees them."""
+    """The channels that new users are subscribed to, as far as the viewer sees them; guests are
+    not told."""
+    if scene.viewer is not None and scene.viewer.is_guest:
+        return {"realm_default_streams": []}
     defaults = [
         channel.id
         for channel in scene.state.channels

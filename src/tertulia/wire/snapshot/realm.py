@@ -7,6 +7,7 @@ from tertulia.config import Config
 from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
 from tertulia.domain import group_settings, names
 from tertulia.domain.group_settings import PermissionSetting
+from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
 from tertulia.wire.emoji import emoji_url
 from tertulia.wire.objects.realm import (
@@ -114,7 +115,7 @@ def _pictures(found: Realm) -> dict[str, Any]:
 def _limits(config: Config) -> dict[str, Any]:
     return {
         "max_avatar_file_size_mib": MAX_PICTURE_MIB,
-        "max_bulk_new_subscription_messages": names.MAX_BULK_SUBSCRIPTION_MESSAGES,
+        "max_bulk_new_subscription_messages": MAX_BULK_NEW_SUBSCRIPTION_MESSAGES,
         "max_channel_folder_description_length": names.MAX_FOLDER_DESCRIPTION,
         "max_channel_folder_name_length": names.MAX_FOLDER_NAME,
         "max_file_upload_size_mib": config.max_file_upload_size_mib,

@@ -28,7 +28,7 @@ class Scene:
     """The organization's address."""
     now: float
 
-    @property
+    @cached_property
     def host(self) -> str:
         """Of the addresses that stand for hidden ones."""
         return self.node.config.address_host
