@@ -231,6 +231,20 @@ class State:
         role = _ROLE_OF_GROUP.get(kind)
         return () if role is None else self.active_by_role[role]
 
+    def groups_of(self, user: User, now: float) -> tuple[int, ...]:
+        """The groups whose direct member the account is while it is active, ascending."""
+        named = [g.id for g in self.groups if not g.is_system and user.id in g.members]
+        return tuple(sorted([*self.system_groups_of(user, now), *named]))
+
+    def system_groups_of(self, user: User, now: float) -> tuple[int, ...]:
+        """The system groups that an account of this role is directly in, ascending."""
+        if user.is_system_bot:
+            return ()
+        groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
+        if user.role is Role.MEMBER and self.is_full_member(user, now):
+            groups.append(SystemGroup.FULL_MEMBERS.value)
+        return tuple(sorted(groups))
+
     def is_full_member(self, user: User, now: float) -> bool:
         """Whether a member's waiting period is over; everyone stricter than a member is full."""
         if user.role is not Role.MEMBER:
