@@ -140,8 +140,7 @@ def weekly_traffic(state: State, channel: Channel, now: float) -> int | None:
     age = now - channel.created_at
     if age < WEEK:
         return None
-    total = sum(t.message_count for t in state.topics_of_channel.get(channel.id, {}).values())
-    return round(total * WEEK / age)
+    return round(state.message_count.get(channel.id, 0) * WEEK / age)
 
 
 def channel_object(
@@ -227,7 +226,7 @@ def add_subscribers(
             user_id for user_id in subscribers if users[user_id].is_bot or user_id in recently_seen
         ]
     else:
-        shown.subscribers = subscribers
+        shown.subscribers = list(subscribers)
 
 
 def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:

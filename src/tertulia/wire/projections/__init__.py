@@ -3,7 +3,14 @@
 from typing import Any, Final
 
 from tertulia.wire.events import Projection
-from tertulia.wire.projections import channels, messages, organization, subscriptions
+from tertulia.wire.projections import (
+    channels,
+    groups,
+    messages,
+    organization,
+    subscriptions,
+    users,
+)
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
@@ -17,5 +24,10 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    users.UserCreatedProjection(),
+    users.UserChangedProjection(),
+    users.UserDeactivatedProjection(),
+    users.UserReactivatedProjection(),
+    groups.UserGroupCreatedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
