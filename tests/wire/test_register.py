@@ -550,7 +550,8 @@ async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -
     defaults = data["realm_user_settings_defaults"]
     assert data["user_settings"] == {**defaults, "timezone": ""}
     for user in data["realm_users"]:
-        assert user["delivery_email"] is None or user["is_bot"]
+        assert user["is_bot"] or user["delivery_email"] is None
+        assert user["is_bot"] or user["email"] == f"user{user['user_id']}@chat.test"
         assert len(user["date_joined"]) == len("2026-01-01")
         assert "profile_data" not in user
 
