@@ -219,6 +219,31 @@ async def test_subscribers_are_listed_where_they_are_asked_for(
     assert all("subscribers" not in channel for channel in data["streams"])
 
 
+async def test_of_a_large_channel_a_part_is_bots_and_those_seen_of_late(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.wire.objects.channels.PARTIAL_FROM", 3)
+    await org.channel("lounge", "ann", "ben", "cleo", "robo")
+    await org.channel("attic", "ann", "ben")
+    await appear(org, "cleo")
+    data = (await org["ben"].register(include_subscribers="partial")).data
+    large, small = data["subscriptions"]
+    assert "subscribers" not in large
+    assert large["partial_subscribers"] == [org["cleo"].user_id, org["robo"].user_id]
+    assert small["subscribers"] == [org["ann"].user_id, org["ben"].user_id]
+
+
+@pytest.mark.parametrize(("who", "shown"), [("ben", True), ("gus", False)])
+async def test_default_channels_are_told_to_members(
+    org: Organization, who: str, shown: bool
+) -> None:
+    lounge = await org.channel("lounge", "gus", is_default=True)
+    await org.channel("ruin", is_default=True, is_archived=True)
+    await org.channel("attic")
+    told = (await org[who].register()).data["realm_default_streams"]
+    assert told == ([lounge] if shown else [])
+
+
 async def test_a_guest_is_not_told_who_is_in_channels_that_they_only_pass_by(
     org: Organization,
 ) -> None:
