@@ -75,6 +75,7 @@ class Queue:
         "ended",
         "last_transient",
         "poll",
+        "quiet",
         "record",
         "seen_at",
         "transients",
@@ -88,6 +89,9 @@ class Queue:
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         self.poll: Poll | None = None
+        self.quiet = (0, 0)
+        """A cursor, and the entry up to which nothing came after it for this queue. It is not
+        looked at again, later, when its user may see more than they could then."""
         self.ended = False
 
     @property
@@ -304,6 +308,8 @@ class Delivery:
         seq = event_ids.seq_of(cursor)
         if not event_ids.is_complete(cursor):
             seq -= 1
+        if queue.quiet[0] == cursor:
+            seq = max(seq, queue.quiet[1])
         while seq < self._head and len(found) < PAGE:
             first = self._recent[0].entry.seq if self._recent else self._head + 1
             posted: Iterable[Posted]
@@ -319,6 +325,8 @@ class Delivery:
                 self._collect(found, one, queue, cursor)
                 if len(found) >= PAGE:
                     break
+        if not found:
+            queue.quiet = (cursor, seq)
         if len(found) < PAGE:
             found += [one for one in queue.transients if one[0] > cursor]
             found.sort(key=lambda one: one[0])

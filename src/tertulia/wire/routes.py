@@ -33,10 +33,14 @@ ROUTES: tuple[Route, ...] = (
     Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
     Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
     Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
+    Route("POST", "/default_streams", channels.add_default_stream),
+    Route("DELETE", "/default_streams", channels.remove_default_stream),
     # Subscriptions
     Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
     Route("POST", "/users/me/subscriptions", subscriptions.subscribe),
+    Route("PATCH", "/users/me/subscriptions", subscriptions.update_subscriptions),
     Route("DELETE", "/users/me/subscriptions", subscriptions.unsubscribe),
+    Route("GET", "/users/{user_id:int}/channels", subscriptions.get_user_channels),
     Route(
         "POST",
         "/users/me/subscriptions/properties",

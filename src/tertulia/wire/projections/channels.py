@@ -20,7 +20,7 @@ from tertulia.wire.objects.channels import (
     post_policy,
 )
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
+from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees
 from tertulia.wire.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
@@ -135,11 +135,11 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
     def _shown(self, scene: Scene, change: ChannelChanged, viewer: Viewer) -> _Shown:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
-        if user.id in change.lost:
-            return _Shown.GONE
-        if not permissions.sees_channel(state, user, channel, scene.at):
-            return _Shown.NOTHING
         knows_archived = viewer.registration.capabilities.archived_channels
+        if user.id in change.lost:
+            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
+        if not sees(scene, user, channel):
+            return _Shown.NOTHING
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:
             return _Shown.GONE
