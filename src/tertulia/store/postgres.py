@@ -78,6 +78,7 @@ class PostgresConnection:
     def listen(self, channel: str, heard: Callable[[str], None], stop: threading.Event) -> None:
         """Hand over what is announced on the channel until told to stop."""
         self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
+        heard("")  # Whatever was said while nobody listened.
         while not stop.is_set():
             for notification in self._connection.notifies(timeout=0.2, stop_after=None):
                 heard(notification.payload)
@@ -129,7 +130,6 @@ class PostgresDatabase(Database):
                 except DatabaseError:
                     stop.wait(1)
                     continue
-                grown()  # Whatever was said while nobody listened.
                 with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
                     connection.listen(self._channel(connection), notified, stop)
 
@@ -146,15 +146,16 @@ class PostgresDatabase(Database):
         payload = message or ""
         if len(payload.encode()) > _NOTIFY_LIMIT:
             return
-        if self._announcer is None:
-            self._announcer = self._connect()
-        channel = self._channel(self._announcer)
         try:
+            if self._announcer is None:
+                self._announcer = self._connect()
+            channel = self._channel(self._announcer)
             self._announcer.run("SELECT pg_notify(?, ?)", (channel, payload))
-        except psycopg.Error:
+        except (psycopg.Error, DatabaseError):
             # A doorbell, not the news itself: the next one rings on a new connection.
-            self._announcer.close()
-            self._announcer = None
+            announcer, self._announcer = self._announcer, None
+            if announcer is not None:
+                announcer.close()
 
     @staticmethod
     def _channel(connection: PostgresConnection) -> str:
