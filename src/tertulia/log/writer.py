@@ -52,7 +52,7 @@ class _Snapshot(Generic[T, R]):
     conclude: Callable[[State, T], R]
     queue: Callable[[int], QueueRecord] | None
     answer: asyncio.Future[R]
-    registered: str = ""
+    registered: QueueRecord | None = None
     """The queue that was written down for it."""
 
 
@@ -257,9 +257,8 @@ class Log:
         written = [*notes, *(note for command, _ in outcomes for note in command.notes)]
         for snapshot in snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():
-                queue = snapshot.queue(self.state.seq)
-                snapshot.registered = queue.id
-                written.append(queue)
+                snapshot.registered = snapshot.queue(self.state.seq)
+                written.append(snapshot.registered)
         await self.store.commit(Batch(entries, self.state.take_dirty(), written))
         self.durable = self.state.seq
         self._settling.set_result(None)
@@ -343,16 +342,17 @@ class Log:
 
         if snapshot.answer.cancelled():
             return
+        queue = snapshot.registered
         while True:
             newer, loaded, seen = await self.store.read(look)
-            if not newer:
-                break
             self._adopt(newer)
-            if snapshot.queue is not None:
-                # Its queue begins before what it would see now: once more, with another queue.
-                self._notes.append(QueueDeleted(snapshot.registered))
+            if queue is not None and queue.start != self.state.seq:
+                # It begins before what would be seen now: once more, with another queue.
+                self._notes.append(QueueDeleted(queue.id))
                 self._snapshots.append(snapshot)
                 return
+            if not newer:
+                break
         if loaded is not None:
             self._install(loaded)
         try:
