@@ -271,11 +271,6 @@ class Log:
                 command.answer.set_exception(outcome)
             else:
                 command.answer.set_result(outcome)
-        if entries and self.store.is_shared:
-            try:
-                await self.store.announce(None)
-            except Exception:  # It is committed all the same; the others see it a moment later.
-                logger.exception("other nodes could not be told")
 
     def _decide(self, command: _Command, entries: list[Entry]) -> Any:
         """The command's result, its changes folded and added to the entries; or its exception."""

@@ -52,9 +52,6 @@ class Store:
         self._open: list[Connection] = []
         self._lock = threading.Lock()
         self._write_connection: Connection | None = None
-        self._turn = asyncio.Lock()
-        """Held from `begin` to `commit` or `rollback`, and by `write`."""
-        self._is_begun = False
 
     @property
     def is_shared(self) -> bool:
@@ -115,8 +112,6 @@ class Store:
 
         After a failure of this or of `commit`, `rollback` must follow.
         """
-        await self._turn.acquire()
-        self._is_begun = True
         return await self._in(self._writer, self._begin, after)
 
     def _begin(self, after: int) -> list[Entry]:
@@ -138,24 +133,19 @@ class Store:
     async def commit(self, batch: Batch) -> None:
         """Write the batch and end the transaction. Returns when it is on disk."""
         await self._in(self._writer, self._commit, batch)
-        self._end_turn()
-
-    def _end_turn(self) -> None:
-        if self._is_begun:
-            self._is_begun = False
-            self._turn.release()
 
     def _commit(self, batch: Batch) -> None:
         connection = self._write_connection
         if connection is None:
             raise RuntimeError("commit without begin")
         write(connection, batch)
+        if batch.entries and connection.dialect.tell_growth:
+            connection.run(connection.dialect.tell_growth)
         connection.run("COMMIT")
 
     async def rollback(self) -> None:
         """End the transaction without a trace. The connection is made anew for the next one."""
         await self._in(self._writer, self._drop_write_connection)
-        self._end_turn()
 
     def _drop_write_connection(self) -> None:
         connection, self._write_connection = self._write_connection, None
@@ -163,24 +153,24 @@ class Store:
             connection.close()
 
     async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run the function in a write transaction of its own: housekeeping only."""
+        """Run the function in a write transaction of its own: housekeeping only.
+
+        It has a connection of its own too, because the log's writer may be between `begin` and
+        `commit`; the two wait for each other as two processes would.
+        """
 
         def transaction() -> T:
-            if self._write_connection is None:
-                self._write_connection = self.database.connect(readonly=False)
-            connection = self._write_connection
-            for statement in connection.dialect.begin_write:
-                connection.run(statement)
+            connection = self.database.connect(readonly=False)
             try:
+                for statement in connection.dialect.begin_write:
+                    connection.run(statement)
                 result = function(connection)
                 connection.run("COMMIT")
-            except BaseException:
-                self._drop_write_connection()
-                raise
+            finally:
+                connection.close()
             return result
 
-        async with self._turn:
-            return await self._in(self._writer, transaction)
+        return await asyncio.to_thread(transaction)
 
     # Other nodes
 
@@ -197,7 +187,7 @@ class Store:
 
         return self.database.watch(on_loop(grown), on_loop(heard))
 
-    async def announce(self, message: str | None) -> None:
+    async def announce(self, message: str) -> None:
         """See `Database.announce`."""
         await self._in(self._writer, self.database.announce, message)
 
