@@ -1,8 +1,7 @@
 """Random histories of an organization, and what must hold of it at any time.
 
 Hypothesis does not drive event loops, so a test draws a seed and a length, and drives one itself.
-Each step is a request as a client makes it where there is an endpoint for it, and otherwise
-changes that are made without asking anybody.
+Each step is a request as a client makes it; a refusal is an answer like another.
 """
 
 import asyncio
@@ -11,20 +10,11 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from tertulia.config import Config
-from tertulia.model.changes import (
-    AnyChange,
-    ChannelChanged,
-    ChannelCreated,
-    Subscribed,
-    Unsubscribed,
-    UserChanged,
-    UserDeactivated,
-    UserReactivated,
-)
 from tertulia.model.channels import Channel
 from tertulia.model.users import Role
 from tertulia.state.organization import State
@@ -91,16 +81,6 @@ class History:
         assert reply.status < 500, (self.done, reply.body)
         return reply.status == 200
 
-    async def do(self, *changes: AnyChange) -> None:
-        await self.org.do(*changes)
-
-    def sees(self, user_id: int, channel: Channel) -> bool:
-        """Whether the channel is more than a name that the user may not know."""
-        user = self.state.users[user_id]
-        if channel.is_web_public or self.state.is_subscribed(user_id, channel.id):
-            return True
-        return not user.is_guest and (not channel.is_private or user.is_administrator)
-
 
 async def send_to_channel(history: History) -> None:
     channel = history.channel()
@@ -155,98 +135,101 @@ async def flag(history: History) -> None:
 
 async def create_channel(history: History) -> None:
     state, rng = history.state, history.rng
-    if len(state.channels) >= 5:
+    if len(state.channels) >= 6:
         return
-    is_private = rng.random() < 0.4
-    new_id = state.channels.next_id()
-    people = [history.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(1, 4))]
-    channel = Channel(
-        id=new_id,
-        name=f"Channel {new_id}",
-        created_at=int(history.org.node.clock()),
-        is_private=is_private,
-        history_public=not is_private or rng.random() < 0.5,
+    others = [history.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(1, 4))]
+    reply = await history.org[history.who()].post(
+        "/users/me/subscriptions",
+        subscriptions=[{"name": f"Channel {len(state.channels)}"}],
+        principals=others,
+        invite_only=rng.random() < 0.4,
+        history_public_to_subscribers=rng.random() < 0.5,
     )
-    # Who could not see it before can now: guests, and of a private one all but administrators.
-    gained = [
-        user_id
-        for user_id in people
-        if state.users[user_id].is_guest
-        or (is_private and not state.users[user_id].is_administrator)
-    ]
-    await history.do(
-        ChannelCreated(channel=channel),
-        Subscribed(
-            channel_id=new_id,
-            colors=dict.fromkeys(people, "#76ce90"),
-            after=state.last_message_id,
-            gained=tuple(gained),
-        ),
-    )
+    history.accepted(reply)
 
 
 async def subscribe(history: History) -> None:
-    channel, state = history.channel(), history.state
-    if channel is None or channel.is_archived:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
         return
-    user_id = history.org[history.who()].user_id
-    if state.is_subscribed(user_id, channel.id):
-        return
-    await history.do(
-        Subscribed(
-            channel_id=channel.id,
-            colors={user_id: history.rng.choice(["#76ce90", "#fae589"])},
-            after=state.last_message_id,
-            gained=() if history.sees(user_id, channel) else (user_id,),
-        )
+    own = history.who()
+    others = [history.org[rng.choice(PEOPLE)].user_id] if rng.random() < 0.6 else None
+    reply = await history.org[own].post(
+        "/users/me/subscriptions", subscriptions=[{"name": channel.name}], principals=others
     )
+    history.accepted(reply)
 
 
 async def unsubscribe(history: History) -> None:
-    channel, state = history.channel(), history.state
+    channel, rng = history.channel(), history.rng
     if channel is None:
         return
-    user_id = history.org[history.who()].user_id
-    if not state.is_subscribed(user_id, channel.id):
+    others = [history.org[rng.choice(PEOPLE)].user_id] if rng.random() < 0.5 else None
+    reply = await history.org[history.who() if others is None else "ann"].delete(
+        "/users/me/subscriptions", subscriptions=[channel.name], principals=others
+    )
+    history.accepted(reply)
+
+
+async def change_subscription(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
         return
-    user = state.users[user_id]
-    loses = not channel.is_web_public and (
-        user.is_guest or (channel.is_private and not user.is_administrator)
+    name, value = rng.choice(
+        [("color", "#f00f00"), ("is_muted", True), ("is_muted", False), ("pin_to_top", True)]
     )
-    await history.do(
-        Unsubscribed(
-            channel_id=channel.id,
-            user_ids=(user_id,),
-            until=state.last_message_id,
-            lost=(user_id,) if loses else (),
-        )
+    data = [{"stream_id": channel.id, "property": name, "value": value}]
+    person = history.org[history.who()]
+    history.accepted(
+        await person.post("/users/me/subscriptions/properties", subscription_data=data)
     )
+
+
+async def change_channel(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
+        return
+    values: dict[str, Any] = rng.choice(
+        [
+            {"description": rng.choice(["", "for *all*", "other"])},
+            {"new_name": f"{channel.name.split('.')[0]}.{rng.randint(1, 99)}"},
+            {"is_private": True, "history_public_to_subscribers": rng.random() < 0.5},
+            {"is_private": False},
+            {"topics_policy": "disable_empty_topic"},
+            {"can_send_message_group": {"new": rng.choice([3, 7])}},
+            {"can_add_subscribers_group": {"new": rng.choice([1, 6])}},
+        ]
+    )
+    history.done[-1] += f" {channel.id} {values}"
+    history.accepted(await history.org["ann"].patch(f"/streams/{channel.id}", **values))
 
 
 async def archive(history: History) -> None:
     channel = history.channel()
-    if channel is None or history.rng.random() < 0.5:
-        return
-    was = {"is_archived": channel.is_archived}
-    values = {"is_archived": not channel.is_archived}
-    await history.do(ChannelChanged(channel_id=channel.id, values=values, was=was))
+    if channel is not None and history.rng.random() < 0.5:
+        history.accepted(await history.org["ann"].delete(f"/streams/{channel.id}"))
 
 
 async def change_role(history: History) -> None:
-    name = history.rng.choice(["ben", "cleo"])
-    user = history.state.users[history.org[name].user_id]
-    role = history.rng.choice([Role.MEMBER, Role.MODERATOR, Role.ADMINISTRATOR])
-    if user.is_active and role is not user.role:
-        change = UserChanged(user_id=user.id, values={"role": role}, was={"role": user.role})
-        await history.do(change)
+    user_id = history.org[history.rng.choice(["ben", "cleo"])].user_id
+    role = history.rng.choice([Role.MEMBER, Role.MODERATOR, Role.ADMINISTRATOR, Role.GUEST])
+    history.done[-1] += f" {user_id} {role}"
+    history.accepted(await history.org["ann"].patch(f"/users/{user_id}", role=int(role)))
+
+
+async def rename(history: History) -> None:
+    user_id = history.org[history.rng.choice(["ben", "gus"])].user_id
+    name = f"Name {history.rng.randint(1, 99)}"
+    history.accepted(await history.org["ann"].patch(f"/users/{user_id}", full_name=name))
 
 
 async def deactivate_or_reactivate(history: History) -> None:
-    name = history.rng.choice(["ben", "gus"])
-    user = history.state.users[history.org[name].user_id]
-    await history.do(
-        UserDeactivated(user_id=user.id) if user.is_active else UserReactivated(user_id=user.id)
-    )
+    user = history.state.users[history.org["ben"].user_id]
+    if user.is_active:
+        reply = await history.org["ann"].delete(f"/users/{user.id}")
+    else:
+        reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
+    history.accepted(reply)
 
 
 STEPS: dict[Step, int] = {
@@ -257,8 +240,11 @@ STEPS: dict[Step, int] = {
     create_channel: 3,
     subscribe: 4,
     unsubscribe: 3,
+    change_subscription: 1,
+    change_channel: 3,
     archive: 1,
     change_role: 1,
+    rename: 1,
     deactivate_or_reactivate: 1,
 }
 
