@@ -399,7 +399,7 @@ async def test_leaving_a_public_channel_leaves_it_in_sight_but_for_guests(
     ben, gus = [await org[name].register() for name in ("ben", "gus")]
     both = [org["ben"].user_id, org["gus"].user_id]
     assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=both)).ok
-    assert await told(ben) == [("subscription", "remove")]
+    assert await told(ben) == [("subscription", "remove"), ("subscription", "peer_remove")]
     assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
@@ -429,6 +429,54 @@ async def test_a_queue_that_slept_is_not_shown_what_was_lost_meanwhile(org: Orga
     events = [event for event in await ben.events() if event["type"] != "message"]
     assert [event["op"] for event in events] == ["remove", "delete"]
     assert "secret" not in str(events)
+
+
+@pytest.mark.parametrize("polls_meanwhile", [True, False])
+async def test_who_is_let_in_is_not_shown_what_happened_before(
+    org: Organization, polls_meanwhile: bool
+) -> None:
+    channel = await org.channel("vault", "ann", "robo", is_private=True)
+    cleo = await org["cleo"].register()
+    ann, people = org["ann"], [org["cleo"].user_id]
+    assert (await ann.patch(f"/streams/{channel}", description="a secret")).ok
+    assert (await ann.patch(f"/streams/{channel}", description="nothing")).ok
+    robo = [org["robo"].user_id]
+    assert (await ann.delete(SUBSCRIPTIONS, subscriptions=["vault"], principals=robo)).ok
+    if polls_meanwhile:
+        assert await cleo.events() == []
+    assert (await ann.post(SUBSCRIPTIONS, subscriptions=named("vault"), principals=people)).ok
+    events = [event for event in await cleo.events() if event["type"] != "message"]
+    assert [event["op"] for event in events] == ["create", "add"]
+    assert "a secret" not in str(events)
+
+
+async def test_an_idle_queue_hears_nothing_of_the_time_before_a_channel_was_opened(
+    org: Organization,
+) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    cleo = await org["cleo"].register()
+    path = f"/streams/{channel}"
+    assert (await org["ann"].patch(path, description="a secret")).ok
+    assert (await org["ann"].patch(path, description="")).ok
+    assert await cleo.events() == []
+    assert (await org["ann"].patch(path, is_private=False)).ok
+    events = await cleo.events()
+    assert [event["op"] for event in events] == ["create", "peer_add"]
+    assert "a secret" not in str(events)
+
+
+async def test_those_who_leave_together_know_of_each_other(org: Organization) -> None:
+    channel = await org.channel("lounge", "ben", "cleo", "gus")
+    ben, gus = [await org[name].register() for name in ("ben", "gus")]
+    all_three = [org[name].user_id for name in ("ben", "cleo", "gus")]
+    assert (
+        await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=all_three)
+    ).ok
+    remove, peers = await ben.events()
+    assert remove["op"] == "remove"
+    assert (peers["op"], peers["stream_ids"]) == ("peer_remove", [channel])
+    assert peers["user_ids"] == [org["cleo"].user_id, org["gus"].user_id]
+    assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
 # Unsubscribing

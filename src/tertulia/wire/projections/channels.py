@@ -20,7 +20,7 @@ from tertulia.wire.objects.channels import (
     post_policy,
 )
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
+from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees
 from tertulia.wire.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
@@ -139,7 +139,7 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
             return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
-        if not permissions.sees_channel(state, user, channel, scene.at):
+        if not sees(scene, user, channel):
             return _Shown.NOTHING
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:

@@ -144,4 +144,4 @@ def _channel(scene: Scene, channel_id: int, *, sees_subscribers: bool) -> Iterab
     follow = sees_subscribers and bool(subscribers)
     yield channel_appeared(state, channel, scene.at, 0 if follow else len(subscribers))
     if follow:
-        yield PeerAddEvent(stream_ids=[channel_id], user_ids=subscribers)
+        yield PeerAddEvent(stream_ids=[channel_id], user_ids=list(subscribers))
