@@ -131,7 +131,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     changes.extend(change for _, change in fresh)
     told, letters = _letters(actor, people, fresh, wanted)
     texts = [*notices.created(moment, created, announce=wanted.announce), *letters]
-    changes.extend(notices.sent(moment, texts, render))
+    changes.extend(notices.sent(moment, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, told=told), changes)
 
 
