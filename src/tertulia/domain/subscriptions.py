@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import channels, names, narrow, notices, permissions, subscribing
+from tertulia.domain import channels, names, notices, permissions, subscribing, users
 from tertulia.domain.channels import NewChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.model.changes import (
@@ -83,7 +83,7 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
         user = (
             state.users.get(principal)
             if isinstance(principal, int)
-            else narrow.account_with(state, actor, principal)
+            else users.account_with(state, actor, principal)
         )
         if (
             user is None

@@ -30,9 +30,8 @@ def find(connection: Connection, search: Search) -> Page:
     # history goes on.
     want_anchor = search.include_anchor
     if search.after or want_anchor:
-        newer = _half(connection, search, ">=", search.after + int(want_anchor) + 1)
-        if not want_anchor:
-            newer = [m for m in newer if m.id != anchor]
+        comparison = ">=" if want_anchor else ">"
+        newer = _half(connection, search, comparison, search.after + int(want_anchor) + 1)
     has_anchor = bool(newer) and newer[0].id == anchor
     keep = search.after + int(has_anchor and want_anchor)
     found_newest = len(newer) <= keep if (search.after or anchor >= narrow.LARGEST) else False
@@ -48,7 +47,7 @@ def find(connection: Connection, search: Search) -> Page:
 def _half(connection: Connection, search: Search, comparison: str, limit: int) -> list[Message]:
     dialect = connection.dialect
     joins, wheres, parameters, id_column = _compile(dialect, search)
-    order = "ASC" if comparison == ">=" else "DESC"
+    order = "DESC" if comparison == "<" else "ASC"
     sql = (
         f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
         f" WHERE {' AND '.join([*wheres, f'{id_column} {comparison} ?'])}"
@@ -112,17 +111,15 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
         case narrow.AnyDirect():
             return "messages.direct_id IS NOT NULL", []
         case narrow.HasFlag(flags=flags, wildcards=spans):
-            sql = (
-                "messages.id IN (SELECT message_id FROM message_flags"
-                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0)"
+            flagged = (
+                "SELECT message_id FROM message_flags"
+                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0"
             )
             if not spans:
-                return sql, [user_id, flags]
+                return f"messages.id IN ({flagged})", [user_id, flags]
             within, values = _spans(dialect, spans)
-            return (
-                f"({sql} OR (messages.mentions_all = 1 AND {within}))",
-                [user_id, flags, *values],
-            )
+            wildcards = f"SELECT messages.id FROM messages WHERE mentions_all = 1 AND {within}"
+            return f"messages.id IN ({flagged} UNION {wildcards})", [user_id, flags, *values]
         case narrow.Mentions(user_id=mentioned):
             return (
                 "messages.id IN (SELECT message_id FROM message_flags WHERE user_id = ?"

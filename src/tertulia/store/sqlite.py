@@ -100,6 +100,9 @@ class SqliteDatabase(Database):
         self.dialect = DIALECT
         self.path = path
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     def connect(self, *, readonly: bool) -> Connection:
         try:
             return SqliteConnection(self.path, readonly=readonly)
@@ -124,6 +127,7 @@ class SqliteDatabase(Database):
 
         def look() -> None:
             version = connection.query("PRAGMA data_version")
+            grown()  # Whatever was written before anybody looked.
             while not stop.wait(_WATCH_SECONDS):
                 now = connection.query("PRAGMA data_version")
                 if now != version:
@@ -140,7 +144,7 @@ class SqliteDatabase(Database):
 
         return end
 
-    def announce(self, message: str | None) -> None:
+    def announce(self, message: str) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:

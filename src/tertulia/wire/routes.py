@@ -1,12 +1,15 @@
 """The whole interface on one page."""
 
 from tertulia.wire.resources import (
+    bots,
     channels,
     events,
+    groups,
     messages,
     presence,
     server,
     subscriptions,
+    users,
 )
 from tertulia.wire.routing import Access, Route
 
@@ -22,6 +25,26 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/messages/{message_id:int}", messages.get_message),
     Route("POST", "/messages/flags", messages.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
+    # Users
+    Route("GET", "/users", users.get_users, Access.SPECTATOR),
+    Route("POST", "/users", users.create_user),
+    Route("GET", "/users/me", users.get_own_user),
+    Route("DELETE", "/users/me", users.deactivate_own_user),
+    Route("POST", "/users/me/api_key/regenerate", users.regenerate_own_key),
+    Route("GET", "/users/{user_id:int}", users.get_user),
+    Route("PATCH", "/users/{user_id:int}", users.update_user),
+    Route("DELETE", "/users/{user_id:int}", users.deactivate_user),
+    Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user),
+    Route("GET", "/users/{email}", users.get_user_by_email),
+    Route("PATCH", "/users/{email}", users.update_user_by_email),
+    Route("GET", "/user_groups", groups.get_user_groups),
+    # Bots
+    Route("GET", "/bots", bots.get_bots),
+    Route("POST", "/bots", bots.create_bot),
+    Route("PATCH", "/bots/{bot_id:int}", bots.update_bot),
+    Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
+    Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
+    Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
     # Channels
     Route("GET", "/streams", channels.get_streams),
     Route("GET", "/get_stream_id", channels.get_stream_id),

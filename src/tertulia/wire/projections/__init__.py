@@ -3,7 +3,14 @@
 from typing import Any, Final
 
 from tertulia.wire.events import Projection
-from tertulia.wire.projections import channels, messages, organization, subscriptions
+from tertulia.wire.projections import (
+    channels,
+    groups,
+    messages,
+    organization,
+    subscriptions,
+    users,
+)
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
@@ -12,6 +19,11 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
+    users.UserCreatedProjection(),
+    users.UserChangedProjection(),
+    users.UserDeactivatedProjection(),
+    users.UserReactivatedProjection(),
+    groups.UserGroupCreatedProjection(),
     channels.ChannelCreatedProjection(),
     channels.ChannelChangedProjection(),
     subscriptions.SubscribedProjection(),

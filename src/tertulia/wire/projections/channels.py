@@ -50,7 +50,8 @@ class DefaultChannelsEvent(Event, kw_only=True, tag="default_streams"):
     default_streams: list[int]
 
 
-def _default_channels(state: State) -> DefaultChannelsEvent:
+def default_channels(state: State) -> DefaultChannelsEvent:
+    """The event that lists them."""
     return DefaultChannelsEvent(
         default_streams=sorted(c.id for c in state.channels if c.is_default and not c.is_archived)
     )
@@ -79,7 +80,7 @@ class ChannelCreatedProjection(Projection[ChannelCreated]):
     def events(self, scene: Scene, change: ChannelCreated, view: Any) -> Iterable[Event]:
         yield channel_appeared(scene.state, change.channel, scene.at, 0)
         if view:
-            yield _default_channels(scene.state)
+            yield default_channels(scene.state)
 
 
 class _Shown(Enum):
@@ -165,7 +166,7 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
             case _:
                 pass
         if view.defaults:
-            yield _default_channels(state)
+            yield default_channels(state)
 
     def _appeared(
         self, scene: Scene, change: ChannelChanged, channel: Channel, view: _ChangeView

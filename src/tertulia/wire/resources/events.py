@@ -189,7 +189,6 @@ async def register(call: Call, params: Register) -> Registered:
                 now=call.now,
             ),
             None if fetch is None else frozenset(fetch),
-            event_types=params.event_types,
         )
 
     needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))

@@ -12,14 +12,13 @@ from tertulia.wire.call import Call
 from tertulia.wire.objects.channels import (
     SubscriptionObject,
     add_subscribers,
+    recently_seen,
     subscription_object,
 )
 from tertulia.wire.parameters import Int, Params, Path, Reads
 from tertulia.wire.resources.channels import NewChannelOptions, new_channel
 from tertulia.wire.resources.events import read_include_subscribers
 from tertulia.wire.routing import Answer
-
-RECENTLY_SEEN = 14 * 86400
 
 
 class GetSubscriptions(Params, kw_only=True, frozen=True):
@@ -39,8 +38,7 @@ class OwnSubscriptions(Answer, kw_only=True):
 async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscriptions:
     """The channels that the caller is subscribed to."""
     state, user, now = call.state, call.user, call.now
-    presence = call.node.delivery.presence.since(0, now - RECENTLY_SEEN)
-    seen = frozenset(report.user_id for report in presence)
+    seen = recently_seen(call.node.delivery.presence, now)
     shown = []
     for channel_id in sorted(state.channel_ids_of(user.id)):
         channel = state.channels[channel_id]
