@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from tertulia.config import Config
+from tertulia.domain import subscriptions
+from tertulia.domain.channels import NewChannel
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
+from tertulia.model.messages import Rendered
+from tertulia.state.organization import State
 from tests.support import Listener, Organization, founded, reopened
 
 ARCHIVED = {"archived_channels": True}
@@ -53,6 +57,7 @@ async def listed(org: Organization, who: str, **parameters: Any) -> list[str]:
         ("ben", {"include_all": True}, ["public", "plaza", "club"]),
         ("ann", {}, ["public", "plaza", "vault"]),
         ("ann", {"include_all": True}, ["public", "plaza", "vault", "club"]),
+        ("ann", {"include_all_active": True}, ["public", "plaza", "vault", "club"]),
         ("ann", {"include_can_access_content": True}, ["public", "plaza", "vault"]),
         ("gus", {}, []),
         ("gus", {"include_web_public": True}, ["plaza"]),
@@ -161,6 +166,22 @@ async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None
     assert await notices(org, board, "new channels") == [
         f"@_**Ben|{ben}** created a new channel: #**loud**."
     ]
+
+
+async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organization) -> None:
+    known: list[tuple[str, bool]] = []
+
+    def render(state: State, content: str) -> Rendered:
+        known.append((content, state.channel_named("den") is not None))
+        return Rendered(html=content)
+
+    wanted = subscriptions.Wanted(
+        channels=(NewChannel(name="den"),), principals=(org["cleo"].user_id,)
+    )
+    log = org.node.log
+    await log.submit(org["ben"].user_id, subscriptions.subscribe, wanted, render)
+    assert [exists for _, exists in known] == [True, True]
+    assert "#**den**" in known[1][0]
 
 
 async def test_two_who_create_the_same_channel_get_one(org: Organization) -> None:

@@ -163,6 +163,21 @@ async def test_subscriptions_of_another_shape_are_refused(org: Organization, tex
     (await org["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused("REQUEST_VARIABLE_INVALID")
 
 
+async def test_a_request_that_would_change_too_much_is_refused(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [f"c{number}" for number in range(1001)]
+    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named(*many))
+    reply.refused("REQUEST_VARIABLE_INVALID")
+    monkeypatch.setattr("tertulia.domain.subscriptions.MAX_AT_ONCE", 3)
+    people = [org["ben"].user_id, org["cleo"].user_id]
+    assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("a"), principals=people)).ok
+    (
+        await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("b", "c"), principals=people)
+    ).refused()
+    (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["a", "a"], principals=people)).refused()
+
+
 async def test_a_guest_cannot_create_or_enter(org: Organization) -> None:
     await org.channel("lounge", "ann")
     (await org["gus"].post(SUBSCRIPTIONS, subscriptions=named("den"))).refused()

@@ -99,7 +99,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         if user_id in subscribers and subscribers[user_id].is_active
     }
     if rendered.mentions_all or rendered.mentions_topic:
-        reached = len(participants) if not rendered.mentions_all else len(subscribers)
+        reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
         if reached > WILDCARD_FREE and not permissions.holds(
             state, actor, state.realm.can_mention_many_users_group, now
         ):

@@ -34,15 +34,21 @@ class Notice(Struct, frozen=True):
     content: str
 
 
-def sent(moment: Moment, notices: Sequence[Notice], render: Render) -> list[MessageSent]:
-    """The messages of the bot, in order. They mention nobody aloud, whatever they quote."""
+def sent(
+    moment: Moment, notices: Sequence[Notice], render: Render, new: Sequence[Channel] = ()
+) -> list[MessageSent]:
+    """The messages of the bot, in order. They mention nobody aloud, whatever they quote.
+
+    `new` are channels that the same decision creates: they are linked to.
+    """
+    state = moment.state.foreseen(new) if new else moment.state
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
         content = names.message_content(notice.content)
         if content not in rendered:
             rendered[content] = msgspec.structs.replace(
-                render(moment.state, content),
+                render(state, content),
                 mentions=frozenset(),
                 mentions_all=False,
                 mentions_topic=False,

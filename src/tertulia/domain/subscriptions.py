@@ -24,6 +24,8 @@ from tertulia.state.organization import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
 """Beyond so many people at once, nobody is told by message that they were subscribed."""
+MAX_AT_ONCE = 250_000
+"""Subscriptions that one request may begin or end."""
 PROPERTIES = (
     "color",
     "is_muted",
@@ -94,6 +96,11 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
     return list(found.values())
 
 
+def _check_size(channel_count: int, people: Sequence[User]) -> None:
+    if channel_count * len(people) > MAX_AT_ONCE:
+        raise Refused(f"At most {MAX_AT_ONCE} subscriptions are changed at once.")
+
+
 # Subscribing
 
 
@@ -105,6 +112,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     """
     state, actor = moment.state, moment.actor
     people = accounts(moment, wanted.principals)
+    _check_size(len(wanted.channels), people)
     created: list[Channel] = []
     allowed: list[Channel] = []
     unauthorized: list[str] = []
@@ -131,7 +139,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     changes.extend(change for _, change in fresh)
     told, letters = _letters(actor, people, fresh, wanted)
     texts = [*notices.created(moment, created, announce=wanted.announce), *letters]
-    changes.extend(notices.sent(moment, texts, render))
+    changes.extend(notices.sent(moment, texts, render, created))
     return Decision(msgspec.structs.replace(outcome, told=told), changes)
 
 
@@ -236,6 +244,7 @@ def unsubscribe(
     """
     state, actor, now = moment.state, moment.actor, moment.now
     people = accounts(moment, principals)
+    _check_size(len(channel_names), people)
     others = [user for user in people if user.id != actor.id]
     found: dict[int, Channel] = {}
     for name in channel_names:

@@ -1,5 +1,6 @@
 """One organization in memory: its records, and the indexes that questions are answered from."""
 
+import copy
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -83,6 +84,18 @@ class State:
                 table.put(row)
             table.dirty.clear()
         return state
+
+    def foreseen(self, channels: Iterable[Channel]) -> "State":
+        """The state with channels that are about to be created, for looking at and nothing else:
+        what is said of a new channel is said before it exists."""
+        ahead = copy.copy(self)
+        ahead.channels = Table(self.channels.noun)
+        ahead.channels.rows = dict(self.channels.rows)
+        ahead.channel_by_name = dict(self.channel_by_name)
+        for channel in channels:
+            ahead.channels.rows[channel.id] = channel
+            ahead.channel_by_name[channel.name.casefold()] = channel.id
+        return ahead
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
         """The records that changed since this was last asked, by table and key."""

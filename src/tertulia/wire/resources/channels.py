@@ -19,7 +19,7 @@ from tertulia.wire.objects.groups import (
     given_change,
     given_setting,
 )
-from tertulia.wire.parameters import SAFE_INTEGER, Int, Params, Path, Reads
+from tertulia.wire.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
 from tertulia.wire.routing import Answer
 
 # Finding
@@ -33,7 +33,9 @@ class GetChannels(Params, kw_only=True, frozen=True):
     include_subscribed: bool = True
     exclude_archived: bool = True
     include_all: Annotated[
-        bool, Meta(description="All that the caller may know of, whatever else is asked.")
+        bool,
+        Alias("include_all_active"),
+        Meta(description="All that the caller may know of, whatever else is asked."),
     ] = False
     include_default: Annotated[bool, Meta(description="Adds is_default.")] = False
     include_owner_subscribed: Annotated[

@@ -112,6 +112,10 @@ Principals = Annotated[
 ]
 
 
+MAX_CHANNELS = 1000
+"""Channels that one request may name."""
+
+
 class NamedChannel(Struct, kw_only=True, frozen=True):
     """A channel by name; the description is for one that does not exist yet."""
 
@@ -120,10 +124,14 @@ class NamedChannel(Struct, kw_only=True, frozen=True):
     color: str | None = None
 
 
+NamedChannels = Annotated[list[NamedChannel], Meta(max_length=MAX_CHANNELS)]
+ChannelNames = Annotated[list[str], Meta(max_length=MAX_CHANNELS)]
+
+
 class Subscribe(NewChannelOptions, kw_only=True, frozen=True):
     """Channels, who is to be subscribed to them, and how those are that do not exist yet."""
 
-    subscriptions: list[NamedChannel]
+    subscriptions: NamedChannels
     principals: Principals = []
     authorization_errors_fatal: Annotated[
         bool, Meta(description="False lists channels that are closed to the caller instead.")
@@ -176,7 +184,7 @@ def _by_user(found: dict[int, list[str]]) -> dict[str, list[str]]:
 class Unsubscribe(Params, kw_only=True, frozen=True):
     """Channels by name, and whose subscriptions are to end."""
 
-    subscriptions: list[str]
+    subscriptions: ChannelNames
     principals: Principals = []
 
 
@@ -198,8 +206,8 @@ async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
 class ExchangeSubscriptions(Params, kw_only=True, frozen=True):
     """Channels to subscribe oneself to, and to unsubscribe from."""
 
-    add: list[NamedChannel] = []
-    delete: list[str] = []
+    add: NamedChannels = []
+    delete: ChannelNames = []
 
 
 class ExchangeAnswer(Answer, kw_only=True):
