@@ -139,7 +139,7 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     channel = channels.known(call.state, call.user, params.stream_id, call.now)
     if not permissions.sees_subscribers(call.state, call.user, channel, call.now):
         raise Refused("Unable to retrieve subscribers for this channel")
-    return Subscribers(subscribers=call.state.subscribers(channel.id))
+    return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
 
 # Creating
