@@ -64,10 +64,12 @@ def in_channel(
     assert [m["id"] for m in found] == [asked]
     assert "highlight" in found[0]["match_content"]
 
-    flags = {"messages": [asked, answered], "op": "add", "flag": "read"}
-    assert ok(ben.update_message_flags(flags))["messages"] == [asked, answered]
+    # His own as well: what a program sends is not read by its sender for that.
+    seen = [asked, answered, agreed]
+    flags = {"messages": seen, "op": "add", "flag": "read"}
+    assert ok(ben.update_message_flags(flags))["messages"] == seen
     read = listeners[1].hears(lambda e: e["type"] == "update_message_flags")
-    assert (read["op"], read["flag"], read["messages"]) == ("add", "read", [asked, answered])
+    assert (read["op"], read["flag"], read["messages"]) == ("add", "read", seen)
     unread = [*narrow, {"operator": "is", "operand": "unread"}]
     assert ok(ben.get_messages({**window, "narrow": unread}))["messages"] == []
 
@@ -108,7 +110,7 @@ def what_there_is(ann: zulip.Client, people: list[int]) -> None:
     channels = {c["name"]: c["stream_id"] for c in ok(ann.get_streams())["streams"]}
     assert {"general", "kitchen"} <= set(channels)
     topics = ok(ann.get_stream_topics(channels["kitchen"]))["topics"]
-    assert [topic["name"] for topic in topics] == ["supper"]
+    assert topics[0]["name"] == "supper"
     assert ok(ann.get_profile())["user_id"] == people[0]
 
 
