@@ -29,7 +29,8 @@ def backup(
 
     The file is the same for SQLite and PostgreSQL, so that it also moves an organization from one
     to the other. The installation's secret is in it, so that API keys still work after
-    `tertulia restore`: keep it as safe as the server. Clients register their event queues anew
+    `tertulia restore`: keep it as safe as the server. Uploaded
+    files are not in it: copy them from the data directory. Clients register their event queues anew
     after a restore.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
