@@ -81,7 +81,8 @@ def test_the_demonstration_prints_how_to_sign_in(tmp_path: Path) -> None:
     with place.serving("--demo") as (process, address):
         assert address.startswith("http://127.0.0.1:")
         process.terminate()
-        printed, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        assert process.wait(timeout=30) == 0
     assert demo.PASSWORD in printed
     assert f"site={address}" in printed

@@ -21,6 +21,11 @@ def signed_in(address: str, account: dict[str, Any]) -> httpx.Client:
     )
 
 
+def accepts(host: str, port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex((host, port)) == 0
+
+
 def test_in_an_empty_directory_it_says_what_to_run_first(place: Place) -> None:
     with place.program("serve", "--port", "0") as process:
         _, errors = process.communicate(timeout=30)
@@ -103,6 +108,25 @@ def test_a_waiting_poll_is_answered_when_the_server_stops(
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "Traceback" not in errors
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    with place.serving() as (process, address):
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as unfinished:
+            unfinished.sendall(
+                b"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+            )
+            httpx.get(f"{address}/health")
+            process.terminate()
+            # Nobody is let in any more, and what is unfinished keeps it from ending.
+            while accepts(host, int(port)):
+                assert process.poll() is None
+            assert process.poll() is None
+            process.terminate()
+            assert process.wait(timeout=5) == 128 + signal.SIGTERM
 
 
 def test_what_was_acknowledged_before_the_stop_is_there_after_it(place: Place) -> None:

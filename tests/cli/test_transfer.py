@@ -60,7 +60,7 @@ async def test_a_backup_is_the_same_organization_in_either_database(
         arguments = () if command == "check" else (str(file),)
         result = await asyncio.to_thread(one.run, command, *arguments)
         assert result.exit_code == 0, result.output
-    assert len(before["found"]) == 1
+    assert len(before["found"]) == 2
     assert await everything(target) == before
     async with reopened(config_of(target)) as org:
         sent = await org["iris"].send("kitchen", "grinder", "life goes on with almonds")
