@@ -109,4 +109,4 @@ def create_bot(moment: Moment, new: NewBot) -> Decision[User]:
         joined_at=int(moment.now),
         bot=Bot(kind=BotKind.GENERIC, owner_id=owner.id),
     )
-    return Decision(user, users.created(user, new.credential))
+    return Decision(user, (users.created(state, user, new.credential, moment.now),))

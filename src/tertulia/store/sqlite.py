@@ -168,7 +168,7 @@ class SqliteDatabase(Database):
 
         return end
 
-    def announce(self, message: str | None) -> None:
+    def announce(self, message: str) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:

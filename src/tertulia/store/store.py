@@ -118,6 +118,8 @@ class Store:
         if connection is None:
             raise RuntimeError("commit without begin")
         write(connection, batch)
+        if batch.entries and connection.dialect.tell_growth:
+            connection.run(connection.dialect.tell_growth)
         connection.run("COMMIT")
 
     async def rollback(self) -> None:
@@ -164,7 +166,7 @@ class Store:
 
         return self.database.watch(on_loop(grown), on_loop(heard))
 
-    async def announce(self, message: str | None) -> None:
+    async def announce(self, message: str) -> None:
         """See `Database.announce`."""
         await self._in(self._writer, self.database.announce, message)
 

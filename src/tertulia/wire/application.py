@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from tertulia.store import reading
 from tertulia.wire.call import Node
 from tertulia.wire.http import assembled
+from tertulia.wire.pages import public_pages
 from tertulia.wire.routes import ROUTES
 
 
@@ -29,4 +30,4 @@ def application(node: Node) -> ASGIApp:
         return JSONResponse({"status": "ready"})
 
     pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
-    return assembled(node, ROUTES, pages)
+    return assembled(node, ROUTES, [*pages, *public_pages(node)])

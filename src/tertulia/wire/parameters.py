@@ -68,6 +68,8 @@ class Parameter:
     in_path: bool
     required: bool
     is_json: bool
+    nullable: bool
+    """Whether None is one of its values."""
     read: Callable[[str], Any]
     type: Any
     schema: Mapping[str, Any] | None
@@ -117,6 +119,7 @@ def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
         in_path=any(isinstance(m, Path) for m in marks),
         required=field.required,
         is_json=reads is None and not is_text,
+        nullable=type(None) in get_args(bare),
         read=read,
         type=value_type,
         schema=reads.schema if reads else None,
@@ -208,7 +211,7 @@ def decode(
         if text is None or (text == "null" and not parameter.required and parameter.is_json):
             if parameter.required:
                 raise MissingParameter(parameter.name)
-            if text is not None and parameter.default is UNSET:
+            if text is not None and parameter.default is UNSET and parameter.nullable:
                 values[parameter.field] = None
             continue
         try:
