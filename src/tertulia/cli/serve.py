@@ -65,7 +65,6 @@ def serve(
         "dev": dev,
     }
     settings = load(flags, file=config)
-    logs.begin(settings.log_level, settings.log_format)
     with contextlib.closing(_bound(settings.host, settings.port)) as listener:
         run(_serve(settings, listener, demo=demo))
 
@@ -89,6 +88,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         typer.echo("\n".join(lines))
         sys.stdout.flush()
 
+    logs.begin(settings.log_level, settings.log_format)
     async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
         await Server(node, listener, ready).serve([listener])
 

@@ -356,6 +356,7 @@ def changed(state: State, before: Channel, after: Channel, now: float) -> Channe
         gained=tuple(sorted(gained)),
         lost=tuple(sorted(lost)),
         subscribers=tuple(state.subscribers(before.id)) if gained or returned else (),
+        archived=before.is_archived,
     )
 
 

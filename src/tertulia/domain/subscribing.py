@@ -48,6 +48,7 @@ def subscribed(
             if not permissions.sees_unsubscribed(state, user, channel, now)
         ),
         count=len(state.subscribers(channel.id)) + len(people),
+        archived=channel.is_archived,
     )
 
 

@@ -274,6 +274,7 @@ def unsubscribed(
             if not permissions.sees_unsubscribed(state, user, channel, now)
         ),
         name=channel.name,
+        archived=channel.is_archived,
     )
 
 
@@ -300,7 +301,11 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
         name, value = _checked(one)
         changes.append(
             SubscriptionChanged(
-                channel_id=one.channel_id, user_id=moment.actor.id, property=name, value=value
+                channel_id=one.channel_id,
+                user_id=moment.actor.id,
+                property=name,
+                value=value,
+                archived=moment.state.channels[one.channel_id].is_archived,
             )
         )
     return Decision(None, changes)

@@ -229,6 +229,7 @@ def add_subscribers(
         shown.subscribers = list(subscribers)
 
 
-def excluded(channel: Channel, registration: Registration) -> bool:
-    """Whether the client does not know what an archived channel is."""
-    return channel.is_archived and not registration.capabilities.archived_channels
+def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:
+    """Whether the client does not know what an archived channel is, and this is one, or was one
+    (`archived`) when something happened to it."""
+    return (channel.is_archived or archived) and not registration.capabilities.archived_channels

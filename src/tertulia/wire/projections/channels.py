@@ -143,9 +143,12 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:
             return _Shown.GONE
-        if excluded(channel, viewer.registration):
+        returned = archiving is False and not knows_archived
+        if excluded(
+            channel, viewer.registration, archived=change.archived and archiving is not False
+        ):
             return _Shown.NOTHING
-        if user.id in change.gained or (archiving is False and not knows_archived):
+        if user.id in change.gained or returned:
             return _Shown.APPEARED
         return _Shown.CHANGED
 

@@ -107,7 +107,7 @@ class SubscribedProjection(Projection[Subscribed]):
     def view(self, scene: Scene, change: Subscribed, viewer: Viewer) -> Hashable | None:
         state, user, registration = scene.state, viewer.user, viewer.registration
         channel = state.channels[change.channel_id]
-        if excluded(channel, registration):
+        if excluded(channel, registration, archived=change.archived):
             return None
         if user.id not in change.colors:
             sees = permissions.sees_subscribers(state, user, channel, scene.at)
@@ -159,7 +159,7 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
     def view(self, scene: Scene, change: Unsubscribed, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
-        if excluded(channel, viewer.registration):
+        if excluded(channel, viewer.registration, archived=change.archived):
             return None
         if user.id in change.user_ids:
             return _GoneView(user.id in change.lost)
@@ -188,7 +188,7 @@ class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
         if viewer.user.id != change.user_id:
             return None
         channel = scene.state.channels[change.channel_id]
-        return None if excluded(channel, viewer.registration) else ()
+        return None if excluded(channel, viewer.registration, archived=change.archived) else ()
 
     def events(self, scene: Scene, change: SubscriptionChanged, view: Any) -> Iterable[Event]:
         channel_id, value = change.channel_id, change.value
