@@ -10,7 +10,7 @@ import zulip
 
 from tests.e2e.server import Account, Server
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed."""
 
 Event = dict[str, Any]

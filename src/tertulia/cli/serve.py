@@ -23,6 +23,7 @@ from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.demo import Resident, prepared
 from tertulia.wire.call import Node
+from tertulia.wire.protocol import BoundedHttp
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -159,7 +160,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 asgi(node),
-                http="httptools",
+                http=BoundedHttp,
                 ws="none",
                 lifespan="off",
                 log_config=None,
