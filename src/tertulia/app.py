@@ -1,5 +1,6 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from starlette.types import ASGIApp
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.store.store import Store, database_at
@@ -52,12 +54,11 @@ async def opened_organization(
 
     NoOrganization where nothing was founded; VaultError where the secret is not its own.
     """
-    where = "the database" if config.database_url else str(config.data_path)
     if not database_at(config.data_path, config.database_url).exists():
-        raise NoOrganization(where)
+        raise NoOrganization(config.place)
     async with opened_log(config, tell, heard=heard) as log:
         if log.state.is_empty:
-            raise NoOrganization(where)
+            raise NoOrganization(config.place)
         vault = opened_vault(config)
         try:
             await require_fitting(log, vault)
@@ -86,9 +87,12 @@ async def opened_node(config: Config, tell: Callable[[str], None]) -> AsyncItera
         )
         hearing.append(delivery)
         await delivery.open()
+        pruning = asyncio.create_task(keep_pruned(log.store, config.log_retention_days))
         try:
             yield Node(config, log, delivery, vault, Renderer(), started=time.time())
         finally:
+            pruning.cancel()
+            await asyncio.wait([pruning])
             await delivery.close()
 
 

@@ -109,6 +109,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     def data_path(self) -> Path:
         return Path(self.data_dir)
 
+    @property
+    def place(self) -> str:
+        """Where the organization is, in words that give no password away."""
+        return "the database" if self.database_url else self.data_dir
+
 
 def load(
     flags: Mapping[str, Any],

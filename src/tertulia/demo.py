@@ -1,5 +1,6 @@
 """A small organization to look around in: the team of a café, and a first day of its talk."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.store import installation
+from tertulia.store.store import database_at
 from tertulia.vault import Vault
 
 PASSWORD = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
@@ -116,13 +118,8 @@ class Resident(Struct, frozen=True, kw_only=True):
 async def prepared(config: Config) -> list[Resident]:
     """The demonstration's accounts. It is created where there is nothing yet, and finished where
     that was cut short. NotADemo where there is an organization of another kind."""
+    mark = _require_demo(config)
     async with opened_log(config, lambda _: None) as log:
-        mark = await log.store.read(installation.value, _MARK)
-        if mark is None and not log.state.is_empty:
-            raise NotADemo(
-                f"'{log.state.realm.name}' is not a demonstration, and --demo leaves it alone."
-                " Serve it without --demo, or name another --data-dir."
-            )
         vault = opened_vault(config, create=mark is None)
         try:
             if mark != _DONE:
@@ -133,6 +130,21 @@ async def prepared(config: Config) -> list[Resident]:
             return _residents(log.state, vault)
         finally:
             vault.close()
+
+
+def _require_demo(config: Config) -> str | None:
+    """The demonstration's mark; None where there is nothing yet. Looks without touching."""
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        return None
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        mark = installation.value(connection, _MARK)
+        if mark is None and installation.is_founded(connection):
+            raise NotADemo(
+                "The organization here is not a demonstration, and --demo leaves it alone. Serve"
+                " it without --demo, or name another --data-dir."
+            )
+    return mark
 
 
 def _residents(state: State, vault: Vault) -> list[Resident]:

@@ -45,10 +45,15 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
         )
     secret = secrets.token_urlsafe(32)
     data_dir.mkdir(parents=True, exist_ok=True)
+    save_secret(path, secret)
+    return secret
+
+
+def save_secret(path: Path, secret: str) -> None:
+    """Write the secret to a new file that its owner alone can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secret + "\n")
-    return secret
 
 
 def digest(api_key: str) -> str:

@@ -10,7 +10,7 @@ import zulip
 
 from tests.e2e.server import Account, Server
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which what should have happened is taken to have failed."""
 
 Event = dict[str, Any]
@@ -113,13 +113,10 @@ class Listener:
         message: dict[str, Any] = event["message"]
         return message
 
-    def messages(self) -> dict[int, list[int]]:
-        """The IDs of the events that each message came with."""
-        found: dict[int, list[int]] = {}
-        for event in self.events:
-            if event["type"] == "message":
-                found.setdefault(event["message"]["id"], []).append(event["id"])
-        return found
+    def messages(self) -> list[tuple[int, str]]:
+        """The IDs and contents of the messages it heard of, in the order in which they came."""
+        messages = [event["message"] for event in self.events if event["type"] == "message"]
+        return [(message["id"], message["content"]) for message in messages]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.e2e.server import Account, Server
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ PAUSE = 0.05
 class Tally:
     """What all senders together were told."""
 
-    acknowledged: dict[int, str] = field(default_factory=dict)
-    """Content by message ID."""
+    acknowledged: list[tuple[int, str]] = field(default_factory=list)
+    """Message IDs and contents. A list: a server that forgets gives an ID out twice."""
     attempted: set[str] = field(default_factory=set)
     errors: list[Any] = field(default_factory=list)
     """Answers that were neither a success nor "not now"."""
@@ -34,12 +34,12 @@ class Tally:
                 lambda: self.errors or len(self.acknowledged) >= enough, PATIENCE
             )
             assert not self.errors
-            return max(self.acknowledged)
+            return self.acknowledged[-1][0]
 
     def note(self, content: str, answer: dict[str, Any]) -> None:
         with self.changed:
             if answer["result"] == "success":
-                self.acknowledged[answer["id"]] = content
+                self.acknowledged.append((answer["id"], content))
             elif answer.get("code") != "SERVER_NOT_READY":
                 self.errors.append(answer)
             self.changed.notify_all()

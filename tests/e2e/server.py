@@ -19,8 +19,10 @@ import httpx
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PASSWORD = "correct horse"
-START_SECONDS = 20
-STOP_SECONDS = 15
+START_SECONDS = 60
+STOP_SECONDS = 40
+"""Less than what a waiting poll takes before its first heartbeat: a server that stops does not
+wait for that."""
 FIRST_PORT, LAST_PORT = 20_000, 32_000
 """Below the ports that connections take by themselves: while the server is down, none of its
 clients can be given its port."""

@@ -38,7 +38,7 @@ def test_two_people_and_a_bot_hold_a_conversation(town: Town) -> None:
 def in_channel(
     ann: zulip.Client, ben: zulip.Client, robo: zulip.Client, listeners: list[Listener]
 ) -> None:
-    question = {"type": "stream", "to": "kitchen", "topic": "supper", "content": "Who is *hungry*?"}
+    question = {"type": "stream", "to": "kitchen", "topic": "supper", "content": "Who is hungry?"}
     asked = ok(ann.send_message(question))["id"]
     for listener in listeners:
         heard = listener.hears_message(asked)
@@ -57,18 +57,20 @@ def in_channel(
     history = ok(ben.get_messages({**window, "narrow": narrow}))
     assert [m["id"] for m in history["messages"]] == [asked, answered, agreed]
     assert (history["found_newest"], history["found_oldest"]) == (True, True)
-    assert "<em>hungry</em>" in history["messages"][0]["content"]
+    assert history["messages"][0]["content"] == "<p>Who is hungry?</p>"
 
     search = [{"operator": "search", "operand": "hungry"}]
     found = ok(ben.get_messages({**window, "narrow": search}))["messages"]
     assert [m["id"] for m in found] == [asked]
     assert "highlight" in found[0]["match_content"]
 
-    flags = {"messages": [asked, answered], "op": "add", "flag": "read"}
-    assert ok(ben.update_message_flags(flags))["messages"] == [asked, answered]
+    # His own as well: what a program sends is not read by its sender for that.
+    seen = [asked, answered, agreed]
+    flags = {"messages": seen, "op": "add", "flag": "read"}
+    assert ok(ben.update_message_flags(flags))["messages"] == seen
     read = listeners[1].hears(lambda e: e["type"] == "update_message_flags")
-    assert (read["op"], read["flag"], read["messages"]) == ("add", "read", [asked, answered])
-    unread = [{"operator": "is", "operand": "unread"}]
+    assert (read["op"], read["flag"], read["messages"]) == ("add", "read", seen)
+    unread = [*narrow, {"operator": "is", "operand": "unread"}]
     assert ok(ben.get_messages({**window, "narrow": unread}))["messages"] == []
 
 
@@ -85,7 +87,7 @@ def in_direct_messages(
     for listener in listeners:
         recipients = listener.hears_message(announced)["display_recipient"]
         assert {one["email"] for one in recipients} == {ann.email, ben.email, robo.email}
-    assert whispered not in robo_hears.messages()
+    assert whispered not in [message_id for message_id, _ in robo_hears.messages()]
 
     narrow = [{"operator": "dm", "operand": [ben.email]}]
     window = {"anchor": "newest", "num_before": 10, "num_after": 0, "narrow": narrow}
@@ -108,7 +110,7 @@ def what_there_is(ann: zulip.Client, people: list[int]) -> None:
     channels = {c["name"]: c["stream_id"] for c in ok(ann.get_streams())["streams"]}
     assert {"general", "kitchen"} <= set(channels)
     topics = ok(ann.get_stream_topics(channels["kitchen"]))["topics"]
-    assert [topic["name"] for topic in topics] == ["supper"]
+    assert topics[0]["name"] == "supper"
     assert ok(ann.get_profile())["user_id"] == people[0]
 
 
@@ -138,23 +140,23 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(town: Town) -> None:
                 listener.hears_message(last)
             history = whole_history(client)
 
+    acknowledged = set(tally.acknowledged)
+    assert acknowledged <= history, "what was acknowledged is there"
     for listener in listeners:
         ids = [event["id"] for event in listener.events]
         assert ids == sorted(set(ids)), "event IDs strictly increase"
         heard = listener.messages()
-        assert {i: e for i, e in heard.items() if len(e) > 1} == {}, "each message comes once"
-        assert set(tally.acknowledged) <= set(heard), "what was acknowledged is heard"
-        assert set(heard) == set(history), "what is heard is there, and nothing else"
+        assert len(heard) == len(set(heard)), "each message comes once"
+        assert set(heard) == history, "what is heard is what is there"
         assert listener.registrations == 1, "the queue carries on"
-    assert tally.acknowledged.items() <= history.items()
-    contents = [content for i, content in history.items() if i != last]
+    contents = [content for message_id, content in history if message_id != last]
     assert len(contents) == len(set(contents)), "what was attempted once is there once at most"
     assert set(contents) <= tally.attempted
 
 
-def whole_history(client: zulip.Client) -> dict[int, str]:
-    """Everything the client's owner can read: content by message ID."""
-    found: dict[int, str] = {}
+def whole_history(client: zulip.Client) -> set[tuple[int, str]]:
+    """Everything the client's owner can read: message IDs and contents."""
+    found: set[tuple[int, str]] = set()
     anchor: int | str = "oldest"
     while True:
         window = {"anchor": anchor, "num_before": 0, "num_after": 1000, "apply_markdown": False}

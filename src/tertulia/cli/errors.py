@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import apsw
+import psycopg
 import typer
 from typer.core import TyperGroup
 
@@ -32,6 +34,8 @@ def told(error: BaseException) -> tuple[str, int] | None:
             return str(error), MISUSED
         case Failed() | DatabaseError() | VaultError() | Refused() | Unavailable():
             return str(error), FAILED
+        case apsw.Error() | psycopg.Error():
+            return f"The database failed: {str(error).strip()}", FAILED
         case OSError(strerror=str(reason), filename=name) if name is not None:
             return f"{name}: {reason}.", FAILED
         case _:

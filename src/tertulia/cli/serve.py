@@ -23,6 +23,7 @@ from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.demo import Resident, prepared
 from tertulia.wire.call import Node
+from tertulia.wire.protocol import BoundedHttp
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -65,7 +66,6 @@ def serve(
         "dev": dev,
     }
     settings = load(flags, file=config)
-    logs.begin(settings.log_level, settings.log_format)
     with contextlib.closing(_bound(settings.host, settings.port)) as listener:
         run(_serve(settings, listener, demo=demo))
 
@@ -89,6 +89,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         typer.echo("\n".join(lines))
         sys.stdout.flush()
 
+    logs.begin(settings.log_level, settings.log_format)
     async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
         await Server(node, listener, ready).serve([listener])
 
@@ -159,7 +160,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 asgi(node),
-                http="httptools",
+                http=BoundedHttp,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -5,7 +5,7 @@ they do not share one, a `Dialect` method gives the fragment.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
@@ -27,6 +27,10 @@ class Connection(Protocol):
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run one statement for what it does."""
+
+    def stream(self, sql: str) -> Iterator[Row]:
+        """Run one statement and hand out its rows without having them all in memory. Only inside
+        a transaction."""
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
@@ -59,12 +63,25 @@ class Dialect(ABC):
         """The parameter that `among` takes."""
 
     @abstractmethod
+    def tables(self) -> str:
+        """A query for the names of our tables, without what only serves the search."""
+
+    @abstractmethod
+    def columns(self) -> str:
+        """A query for a table's columns in order: name, whether binary. One parameter: the
+        table's name."""
+
+    @abstractmethod
     def search_schema(self) -> Sequence[str]:
         """The statements that make messages searchable."""
 
     @abstractmethod
     def search_insert(self) -> str | None:
         """Adds (id, content, topic) to the search, where that is not automatic."""
+
+    @abstractmethod
+    def search_missing(self) -> str:
+        """A query for the number of messages that the search does not know."""
 
     @abstractmethod
     def search_join(self) -> tuple[str, str, str]:

@@ -20,3 +20,10 @@ def put(connection: Connection, key: str, value: str) -> None:
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )
+
+
+def is_founded(connection: Connection) -> bool:
+    """Whether the database, which may be of an older version, has an organization."""
+    return value(connection, SCHEMA_VERSION) is not None and bool(
+        connection.query("SELECT 1 FROM head WHERE seq > 0")
+    )

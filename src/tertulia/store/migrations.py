@@ -70,8 +70,9 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def migrate(database: Database, tell: Callable[[str], None]) -> None:
-    """Bring the database to the program's version, each migration in a transaction of its own.
+def migrate(database: Database, tell: Callable[[str], None], until: int | None = None) -> None:
+    """Bring the database to the program's version (or only to `until`), each migration in a
+    transaction of its own.
 
     A copy is made first where the database has something in it (SQLite). Raises DatabaseError
     when the database is newer than the program; nothing is touched then.
@@ -90,7 +91,7 @@ def migrate(database: Database, tell: Callable[[str], None]) -> None:
             copy = database.backup_before_migration(version)
             if copy:
                 tell(f"The database as it was is kept in {copy}")
-        for number in range(version, newest):
+        for number in range(version, newest if until is None else until):
             connection.run("BEGIN")
             try:
                 for statement in MIGRATIONS[number](database.dialect):

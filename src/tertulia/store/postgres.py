@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,8 +29,27 @@ class PostgresDialect(Dialect):
     def array(self, values: Iterable[int]) -> list[int]:
         return list(values)
 
+    def tables(self) -> str:
+        return (
+            "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+            " AND table_schema = current_schema() ORDER BY table_name"
+        )
+
+    def columns(self) -> str:
+        return (
+            "SELECT column_name, data_type = 'bytea' FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
+        )
+
     def search_schema(self) -> Sequence[str]:
         return (f"CREATE INDEX message_search ON messages USING gin ({_SEARCHED})",)
+
+    def search_missing(self) -> str:
+        return (
+            "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_index ON oid = indexrelid"
+            " WHERE relname = 'message_search' AND relnamespace = current_schema()::regnamespace"
+            " AND indisvalid) THEN 0 ELSE (SELECT COUNT(*) FROM messages) END"
+        )
 
     def search_insert(self) -> None:
         """The index follows the table by itself."""
@@ -71,6 +90,12 @@ class PostgresConnection:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(_translated(sql), parameters)
+
+    def stream(self, sql: str) -> Iterator[Row]:
+        with self._connection.cursor(name="stream") as cursor:
+            cursor.itersize = 1000
+            cursor.execute(_translated(sql))
+            yield from cursor
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:

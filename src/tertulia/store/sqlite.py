@@ -1,8 +1,9 @@
 """SQLite, by way of apsw, which brings its own recent version with FTS5."""
 
+import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,26 @@ class SqliteDialect(Dialect):
     def array(self, values: Iterable[int]) -> str:
         return json.dumps(list(values))
 
+    def tables(self) -> str:
+        return (
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            " AND name NOT LIKE 'message_search%' ORDER BY name"
+        )
+
+    def columns(self) -> str:
+        return "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
+
     def search_schema(self) -> Sequence[str]:
         return (
             "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
             " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
             "INSERT INTO message_search (rowid, content, topic)"
             " SELECT id, content, COALESCE(topic, '') FROM messages",
+        )
+
+    def search_missing(self) -> str:
+        return (
+            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
         )
 
     def search_insert(self) -> str:
@@ -77,6 +92,9 @@ class SqliteConnection:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(sql, tuple(parameters))
 
+    def stream(self, sql: str) -> Iterator[Row]:
+        yield from self._connection.execute(sql)
+
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, [tuple(row) for row in rows])
 
@@ -101,7 +119,14 @@ class SqliteDatabase(Database):
         self.path = path
 
     def exists(self) -> bool:
-        return self.path.exists()
+        if not self.path.exists():
+            return False
+        with contextlib.closing(self.connect(readonly=True)) as connection:
+            return bool(
+                connection.query(
+                    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'installation'"
+                )
+            )
 
     def connect(self, *, readonly: bool) -> Connection:
         try:

@@ -53,6 +53,20 @@ class BodyTooLarge(Refused):
         super().__init__(f"The request is larger than {limit_mib} MiB.")
 
 
+class HeadTooLarge(Refused):
+    """The request's line and headers are beyond the limit."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request's headers are larger than {limit // 1024} KiB.")
+
+
+class BadHttp(Refused):
+    """What came is not HTTP."""
+
+    def __init__(self) -> None:
+        super().__init__("This is not a valid HTTP request.")
+
+
 class BadBody(Refused):
     """The body is not what its content type says."""
 
@@ -83,6 +97,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             headers["Allow"] = ", ".join(allowed)
         case BodyTooLarge():
             status = 413
+        case HeadTooLarge():
+            status = 431
         case errors.NoSuchChannel(channel_id=channel_id, name=name):
             code = "STREAM_DOES_NOT_EXIST"
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}

@@ -1,0 +1,58 @@
+"""`tertulia backup`: everything in one file."""
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tertulia import __version__, founding
+from tertulia.cli import progress
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import load
+from tertulia.founding import NoOrganization
+from tertulia.store import installation, transfer
+from tertulia.store.store import database_at
+from tertulia.vault import Vault, VaultError, load_secret
+
+EXAMPLE = "Example: `tertulia backup --data-dir data tertulia.backup.zip`"
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write. It must not exist yet.")],
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+) -> None:
+    """Write the organization to a file, as it is at one moment; the server may go on.
+
+    The file is the same for SQLite and PostgreSQL, so that it also moves an organization from one
+    to the other. The installation's secret is in it, so that API keys still work after
+    `tertulia restore`: keep it as safe as the server. Uploaded
+    files are not in it: copy them from the data directory. Clients register their event queues anew
+    after a restore.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    database = database_at(settings.data_path, settings.database_url)
+    if not database.exists():
+        raise NoOrganization(settings.place)
+    secret = load_secret(settings.data_path, settings.secret or None, create=False)
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        if not installation.is_founded(connection):
+            raise NoOrganization(settings.place)
+        kept = installation.value(connection, installation.SECRET)
+        with contextlib.closing(Vault(secret)) as vault:
+            if kept is not None and not vault.fits(kept):
+                raise VaultError(founding.WRONG_SECRET)
+        with progress.shown() as report:
+            manifest = transfer.back_up(
+                connection,
+                file,
+                secret=secret,
+                created_at=time.time(),
+                written_by=__version__,
+                progress=report,
+            )
+    rows = sum(table.rows for table in manifest.tables)
+    typer.echo(f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, and the secret.")

@@ -1,0 +1,153 @@
+"""`tertulia check`: whether an installation is sound."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia import founding
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.founding import NoOrganization
+from tertulia.log import replay
+from tertulia.store import checking, installation
+from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.store import database_at
+from tertulia.vault import Vault, VaultError, load_secret
+
+EXAMPLE = "Example: `tertulia check --data-dir data`"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What one check found."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def check(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look the installation over: database, secret, log, tables, search.
+
+    Everything is looked at as it is at one moment; nothing is changed, and the server may go on.
+    Prints a line for each check; the exit code is 1 when one of them failed.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    findings: list[Finding] = []
+    for finding in _findings(settings):
+        findings.append(finding)
+        if not as_json:
+            sign = "ok    " if finding.ok else "FAILED"
+            typer.echo(f"{sign}  {finding.check}: {finding.detail}")
+    ok = all(finding.ok for finding in findings)
+    if as_json:
+        typer.echo(msgspec.json.encode({"ok": ok, "checks": findings}).decode())
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _findings(settings: Config) -> Iterator[Finding]:
+    try:
+        database = database_at(settings.data_path, settings.database_url)
+        if not database.exists():
+            raise NoOrganization(settings.place)
+        connection = database.connect(readonly=True)
+    except DatabaseError as error:
+        yield Finding(check="database", ok=False, detail=str(error))
+        return
+    with contextlib.closing(connection):
+        connection.run(connection.dialect.begin_read)
+        if not installation.is_founded(connection):
+            raise NoOrganization(settings.place)
+        schema = _schema(connection)
+        yield schema
+        yield _secret(connection, settings)
+        if not schema.ok:
+            return
+        for name, look in _LOOKS:
+            try:
+                ok, detail = look(connection)
+            except (msgspec.MsgspecError, ValueError, KeyError) as error:
+                ok, detail = False, f"what is written there cannot be understood: {error}"
+            yield Finding(check=name, ok=ok, detail=detail)
+
+
+def _schema(connection: Connection) -> Finding:
+    version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    newest = len(MIGRATIONS)
+    detail = f"{connection.dialect.name}, schema version {version}"
+    if version < newest:
+        detail += f"; this program's is {newest}: `tertulia serve` migrates it"
+    elif version > newest:
+        detail += f"; this program knows no more than {newest}: install a newer Tertulia"
+    return Finding(check="database", ok=version == newest, detail=detail)
+
+
+def _secret(connection: Connection, settings: Config) -> Finding:
+    kept = installation.value(connection, installation.SECRET)
+    try:
+        secret = load_secret(settings.data_path, settings.secret or None, create=False)
+    except VaultError as error:
+        return Finding(check="secret", ok=False, detail=str(error))
+    with contextlib.closing(Vault(secret)) as vault:
+        if kept is None:
+            return Finding(check="secret", ok=True, detail="present; not compared until served")
+        fits = vault.fits(kept)
+    detail = "the one that the installation was founded with" if fits else founding.WRONG_SECRET
+    return Finding(check="secret", ok=fits, detail=detail)
+
+
+def _log(connection: Connection) -> tuple[bool, str]:
+    extent = checking.extent(connection)
+    if extent.is_contiguous:
+        return True, f"entries {extent.pruned + 1} to {extent.head} without a gap"
+    return False, (
+        f"should go from {extent.pruned + 1} to {extent.head} and has {extent.entries} entries"
+        f" from {extent.first} to {extent.last}"
+    )
+
+
+def _tables(connection: Connection) -> tuple[bool, str]:
+    if checking.extent(connection).pruned:
+        return True, "not compared with the log, whose beginning has been pruned"
+    wrong = replay.differences(connection)
+    if not wrong:
+        return True, "what the log makes of them"
+    return False, "not what the log makes of them: " + _listed(wrong)
+
+
+def _references(connection: Connection) -> tuple[bool, str]:
+    wrong = [
+        (f"{reference.table}.{reference.column}", count)
+        for reference, count in checking.dangling(connection)
+    ]
+    if not wrong:
+        return True, "all lead somewhere"
+    return False, "lead nowhere: " + _listed(wrong)
+
+
+def _search(connection: Connection) -> tuple[bool, str]:
+    messages, missing = checking.unsearchable(connection)
+    if not missing:
+        return True, f"knows all {messages} messages"
+    return False, f"does not know {missing} of {messages} messages"
+
+
+def _listed(counts: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in counts)
+
+
+_LOOKS: tuple[tuple[str, Callable[[Connection], tuple[bool, str]]], ...] = (
+    ("log", _log),
+    ("tables", _tables),
+    ("references", _references),
+    ("search", _search),
+)

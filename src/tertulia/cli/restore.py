@@ -1,0 +1,69 @@
+"""`tertulia restore`: an organization from a backup."""
+
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tertulia.cli import progress
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.store import transfer
+from tertulia.store.store import database_at
+from tertulia.vault import SECRET_FILE, VaultError, load_secret, save_secret
+
+EXAMPLE = (
+    "Example: `tertulia restore --data-dir new tertulia.backup.zip`\n\n"
+    "Moving to PostgreSQL: `tertulia restore --data-dir data-pg --database-url"
+    " postgresql://tertulia@localhost/tertulia tertulia.backup.zip`"
+)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `tertulia backup` wrote.")],
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+) -> None:
+    """Fill an empty database from a backup, of either kind of database.
+
+    It is done as a whole or not at all. The secret is put back too, into the data directory, so
+    that passwords and API keys are those of the backup. A backup of a newer Tertulia is refused;
+    one of an older is brought up to date.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    with contextlib.closing(transfer.Backup(file)) as backup:
+        settings.data_path.mkdir(parents=True, exist_ok=True)
+        placed = _place_secret(settings, backup.secret)
+        try:
+            with progress.shown() as report:
+                transfer.restore(
+                    database_at(settings.data_path, settings.database_url),
+                    backup,
+                    lambda line: typer.echo(line, err=True),
+                    report,
+                )
+        except BaseException:
+            if placed is not None:
+                placed.unlink()
+            raise
+    written = datetime.fromtimestamp(backup.manifest.created_at, UTC).strftime("%Y-%m-%d %H:%M")
+    typer.echo(f"Restored {file}, written {written} UTC. `tertulia check` looks it over.")
+
+
+def _place_secret(settings: Config, secret: str) -> Path | None:
+    """Put the secret in place. Returns the file, if it was made. VaultError where there is
+    another."""
+    path = settings.data_path / SECRET_FILE
+    if not settings.secret and not path.exists():
+        save_secret(path, secret)
+        return path
+    if load_secret(settings.data_path, settings.secret or None, create=False) != secret:
+        where = "TERTULIA_SECRET or the settings have" if settings.secret else f"{path} is"
+        raise VaultError(
+            f"{where} another secret than the backup's, and its API keys would be void. Take that"
+            " away, or restore into another data directory. Nothing was changed."
+        )
+    return None

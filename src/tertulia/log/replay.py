@@ -1,0 +1,32 @@
+"""The log from its beginning, beside the tables that were written from it."""
+
+from tertulia.model.nouns import NOUNS
+from tertulia.state.fold import fold
+from tertulia.state.organization import State
+from tertulia.store import reading
+from tertulia.store.database import Connection
+
+_PAGE = 1000
+
+
+def replayed(connection: Connection) -> State:
+    """The fold of the whole log. ValueError where it has no beginning or a gap."""
+    state = State()
+    while page := reading.entries(connection, state.seq, _PAGE):
+        for entry in page:
+            fold(state, entry)
+    return state
+
+
+def differences(connection: Connection) -> list[tuple[str, int]]:
+    """The tables that are not what the log makes of them, and in how many records."""
+    state = replayed(connection)
+    records = reading.records(connection)
+    found: list[tuple[str, int]] = []
+    for noun in NOUNS:
+        stored = {noun.key_of(record): record for record in records[noun.table]}
+        folded = state.tables[noun.table].rows
+        wrong = sum(stored.get(key) != folded.get(key) for key in stored.keys() | folded.keys())
+        if wrong:
+            found.append((noun.table, wrong))
+    return found

@@ -1,0 +1,78 @@
+"""Questions that show whether the database is sound."""
+
+from typing import NamedTuple
+
+from tertulia.store.database import Connection
+
+
+class Reference(NamedTuple):
+    """A column whose values, where there are any, are keys of another table."""
+
+    table: str
+    column: str
+    target: str
+    key: str = "id"
+
+
+REFERENCES = (
+    Reference("credentials", "user_id", "users"),
+    Reference("personal_settings", "user_id", "users"),
+    Reference("subscriptions", "user_id", "users"),
+    Reference("subscriptions", "channel_id", "channels"),
+    Reference("topics", "channel_id", "channels"),
+    Reference("messages", "sender_id", "users"),
+    Reference("messages", "channel_id", "channels"),
+    Reference("messages", "direct_id", "direct_conversations"),
+    Reference("message_flags", "user_id", "users"),
+    Reference("message_flags", "message_id", "messages"),
+    Reference("read_state", "user_id", "users"),
+    Reference("queues", "user_id", "users"),
+)
+
+
+def dangling(connection: Connection) -> list[tuple[Reference, int]]:
+    """The references that lead nowhere, and in how many rows."""
+    found: list[tuple[Reference, int]] = []
+    for reference in REFERENCES:
+        table, column, target, key = reference
+        ((count,),) = connection.query(
+            f"SELECT COUNT(*) FROM {table} WHERE {column} IS NOT NULL"
+            f" AND NOT EXISTS (SELECT 1 FROM {target} WHERE {target}.{key} = {table}.{column})"
+        )
+        if count:
+            found.append((reference, count))
+    return found
+
+
+class Extent(NamedTuple):
+    """How far the log goes, by its head and by its entries."""
+
+    head: int
+    pruned: int
+    first: int | None
+    last: int | None
+    entries: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        if not self.entries:
+            return self.head == self.pruned
+        return (self.first, self.last, self.entries) == (
+            self.pruned + 1,
+            self.head,
+            self.head - self.pruned,
+        )
+
+
+def extent(connection: Connection) -> Extent:
+    """The log's extent."""
+    ((head, pruned),) = connection.query("SELECT seq, pruned FROM head WHERE id = 1")
+    ((first, last, entries),) = connection.query("SELECT MIN(seq), MAX(seq), COUNT(*) FROM log")
+    return Extent(head, pruned, first, last, entries)
+
+
+def unsearchable(connection: Connection) -> tuple[int, int]:
+    """How many messages there are, and how many of them the search does not know."""
+    ((messages,),) = connection.query("SELECT COUNT(*) FROM messages")
+    ((missing,),) = connection.query(connection.dialect.search_missing())
+    return messages, missing

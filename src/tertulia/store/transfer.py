@@ -1,0 +1,263 @@
+"""The whole database as a file that either kind of database can be filled from.
+
+A ZIP archive with `manifest.json`, one `tables/<name>.jsonl` per table (a row is a JSON array in
+the manifest's order of columns; binary values are Base64), and the installation's secret. Event
+queues are left out: what they point at is the log of then, so every client registers anew.
+"""
+
+import base64
+import contextlib
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.store import installation
+from tertulia.store.database import Connection, Database, DatabaseError
+from tertulia.store.migrations import MIGRATIONS, migrate
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_SECRET = "secret"  # noqa: S105 (a file's name)
+_LEFT_OUT = frozenset({"queues"})
+_BATCH = 1000
+
+Progress = Callable[[str, int, int], None]
+"""Called with a table's name, how many of its rows are done, and how many there are."""
+
+
+class TableManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table in a backup."""
+
+    name: str
+    columns: list[str]
+    binary: list[str]
+    rows: int
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What a backup is."""
+
+    format: int
+    schema_version: int
+    created_at: int
+    """UNIX seconds."""
+    written_by: str
+    tables: list[TableManifest]
+
+
+def back_up(
+    connection: Connection,
+    target: Path,
+    *,
+    secret: str,
+    created_at: float,
+    written_by: str,
+    progress: Progress,
+) -> Manifest:
+    """Write everything to a new file, as it is at one moment; others may go on using the database.
+
+    The file can be read by its owner alone: with it, API keys can be used. Raises DatabaseError
+    when it exists already.
+    """
+    if target.exists():
+        raise DatabaseError(f"{target} exists already. Name a file that does not.")
+    partial = target.with_name(f"{target.name}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with (
+            os.fdopen(descriptor, "wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            with _transaction(connection, [connection.dialect.begin_read]):
+                manifest = Manifest(
+                    format=FORMAT,
+                    schema_version=int(
+                        installation.value(connection, installation.SCHEMA_VERSION) or 0
+                    ),
+                    created_at=int(created_at),
+                    written_by=written_by,
+                    tables=[_dump(connection, archive, t, progress) for t in _tables(connection)],
+                )
+            archive.writestr(_SECRET, secret)
+            archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+            archive.close()
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return manifest
+
+
+def _tables(connection: Connection) -> list[TableManifest]:
+    """The tables as they are in this database."""
+    found: list[TableManifest] = []
+    for (name,) in connection.query(connection.dialect.tables()):
+        if name in _LEFT_OUT:
+            continue
+        columns = connection.query(connection.dialect.columns(), (name,))
+        ((rows,),) = connection.query(f"SELECT COUNT(*) FROM {name}")
+        found.append(
+            TableManifest(
+                name=name,
+                columns=[column for column, _ in columns],
+                binary=[column for column, is_binary in columns if is_binary],
+                rows=rows,
+            )
+        )
+    return found
+
+
+def _dump(
+    connection: Connection, archive: zipfile.ZipFile, table: TableManifest, progress: Progress
+) -> TableManifest:
+    binary = _positions(table)
+    encoder = msgspec.json.Encoder()
+    progress(table.name, 0, table.rows)
+    with archive.open(_file_of(table), "w", force_zip64=True) as file:
+        sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"
+        for number, row in enumerate(connection.stream(sql), 1):
+            values: list[Any] = list(row)
+            for position in binary:
+                values[position] = base64.b64encode(values[position]).decode()
+            file.write(encoder.encode(values) + b"\n")
+            if number % _BATCH == 0:
+                progress(table.name, number, table.rows)
+    progress(table.name, table.rows, table.rows)
+    return table
+
+
+def _positions(table: TableManifest) -> list[int]:
+    return [table.columns.index(column) for column in table.binary]
+
+
+def _file_of(table: TableManifest) -> str:
+    return f"tables/{table.name}.jsonl"
+
+
+class Backup:
+    """A backup file, open for reading. DatabaseError where it is none, or one from the future."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._archive = zipfile.ZipFile(path)
+            self.manifest = msgspec.json.decode(self._archive.read(MANIFEST), type=Manifest)
+            self.secret = self._archive.read(_SECRET).decode()
+        except OSError as error:
+            raise DatabaseError(f"Cannot read {path}: {error.strerror}.") from None
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            raise DatabaseError(f"{path} is not a backup of Tertulia: {error}.") from None
+        if self.manifest.format > FORMAT or self.manifest.schema_version > len(MIGRATIONS):
+            raise DatabaseError(
+                f"{path} is of schema version {self.manifest.schema_version}, and this program"
+                f" knows no more than {len(MIGRATIONS)}: it was written by a newer Tertulia"
+                f" ({self.manifest.written_by}). Install that version. Nothing was changed."
+            )
+
+    def rows(self, table: TableManifest) -> Iterator[list[Any]]:
+        """A table's rows. DatabaseError when the file is damaged."""
+        binary = _positions(table)
+        decoder = msgspec.json.Decoder(list[Any])
+        try:
+            with self._archive.open(_file_of(table)) as file:
+                for line in file:
+                    values = decoder.decode(line)
+                    for position in binary:
+                        values[position] = base64.b64decode(values[position], validate=True)
+                    yield values
+        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+            raise DatabaseError(f"The backup is damaged at {table.name}: {error}.") from None
+
+    def close(self) -> None:
+        self._archive.close()
+
+
+def restore(
+    database: Database, backup: Backup, tell: Callable[[str], None], progress: Progress
+) -> None:
+    """Fill an empty database from a backup, in one transaction, and bring it to the program's
+    version. DatabaseError when it is not empty or the backup is damaged; nothing is in it then.
+    """
+    manifest = backup.manifest
+    migrate(database, tell, until=manifest.schema_version)
+    with (
+        contextlib.closing(database.connect(readonly=False)) as connection,
+        _transaction(connection, connection.dialect.begin_write),
+    ):
+        _require_empty(connection, manifest)
+        present = {table.name: table for table in _tables(connection)}
+        if set(present) != {table.name for table in manifest.tables}:
+            raise DatabaseError("The backup has other tables than its version should have.")
+        for table in manifest.tables:
+            if set(table.columns) != set(present[table.name].columns):
+                raise DatabaseError(f"The backup's table {table.name} has other columns.")
+            _fill(connection, backup, table, progress)
+    migrate(database, tell)
+
+
+def _require_empty(connection: Connection, manifest: Manifest) -> None:
+    if installation.is_founded(connection):
+        raise DatabaseError(
+            "The database has an organization in it. Restore into an empty one: another --data-dir,"
+            " or an empty PostgreSQL database. Nothing was changed."
+        )
+    version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    if version != manifest.schema_version:
+        raise DatabaseError(
+            f"The database is prepared for schema version {version}, and the backup is of"
+            f" {manifest.schema_version}: restore into one that was never used."
+        )
+
+
+def _fill(connection: Connection, backup: Backup, table: TableManifest, progress: Progress) -> None:
+    """Put a table's rows in place of those that a new database has."""
+    holes = ", ".join("?" for _ in table.columns)
+    insert = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({holes})"
+    search_insert = connection.dialect.search_insert() if table.name == "messages" else None
+    searched = [table.columns.index(c) for c in ("id", "content", "topic")] if search_insert else []
+    connection.run(f"DELETE FROM {table.name}")
+    progress(table.name, 0, table.rows)
+    done = 0
+    for batch in _batches(backup.rows(table)):
+        if any(len(row) != len(table.columns) for row in batch):
+            raise DatabaseError(f"The backup is damaged at {table.name}: a row is incomplete.")
+        connection.run_many(insert, batch)
+        if search_insert:
+            connection.run_many(
+                search_insert, [[row[position] or "" for position in searched] for row in batch]
+            )
+        done += len(batch)
+        progress(table.name, done, table.rows)
+    if done != table.rows:
+        raise DatabaseError(
+            f"The backup is damaged: {table.name} should have {table.rows} rows and has {done}."
+        )
+
+
+def _batches(rows: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
+    batch: list[list[Any]] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextlib.contextmanager
+def _transaction(connection: Connection, begin: Sequence[str]) -> Iterator[None]:
+    for statement in begin:
+        connection.run(statement)
+    try:
+        yield
+    except BaseException:
+        connection.run("ROLLBACK")
+        raise
+    connection.run("COMMIT")

@@ -1,0 +1,91 @@
+"""The command line, run in process or as a program of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+import tertulia
+from tertulia.cli import app
+
+PASSWORD = "correct horse"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an organization is: a directory and a database."""
+
+    data_dir: Path
+    database_url: str = ""
+
+    @property
+    def flags(self) -> list[str]:
+        url = ["--database-url", self.database_url] if self.database_url else []
+        return ["--data-dir", str(self.data_dir), *url]
+
+    def run(self, command: str, *arguments: str, typed: str = "") -> Result:
+        """Run a command here, in process."""
+        return run(command, *self.flags, *arguments, typed=typed)
+
+    def answer(self, command: str, *arguments: str) -> dict[str, Any]:
+        """What a command that succeeds prints as JSON."""
+        result = self.run(command, *arguments, "--json")
+        assert result.exit_code == 0, result.output
+        answer: dict[str, Any] = json.loads(result.stdout)
+        return answer
+
+    def found(self) -> dict[str, Any]:
+        """Create an organization here; its owner is Ann."""
+        return self.answer(
+            "init",
+            *("--org", "Example", "--email", "ann@example.com"),
+            *("--full-name", "Ann", "--password", PASSWORD),
+        )
+
+    def add(self, name: str, role: str = "member") -> dict[str, Any]:
+        """Create a user `Name`, at name@example.com."""
+        return self.answer(
+            "create-user",
+            *("--email", f"{name}@example.com", "--full-name", name.title()),
+            *("--role", role, "--password", PASSWORD),
+        )
+
+    @contextmanager
+    def program(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A `tertulia` process; killed at the end where it still runs."""
+        source = str(Path(tertulia.__file__).parents[1])
+        environment = {**os.environ, "PYTHONPATH": source}
+        command = [sys.executable, "-m", "tertulia", *arguments, *self.flags]
+        with subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
+    def serving(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+        """A server that is ready, and its address."""
+        with self.program("serve", "--port", "0", *arguments) as process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert "ready at http://" in line, process.communicate()
+            yield process, line.split()[-1]
+
+
+def run(*arguments: str, typed: str = "") -> Result:
+    """Run the command line in process; a mistake of ours is raised."""
+    return CliRunner().invoke(app, list(arguments), input=typed, catch_exceptions=False)

@@ -1,0 +1,136 @@
+"""`init`, `create-user` and `create-bot`."""
+
+import asyncio
+import stat
+from pathlib import Path
+
+import pytest
+
+from tertulia.config import Config
+from tests.cli.support import PASSWORD, Place
+from tests.support import reopened
+
+NEW = ("--email", "ben@example.com", "--full-name", "Ben", "--password", PASSWORD)
+
+
+def config_of(place: Place) -> Config:
+    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
+
+
+async def test_the_owner_that_init_creates_can_sign_in(place: Place) -> None:
+    owner = await asyncio.to_thread(place.found)
+    async with reopened(config_of(place)) as org:
+        reply = await org.nobody.post(
+            "/fetch_api_key", username="ann@example.com", password=PASSWORD
+        )
+        assert (reply.ok["user_id"], reply.ok["api_key"]) == (owner["user_id"], owner["api_key"])
+        assert org.node.state.users[owner["user_id"]].is_owner
+
+
+async def test_new_users_share_the_default_channel_with_the_owner(place: Place) -> None:
+    await asyncio.to_thread(place.found)
+    await asyncio.to_thread(place.add, "ben")
+    async with reopened(config_of(place)) as org:
+        ben = await org["ben"].register()
+        await org["ann"].send("general", "hello", "welcome")
+        (event,) = await ben.events()
+        assert event["message"]["content"] == "welcome"
+
+
+def test_a_second_init_is_refused_and_changes_nothing(place: Place) -> None:
+    owner = place.found()
+    arguments = ("--org", "Other", "--email", "x@example.com", "--full-name", "Xen")
+    result = place.run("init", *arguments, "--password", PASSWORD)
+    assert result.exit_code == 1
+    assert "already: 'Example'" in result.stderr
+    assert place.run("create-user", *NEW).exit_code == 0
+    assert owner["user_id"] + 1 == place.add("cleo")["user_id"] - 1
+
+
+def test_the_secret_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    assert stat.S_IMODE((place.data_dir / "secret").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("role", ["owner", "admin", "moderator", "member", "guest"])
+async def test_a_user_is_created_with_the_role(tmp_path: Path, role: str) -> None:
+    place = Place(tmp_path / "data")
+    await asyncio.to_thread(place.found)
+    user = await asyncio.to_thread(place.add, "ben", role)
+    async with reopened(config_of(place)) as org:
+        name = org.node.state.users[user["user_id"]].role.name.lower()
+        assert name == {"admin": "administrator"}.get(role, role)
+
+
+def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    result = place.run("create-user", *NEW[:4], typed=f"{PASSWORD}\n")
+    assert result.exit_code == 0
+    assert "api_key" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("--email", "nobody", *NEW[2:]), 1, "'nobody' is not an e-mail address."),
+        (("--email", "ann@example.com", *NEW[2:]), 1, "already in use"),
+        (("--email", "ANN@Example.com", *NEW[2:]), 1, "already in use"),
+        ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "A name cannot contain"),
+        ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "A name has 2 to 100 characters."),
+        ((*NEW[:4], "--password", "short"), 1, "A password has 6 to 100 characters."),
+        (NEW[:4], 2, "A password is needed"),
+        ((*NEW, "--role", "king"), 2, "king"),
+        ((*NEW, "--config", "/nowhere/at.toml"), 2, "Cannot read /nowhere/at.toml"),
+        ((*NEW, "--database-url", "mysql://x"), 1, "'mysql' is no kind of database"),
+    ],
+)
+def test_a_user_that_cannot_be_is_refused_in_one_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    result = place.run("create-user", *arguments)
+    assert result.exit_code == code
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", ["create-user", "create-bot", "check", "backup"])
+def test_without_an_organization_it_says_what_to_run_first(place: Place, command: str) -> None:
+    arguments = {
+        "create-user": NEW,
+        "create-bot": ("--owner", "a@b.c", "--short-name", "x", "--full-name", "Xx"),
+        "backup": (str(place.data_dir / "file"),),
+    }
+    result = place.run(command, *arguments.get(command, ()))
+    assert result.exit_code == 2
+    assert "tertulia init" in result.stderr
+    assert not place.data_dir.exists()
+
+
+async def test_a_bot_can_send_with_the_key_it_was_given(place: Place) -> None:
+    await asyncio.to_thread(place.found)
+    bot = await asyncio.to_thread(
+        place.answer,
+        "create-bot",
+        *("--owner", "ann@example.com", "--short-name", "weather", "--full-name", "Weather"),
+    )
+    assert bot["email"].startswith("weather-bot@")
+    async with reopened(config_of(place)) as org:
+        ann = await org["ann"].register()
+        sender = org["weather"]
+        assert sender.api_key == bot["api_key"]
+        await sender.send("general", "today", "sun")
+        (event,) = await ann.events()
+        assert event["message"]["sender_id"] == bot["user_id"]
+
+
+def test_a_bot_needs_an_owner_who_exists(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    result = place.run(
+        "create-bot", "--owner", "no@example.com", "--short-name", "w", "--full-name", "Weather"
+    )
+    assert (result.exit_code, "no@example.com" in result.stderr) == (1, True)

@@ -1,0 +1,82 @@
+"""`tertulia check` finds what is wrong, and nothing where nothing is."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+
+from tertulia import demo
+from tertulia.config import Config
+from tertulia.log.housekeeping import pruned_once
+from tertulia.store.store import database_at
+from tests.cli.support import Place
+from tests.support import reopened
+
+
+async def prepared(place: Place) -> None:
+    await demo.prepared(Config(data_dir=str(place.data_dir), database_url=place.database_url))
+
+
+def tamper(place: Place, statement: str) -> None:
+    database = database_at(place.data_dir, place.database_url)
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        connection.run(statement)
+    database.close()
+
+
+async def failed(place: Place) -> set[str]:
+    """The checks that failed; the exit code must say the same."""
+    result = await asyncio.to_thread(place.run, "check", "--json")
+    answer = json.loads(result.stdout)
+    names = {one["check"] for one in answer["checks"] if not one["ok"]}
+    assert (result.exit_code, answer["ok"]) == (int(bool(names)), not names)
+    return names
+
+
+async def test_a_sound_installation_passes(place: Place) -> None:
+    await prepared(place)
+    assert await failed(place) == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE channels SET doc = REPLACE(doc, 'kitchen', 'cellar')", "tables"),
+        ("UPDATE channels SET doc = 'x' WHERE id = 1", "tables"),
+        ("DELETE FROM personal_settings WHERE user_id = 4", "tables"),
+        ("DELETE FROM log WHERE seq = 3", "log"),
+        ("UPDATE head SET seq = seq + 1", "log"),
+        ("UPDATE messages SET sender_id = 999 WHERE id = 1", "references"),
+        ("INSERT INTO message_flags (user_id, message_id, flags) VALUES (4, 999, 1)", "references"),
+        ("UPDATE installation SET value = 'x' WHERE key = 'secret'", "secret"),
+        ("UPDATE installation SET value = '99' WHERE key = 'schema_version'", "database"),
+    ],
+)
+async def test_what_was_tampered_with_is_found(place: Place, statement: str, check: str) -> None:
+    await prepared(place)
+    tamper(place, statement)
+    assert check in await failed(place)
+
+
+async def test_a_search_that_does_not_know_a_message_is_found(place: Place) -> None:
+    await prepared(place)
+    if place.database_url:
+        tamper(place, "DROP INDEX message_search")
+    else:
+        tamper(place, "DELETE FROM message_search WHERE rowid = 1")
+    assert await failed(place) == {"search"}
+
+
+async def test_a_pruned_log_is_sound(place: Place) -> None:
+    await prepared(place)
+    config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
+    async with reopened(config) as org:
+        await pruned_once(org.node.store, 2**60)
+    assert await failed(place) == set()
+
+
+async def test_a_secret_that_is_gone_is_found(place: Place) -> None:
+    await prepared(place)
+    (place.data_dir / "secret").unlink()
+    assert await failed(place) == {"secret"}

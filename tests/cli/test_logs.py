@@ -1,0 +1,48 @@
+"""Log lines."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from tertulia.logs import JsonLines, TextLines
+
+
+def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) -> Any:
+    made = logging.LogRecord("tertulia.x", logging.INFO, "", 0, message, arguments, None)
+    made.created = 0.5
+    if fields is not None:
+        made.fields = fields
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("/api/v1/users/me", "/api/v1/users/me"),
+        (12.5, "12.5"),
+        ("two words", '"two words"'),
+        ('a"b', '"a\\"b"'),
+        ("a=b", '"a=b"'),
+        ("", '""'),
+        ("line\nbreak", '"line\\nbreak"'),
+        ("\x1b[31m", '"\\u001b[31m"'),
+    ],
+)
+def test_a_value_cannot_break_out_of_its_place_in_the_line(value: Any, shown: str) -> None:
+    line = TextLines().format(record("request", fields={"path": value}))
+    assert line == (
+        f"1970-01-01T00:00:00.500Z level=info logger=tertulia.x event=request path={shown}"
+    )
+
+
+def test_json_lines_have_the_same_facts() -> None:
+    line = JsonLines().format(record("sent %d", 3, fields={"ms": 1.5}))
+    assert json.loads(line) == {
+        "at": "1970-01-01T00:00:00.500Z",
+        "level": "info",
+        "logger": "tertulia.x",
+        "event": "sent 3",
+        "ms": 1.5,
+    }

@@ -1,0 +1,75 @@
+"""The log's beginning is forgotten after a time."""
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.log import housekeeping
+from tertulia.log.housekeeping import pruned_once
+from tertulia.store import checking, reading
+from tests.support import Listener, Organization, founded, reopened
+
+FUTURE = 2**60
+
+
+async def entries(org: Organization) -> list[int]:
+    found = await org.node.store.read(reading.entries, 0, 10_000)
+    return [entry.seq for entry in found]
+
+
+async def test_only_what_is_older_than_asked_is_forgotten(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    before = await entries(org)
+    await pruned_once(org.node.store, 0)
+    assert await entries(org) == before
+    await org.node.store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq <= 5"))
+    await pruned_once(org.node.store, 2)
+    assert await entries(org) == before[5:]
+    assert (await org.node.store.read(checking.extent)).is_contiguous
+
+
+async def test_an_old_entry_after_a_newer_one_stays_where_it_is(org: Organization) -> None:
+    before = await entries(org)
+    await org.node.store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq = 3"))
+    await pruned_once(org.node.store, 2)
+    assert await entries(org) == before
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_queue_behind_the_forgotten_part_must_register_anew(
+    config: Config, goes_on: bool
+) -> None:
+    async with founded(config) as org:
+        await org.channel("lounge", "ann")
+        queue = await org["ann"].register()
+        await org["ann"].send("lounge", "t", "missed")
+        await pruned_once(org.node.store, FUTURE)
+        if goes_on:
+            await org["ann"].send("lounge", "t", "new")
+    async with reopened(config) as org:
+        later = Listener(org["ann"], queue.queue_id, queue.last_event_id, {})
+        reply = await later.person.get(
+            "/events",
+            queue_id=later.queue_id,
+            last_event_id=later.last_event_id,
+            dont_block=True,
+        )
+        reply.refused("BAD_EVENT_QUEUE_ID")
+        fresh = await org["ann"].register()
+        sent = await org["ann"].send("lounge", "t", "after")
+        (event,) = await fresh.events()
+        assert event["message"]["id"] == sent
+
+
+async def test_a_queue_at_the_end_of_a_forgotten_log_goes_on(config: Config) -> None:
+    async with founded(config) as org:
+        await org.channel("lounge", "ann")
+        queue = await org["ann"].register()
+        await pruned_once(org.node.store, FUTURE)
+        assert await entries(org) == []
+    async with reopened(config) as org:
+        later = Listener(org["ann"], queue.queue_id, queue.last_event_id, {})
+        assert await later.events() == []
+        await org["ann"].send("lounge", "t", "after")
+        assert len(await later.events()) == 1

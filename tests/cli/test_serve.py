@@ -1,0 +1,183 @@
+"""`tertulia serve` as a program: beginning, serving beside other commands, ending."""
+
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tertulia.cli.serve import address_of
+from tests.cli.support import PASSWORD, Place
+
+
+def signed_in(address: str, account: dict[str, Any]) -> httpx.Client:
+    return httpx.Client(
+        base_url=f"{address}/api/v1",
+        auth=(account["email"], account["api_key"]),
+        timeout=30,
+    )
+
+
+def accepts(host: str, port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex((host, port)) == 0
+
+
+def test_in_an_empty_directory_it_says_what_to_run_first(place: Place) -> None:
+    with place.program("serve", "--port", "0") as process:
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "tertulia init" in errors
+    assert "--demo" in errors
+    assert "Traceback" not in errors
+    assert not place.data_dir.exists()
+
+
+def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = place.run("serve", "--port", port)
+    assert result.exit_code == 1
+    assert f"Port {port} of 127.0.0.1 is in use" in result.stderr
+
+
+def test_a_host_that_is_none_is_told_in_one_sentence(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    result = place.run("serve", "--port", "0", "--host", "no host")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Cannot listen on no host")
+
+
+@pytest.mark.parametrize(
+    ("family", "bound", "shown"),
+    [
+        (socket.AF_INET, "127.0.0.1", "http://127.0.0.1:"),
+        (socket.AF_INET, "0.0.0.0", "http://127.0.0.1:"),
+        (socket.AF_INET6, "::1", "http://[::1]:"),
+        (socket.AF_INET6, "::", "http://[::1]:"),
+    ],
+)
+def test_the_address_is_one_that_this_machine_can_reach(
+    family: socket.AddressFamily, bound: str, shown: str
+) -> None:
+    with socket.socket(family) as listener:
+        try:
+            listener.bind((bound, 0))
+        except OSError:
+            pytest.skip("this machine has no such address")
+        assert address_of(listener) == f"{shown}{listener.getsockname()[1]}"
+
+
+def test_another_secret_is_told_before_anything_is_served(place: Place) -> None:
+    place.found()
+    (place.data_dir / "secret").write_text("another\n")
+    with place.program("serve", "--port", "0") as process:
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert errors.startswith("The secret is not the one")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_waiting_poll_is_answered_when_the_server_stops(
+    place: Place, number: signal.Signals
+) -> None:
+    owner = place.found()
+    with (
+        place.serving() as (process, address),
+        signed_in(address, owner) as waiting,
+        signed_in(address, owner) as other,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        queue = waiting.post("/register").json()
+        parameters = {name: queue[name] for name in ("queue_id", "last_event_id")}
+        # The first poll is answered when the second comes, which then is the one that waits.
+        first = threads.submit(waiting.get, "/events", params=parameters)
+        with ThreadPoolExecutor(1) as more:
+            second = more.submit(other.get, "/events", params=parameters)
+            answered = first if not second.done() else second
+            answered.result(timeout=30)
+            process.send_signal(number)
+            assert second.result(timeout=30).json()["events"] == []
+            assert first.result(timeout=30).json()["events"] == []
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    with place.serving() as (process, address):
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as unfinished:
+            unfinished.sendall(
+                b"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+            )
+            httpx.get(f"{address}/health")
+            process.terminate()
+            # Nobody is let in any more, and what is unfinished keeps it from ending.
+            while accepts(host, int(port)):
+                assert process.poll() is None
+            assert process.poll() is None
+            process.terminate()
+            assert process.wait(timeout=5) == 128 + signal.SIGTERM
+
+
+def test_what_was_acknowledged_before_the_stop_is_there_after_it(place: Place) -> None:
+    owner = place.found()
+    message = {"type": "channel", "to": "general", "topic": "t", "content": "kept"}
+    with place.serving() as (process, address), signed_in(address, owner) as ann:
+        sent = ann.post("/messages", data=message).json()["id"]
+        queue = ann.post("/register").json()
+        process.terminate()
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+    with place.serving() as (_, address), signed_in(address, owner) as ann:
+        fetched = ann.get(f"/messages/{sent}", params={"apply_markdown": "false"}).json()
+        assert fetched["message"]["content"] == "kept"
+        parameters = {name: queue[name] for name in ("queue_id", "last_event_id")}
+        events = ann.get("/events", params={**parameters, "dont_block": "true"}).json()
+        assert events["result"] == "success"
+
+
+def test_users_created_while_it_serves_can_sign_in_and_are_reached(place: Place) -> None:
+    owner = place.found()
+    with place.serving() as (_, address), signed_in(address, owner) as ann:
+        ben = place.add("ben")
+        with httpx.Client(base_url=f"{address}/api/v1", timeout=30) as nobody:
+            form = {"username": ben["email"], "password": PASSWORD}
+            # The server notices by itself, in its own time.
+            for _ in range(500):
+                reply = nobody.post("/fetch_api_key", data=form)
+                if reply.status_code == 200:
+                    break
+        assert reply.json()["api_key"] == ben["api_key"]
+        with signed_in(address, ben) as client:
+            queue = client.post("/register").json()
+            message = {"type": "channel", "to": "general", "topic": "t", "content": "hello"}
+            assert ann.post("/messages", data=message).status_code == 200
+            parameters = {name: queue[name] for name in ("queue_id", "last_event_id")}
+            (event,) = client.get("/events", params=parameters).json()["events"]
+            assert event["message"]["sender_id"] == owner["user_id"]
+    assert place.run("check").exit_code == 0
+
+
+def test_log_lines_name_the_request_and_give_no_key_or_content_away(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    owner = place.found()
+    with place.serving() as (process, address), signed_in(address, owner) as ann:
+        message = {"type": "channel", "to": "general", "topic": "t", "content": "between us"}
+        assert ann.post("/messages", data=message).status_code == 200
+        form = {"username": owner["email"], "password": PASSWORD}
+        assert ann.post("/fetch_api_key", data=form).status_code == 200
+        process.terminate()
+        _, lines = process.communicate(timeout=30)
+    assert f"method=POST path=/api/v1/messages user={owner['user_id']} status=200" in lines
+    for private in ("between us", PASSWORD, owner["api_key"], owner["email"]):
+        assert private not in lines

@@ -1,0 +1,193 @@
+"""`tertulia backup` and `tertulia restore`."""
+
+import asyncio
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia import demo
+from tertulia.config import Config
+from tertulia.store.migrations import MIGRATIONS
+from tests import postgres
+from tests.cli.support import Place
+from tests.support import reopened
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Another empty place, of each kind."""
+    if request.param == "sqlite":
+        yield Place(tmp_path / "target")
+        return
+    with postgres.schema(request.getfixturevalue("postgres_url")) as url:
+        yield Place(tmp_path / "target", url)
+
+
+def config_of(place: Place) -> Config:
+    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
+
+
+async def everything(place: Place) -> dict[str, Any]:
+    async with reopened(config_of(place)) as org:
+        state = org.node.state
+        iris = org["iris"]
+        found = await iris.get(
+            "/messages",
+            anchor="newest",
+            num_before=100,
+            num_after=0,
+            narrow=[{"operator": "search", "operand": "almond"}],
+        )
+        return {
+            "seq": state.seq,
+            "records": {name: table.rows for name, table in state.tables.items()},
+            "found": [(m["id"], m["content"], m["flags"]) for m in found.ok["messages"]],
+            "key": iris.api_key,
+        }
+
+
+async def test_a_backup_is_the_same_organization_in_either_database(
+    place: Place, target: Place, tmp_path: Path
+) -> None:
+    await demo.prepared(config_of(place))
+    before = await everything(place)
+    file = tmp_path / "backup.zip"
+    for one, command in ((place, "backup"), (target, "restore"), (target, "check")):
+        arguments = () if command == "check" else (str(file),)
+        result = await asyncio.to_thread(one.run, command, *arguments)
+        assert result.exit_code == 0, result.output
+    assert len(before["found"]) == 2
+    assert await everything(target) == before
+    async with reopened(config_of(target)) as org:
+        sent = await org["iris"].send("kitchen", "grinder", "life goes on with almonds")
+        assert sent > max(message_id for message_id, _, _ in before["found"])
+
+
+async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: Path) -> None:
+    await demo.prepared(config_of(place))
+    target = Place(tmp_path / "target")
+    file = str(tmp_path / "backup.zip")
+    async with reopened(config_of(place)) as org:
+        writing = True
+
+        async def write() -> None:
+            while writing:
+                await org["iris"].send("general", "busy", "one more")
+
+        writer = asyncio.create_task(write())
+        result = await asyncio.to_thread(place.run, "backup", file)
+        writing = False
+        await writer
+    assert result.exit_code == 0, result.output
+    restored = await asyncio.to_thread(target.run, "restore", file)
+    assert restored.exit_code == 0, restored.output
+    checked = await asyncio.to_thread(target.run, "check")
+    assert checked.exit_code == 0, checked.output
+
+
+def backed_up(tmp_path: Path) -> tuple[Place, Path]:
+    place = Place(tmp_path / "data")
+    place.found()
+    file = tmp_path / "backup.zip"
+    assert place.run("backup", str(file)).exit_code == 0
+    return place, file
+
+
+def altered(file: Path, name: str, content: bytes | None) -> None:
+    """Replace one member of the archive, or take it out."""
+    with zipfile.ZipFile(file) as archive:
+        members = {one: archive.read(one) for one in archive.namelist()}
+    del members[name]
+    if content is not None:
+        members[name] = content
+    with zipfile.ZipFile(file, "w") as archive:
+        for one, data in members.items():
+            archive.writestr(one, data)
+
+
+def manifest_of(file: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(file) as archive:
+        manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+    return manifest
+
+
+def test_a_backup_of_a_newer_program_is_refused_before_anything_is_made(
+    target: Place, tmp_path: Path
+) -> None:
+    _, file = backed_up(tmp_path)
+    newer = {**manifest_of(file), "schema_version": len(MIGRATIONS) + 1}
+    altered(file, "manifest.json", json.dumps(newer).encode())
+    result = target.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "newer Tertulia" in result.stderr
+    assert not target.data_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tables/users.jsonl", b""),
+        ("tables/users.jsonl", None),
+        ("tables/users.jsonl", b"[1"),
+        ("tables/users.jsonl", b"[1]\n"),
+        ("tables/read_state.jsonl", b'[1,2,"no base64"]\n'),
+        ("manifest.json", b"{}"),
+        ("manifest.json", None),
+        ("secret", None),
+    ],
+)
+def test_a_damaged_backup_leaves_the_database_empty(
+    target: Place, tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    place, file = backed_up(tmp_path)
+    sound = file.read_bytes()
+    altered(file, name, content)
+    result = target.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "backup" in result.stderr
+    file.write_bytes(sound)
+    assert target.run("restore", str(file)).exit_code == 0
+    assert (target.data_dir / "secret").read_text() == (place.data_dir / "secret").read_text()
+
+
+def test_an_organization_is_not_restored_over(tmp_path: Path) -> None:
+    place, file = backed_up(tmp_path)
+    user = place.add("ben")
+    result = place.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "has an organization in it" in result.stderr
+    assert place.add("cleo")["user_id"] == user["user_id"] + 1
+
+
+def test_another_installations_secret_is_not_overwritten(tmp_path: Path) -> None:
+    _, file = backed_up(tmp_path)
+    target = Place(tmp_path / "target")
+    target.data_dir.mkdir()
+    (target.data_dir / "secret").write_text("another\n")
+    result = target.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "another secret" in result.stderr
+    assert (target.data_dir / "secret").read_text() == "another\n"
+
+
+def test_a_backup_overwrites_nothing_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    place, file = backed_up(tmp_path)
+    before = file.read_bytes()
+    assert file.stat().st_mode & 0o077 == 0
+    result = place.run("backup", str(file))
+    assert result.exit_code == 1
+    assert "exists already" in result.stderr
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive"])
+def test_a_file_that_is_no_backup_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    result = Place(tmp_path / "target").run("restore", str(file))
+    assert result.exit_code == 1
+    assert "is not a backup of Tertulia" in result.stderr
