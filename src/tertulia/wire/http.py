@@ -104,6 +104,7 @@ class Endpoint:
 
     async def _answer(self, request: Request, route: Route) -> bytes:
         node = self._node
+        generation = node.log.generation
         # The body is taken in any case: a client that is still sending hears no answer.
         sent, uploads = await _parameters(request, node.config.max_body_mib * MIB)
         if route.dev and not node.config.dev:
@@ -123,7 +124,8 @@ class Endpoint:
         params, ignored = decode(route.params, sent, _path(request))
         answer = await route.handler(call, params)
         # What the answer shows may be ahead of the disk by a moment.
-        await node.log.settled()
+        # (Where a command was carried out since, it saw the state that counts.)
+        await node.log.settled(generation if route.method == "GET" else None)
         return success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
@@ -181,7 +183,7 @@ def authenticate(node: Node, header: str | None) -> User:
 def _client(headers: Headers, sent: Mapping[str, str]) -> str:
     """The program's name: that of its User-Agent up to the first slash."""
     name = sent.get("client") or headers.get("user-agent", "").partition("/")[0]
-    return name.strip()[:30] or "Unspecified"
+    return name.replace("\0", "").strip()[:30] or "Unspecified"
 
 
 async def _parameters(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
