@@ -9,13 +9,13 @@ from msgspec import Struct
 from tertulia import founding
 from tertulia.app import opened_log, opened_vault
 from tertulia.config import Config
-from tertulia.domain import founding as verbs
-from tertulia.domain import messages, names, users
-from tertulia.domain.founding import NewChannel
+from tertulia.domain import bots, messages, names, subscriptions, users
+from tertulia.domain.channels import NewChannel
+from tertulia.domain.notices import Render
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
-from tertulia.model.users import Role, User
+from tertulia.model.users import BotKind, Role, User
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.store import database_at
@@ -23,6 +23,7 @@ from tertulia.vault import Vault
 
 PASSWORD = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
 ORGANIZATION = "Café Tertulia"
+CLIENT = "Tertulia demonstration"
 _MARK = "demo"
 _BEGUN, _DONE = "begun", "done"
 
@@ -183,8 +184,9 @@ async def _create(log: Log, vault: Vault, host: str) -> None:
             await log.submit(None, users.create, new)
     cast = {person.name: _user(log.state, person.address) for person in TEAM}
     await _create_bot(log, vault, cast, host)
-    await _create_channels(log, cast)
-    await _talk(log, cast)
+    render = Renderer().render
+    await _create_channels(log, cast, render)
+    await _talk(log, cast, render)
 
 
 def _user(state: State, address: str) -> User:
@@ -195,44 +197,50 @@ def _user(state: State, address: str) -> User:
 
 
 async def _create_bot(log: Log, vault: Vault, cast: dict[str, User], host: str) -> None:
-    address = verbs.bot_address(BOT, host)
+    address = bots.bot_address(BOT, host)
     if log.state.user_with_address(address) is None:
-        new = verbs.NewBot(
-            owner_id=cast[OWNER.name].id,
-            address=address,
+        new = bots.NewBot(
             full_name="Doorbell",
+            short_name=BOT,
+            kind=BotKind.GENERIC,
+            host=host,
             credential=await vault.credential(0, None),
         )
-        await log.submit(None, verbs.create_bot, new)
+        await log.submit(cast[OWNER.name].id, bots.create, new)
     cast[BOT] = _user(log.state, address)
 
 
-async def _create_channels(log: Log, cast: dict[str, User]) -> None:
+async def _create_channels(log: Log, cast: dict[str, User], render: Render) -> None:
     for name, description, subscribers in CHANNELS:
         if log.state.channel_named(name) is None:
             new = NewChannel(
                 name=name,
                 description=description,
-                rendered_description=Renderer().render(log.state, description).html,
+                rendered_description=render(log.state, description).html,
             )
-            people = tuple(cast[who].id for who in subscribers)
-            await log.submit(None, verbs.open_channel, new, cast[OWNER.name].id, people)
+            wanted = subscriptions.Wanted(
+                channels=(new,),
+                principals=tuple(cast[who].id for who in subscribers),
+                tell_subscribed=False,
+            )
+            await log.submit(cast[OWNER.name].id, subscriptions.subscribe, wanted, render)
 
 
-async def _talk(log: Log, cast: dict[str, User]) -> None:
+async def _talk(log: Log, cast: dict[str, User], render: Render) -> None:
     """What was said before is not said again: nobody else has been here yet."""
-    said = log.state.last_message_id
+    ((said,),) = await log.store.read(
+        lambda c: c.query("SELECT COUNT(*) FROM messages WHERE client = ?", (CLIENT,))
+    )
     lines: Sequence[tuple[str, messages.ToChannel | messages.ToPeople, str]] = [
         *((who, messages.ToChannel(topic, name=name), text) for who, name, topic, text in TALK),
         (LETTER[0], messages.ToPeople(frozenset({cast[LETTER[1]].id})), LETTER[2]),
     ]
-    renderer = Renderer()
     for who, to, text in lines[said:]:
         draft = messages.Draft(
             to=to,
             content=names.message_content(text),
-            rendered=renderer.render(log.state, text),
-            client="Tertulia",
+            rendered=render(log.state, text),
+            client=CLIENT,
             read_by_sender=True,
         )
         await log.submit(cast[who].id, messages.send, draft)

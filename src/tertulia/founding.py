@@ -5,7 +5,8 @@ import uuid
 from msgspec import Struct
 
 from tertulia.domain import founding, realms
-from tertulia.domain.founding import NewChannel, NewOrganization
+from tertulia.domain.channels import NewChannel
+from tertulia.domain.founding import NewOrganization
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused

@@ -64,7 +64,9 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
     await demo.prepared(config)
     async with reopened(config) as org:
         found = await org.node.store.read(
-            lambda connection: connection.query("SELECT content FROM messages ORDER BY id")
+            lambda connection: connection.query(
+                "SELECT content FROM messages WHERE client = ? ORDER BY id", (demo.CLIENT,)
+            )
         )
         assert [text for (text,) in found] == [line[3] for line in demo.TALK] + [demo.LETTER[2]]
 

@@ -1,5 +1,7 @@
 """The log's beginning is forgotten after a time."""
 
+import asyncio
+
 import pytest
 
 from tertulia.config import Config
@@ -73,3 +75,14 @@ async def test_a_queue_at_the_end_of_a_forgotten_log_goes_on(config: Config) -> 
         assert await later.events() == []
         await org["ann"].send("lounge", "t", "after")
         assert len(await later.events()) == 1
+
+
+async def test_messages_are_sent_while_the_log_is_pruned(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    await org.channel("lounge", "ann")
+    sending = [org["ann"].send("lounge", "t", str(number)) for number in range(40)]
+    *sent, _ = await asyncio.gather(*sending, pruned_once(org.node.store, FUTURE))
+    assert len(set(sent)) == len(sending)
+    assert (await org.node.store.read(checking.extent)).is_contiguous

@@ -11,7 +11,8 @@ from tertulia.cli.accounts import Account
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
-from tertulia.domain import founding
+from tertulia.domain import bots
+from tertulia.model.users import BotKind
 
 EXAMPLE = (
     "Example: `tertulia create-bot --data-dir data --owner ann@example.com --short-name weather"
@@ -28,7 +29,7 @@ def create_bot(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a bot.
+    """Create a bot for somebody, who then owns it and must be one who may have bots.
 
     Prints its user ID, e-mail address and API key, which is all that a program needs. The server
     may be running: it notices.
@@ -46,11 +47,12 @@ async def _create_bot(settings: Config, owner: str, short_name: str, full_name: 
         person = log.state.user_with_address(owner)
         if person is None:
             raise Failed(f"There is no account with the address {owner}.")
-        new = founding.NewBot(
-            owner_id=person.id,
-            address=founding.bot_address(short_name, settings.address_host),
+        new = bots.NewBot(
             full_name=full_name,
+            short_name=short_name,
+            kind=BotKind.GENERIC,
+            host=settings.address_host,
             credential=await vault.credential(0, None),
         )
-        bot = await log.submit(None, founding.create_bot, new)
+        bot = await log.submit(person.id, bots.create, new)
         return accounts.account_of(log.state, vault, bot)
