@@ -12,6 +12,7 @@ from tests.property.histories import History, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener, Organization, reopened
+from tests.unit.test_log import until
 
 VIEWERS = ("ann", "cleo", "gus", "robo")
 """An owner, somebody whose role changes, a guest, a bot."""
@@ -136,14 +137,11 @@ async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
     async with reopened(config) as other:
         ben = await other["ben"].register()
         poll = asyncio.create_task(ben.events(block=True))
-        while not other.node.delivery.waiting:
-            await asyncio.sleep(0)
+        await until(lambda: other.node.delivery.waiting == 1)
         sent = await org["ann"].send("lounge", "t", "hi")
         assert written(await poll) == [sent]
         # A queue deleted on one node is gone on the other, whatever that one remembers.
         assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
-        await asyncio.sleep(0)
-        while ben.queue_id in other.node.delivery._queues:
-            await asyncio.sleep(0)
+        await until(lambda: ben.queue_id not in other.node.delivery._queues)
         reply = await other["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
         reply.refused("BAD_EVENT_QUEUE_ID")
