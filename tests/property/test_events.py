@@ -20,14 +20,14 @@ VIEWERS = ("ann", "cleo", "gus", "robo")
 
 @pytest.mark.parametrize("way", WAYS)
 @both
-@examples(3)
+@examples(2)
 @given(seed=seeds)
 def test_a_snapshot_and_later_events_equal_a_later_snapshot(
     request: pytest.FixtureRequest, kind: str, way: str, seed: int
 ) -> None:
     async def check(history: History, config: Config) -> None:
         clients = [await ReferenceClient.begin(history.org[v], WAYS[way]) for v in VIEWERS]
-        for _ in range(4):
+        for _ in range(3):
             await history.run(12)
             for viewer, client in zip(VIEWERS, clients, strict=True):
                 await client.catch_up()

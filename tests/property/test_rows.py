@@ -15,7 +15,8 @@ def changes_of(connection: Connection) -> dict[str, int]:
     """How many rows each table has. A search index's own tables are the database's business."""
     if connection.dialect.name == "sqlite":
         names = connection.query(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'message_search%'"
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+            " AND name NOT LIKE 'message_search%'"
         )
     else:
         names = connection.query(
