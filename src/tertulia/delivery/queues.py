@@ -81,6 +81,7 @@ class Queue:
         "ended",
         "last_transient",
         "poll",
+        "quiet",
         "record",
         "seen_at",
         "transients",
@@ -95,6 +96,9 @@ class Queue:
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         self.poll: Poll | None = None
+        self.quiet = (0, 0)
+        """A cursor, and the entry up to which nothing came after it for this queue. It is not
+        looked at again, later, when its user may see more than they could then."""
         self.turn = 0
         """How many polls have come: the newest is the one that counts."""
         self.ended = False
@@ -330,6 +334,8 @@ class Delivery:
         seq = event_ids.seq_of(cursor)
         if not event_ids.is_complete(cursor):
             seq -= 1
+        if queue.quiet[0] == cursor:
+            seq = max(seq, queue.quiet[1])
         while seq < self._head and len(found) < PAGE:
             first = self._recent[0].entry.seq if self._recent else self._head + 1
             posted: Iterable[Posted]
@@ -345,6 +351,8 @@ class Delivery:
                 self._collect(found, one, queue, cursor)
                 if len(found) >= PAGE:
                     break
+        if not found:
+            queue.quiet = (cursor, seq)
         end = found[-1][0] if len(found) >= PAGE else event_ids.of_entry(self._head + 1, 0)
         found += [one for one in queue.transients if cursor < one[0] < end]
         found.sort(key=lambda one: one[0])

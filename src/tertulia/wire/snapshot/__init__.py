@@ -53,4 +53,7 @@ def taken(scene: Scene, fetch: Collection[str] | None) -> dict[str, Any]:
     for types, section in SECTIONS.items():
         if fetch is None or all(name in fetch for name in types):
             data.update(section(scene))
+    for types, section in settings.LEGACY.items():
+        if fetch is not None and all(name in fetch for name in types):
+            data.update(section(scene))
     return data
