@@ -90,14 +90,27 @@ class ReferenceClient:
             "users": self.users,
             "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
             "bots": self.bots,
-            "channels": {i: _told(c) for i, c in self.channels.items()},
-            "subscriptions": {i: _told(c) for i, c in self.subscriptions.items()},
-            "other channels": {i: _told(c, own=False) for i, c in self.others.items()},
+            "channels": {i: self._told(c) for i, c in self.channels.items()},
+            "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
+            "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
             "recent": self.recent,
         }
+
+    def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
+        left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
+        told = {name: value for name, value in channel.items() if name not in left_out}
+        for name, value in told.items():
+            if isinstance(value, dict) and "direct_members" in value:
+                # Deactivated accounts hold no permission, which a client sees from the accounts.
+                active = [u for u in value["direct_members"] if self._is_active(u)]
+                told[name] = {**value, "direct_members": active}
+        return told
+
+    def _is_active(self, user_id: int) -> bool:
+        return user_id in self.users and bool(self.users[user_id]["is_active"])
 
     async def catch_up(self) -> list[dict[str, Any]]:
         """Take in everything that has happened. Returns the events."""
@@ -264,11 +277,6 @@ class ReferenceClient:
 
     def _forget_unread(self, channel_id: int) -> None:
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
-
-
-def _told(channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
-    left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
-    return {name: value for name, value in channel.items() if name not in left_out}
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:

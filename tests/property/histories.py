@@ -256,7 +256,7 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
         await org.add("ben")
         await org.add("cleo")
         await org.add("gus", Role.GUEST)
-        await org.add("robo", owner="ben")
+        await org.add("robo", owner="ann")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)
         yield History(org, random.Random(seed))

@@ -12,6 +12,7 @@ from tests.property.histories import History, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener, Organization, reopened
+from tests.unit.test_log import until
 
 VIEWERS = ("ann", "cleo", "gus", "robo")
 """An owner, somebody whose role changes, a guest, a bot."""
@@ -19,14 +20,14 @@ VIEWERS = ("ann", "cleo", "gus", "robo")
 
 @pytest.mark.parametrize("way", WAYS)
 @both
-@examples(3)
+@examples(2)
 @given(seed=seeds)
 def test_a_snapshot_and_later_events_equal_a_later_snapshot(
     request: pytest.FixtureRequest, kind: str, way: str, seed: int
 ) -> None:
     async def check(history: History, config: Config) -> None:
         clients = [await ReferenceClient.begin(history.org[v], WAYS[way]) for v in VIEWERS]
-        for _ in range(4):
+        for _ in range(3):
             await history.run(12)
             for viewer, client in zip(VIEWERS, clients, strict=True):
                 await client.catch_up()
@@ -62,7 +63,7 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
 
 
 @both
-@examples(3)
+@examples(2)
 @given(seed=seeds)
 def test_event_ids_grow_across_restarts(
     request: pytest.FixtureRequest, kind: str, seed: int
@@ -73,18 +74,22 @@ def test_event_ids_grow_across_restarts(
         steady = await history.org["ann"].register()
         moving = await history.org["ann"].register()
         events: list[dict[str, Any]] = []
-        for _ in range(3):
+        expected: list[dict[str, Any]] = []
+        for _ in range(2):
             await history.run(6)
-            # (`Listener.events` holds each ID against the one before.)
+            # (`Listener.events` holds each ID against the one before. What comes late may be less,
+            # where access was lost meanwhile: so both are polled at the same times.)
             events += await everything(moving)
+            expected += await everything(steady)
             await history.run(6)
+            expected += await everything(steady)
             async with reopened(config) as later:
                 moved = Listener(later["ann"], moving.queue_id, moving.last_event_id, {})
                 await later["ann"].post("/users/me/presence", status="active", ping_only=True)
                 events += await everything(moved)
                 moving.last_event_id = moved.last_event_id
             await history.org.node.log.catch_up()
-        assert written(events) == written(await everything(steady))
+        assert written(events) == written(expected)
 
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check)
@@ -136,14 +141,11 @@ async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
     async with reopened(config) as other:
         ben = await other["ben"].register()
         poll = asyncio.create_task(ben.events(block=True))
-        while not other.node.delivery.waiting:
-            await asyncio.sleep(0)
+        await until(lambda: other.node.delivery.waiting == 1)
         sent = await org["ann"].send("lounge", "t", "hi")
         assert written(await poll) == [sent]
         # A queue deleted on one node is gone on the other, whatever that one remembers.
         assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
-        await asyncio.sleep(0)
-        while ben.queue_id in other.node.delivery._queues:
-            await asyncio.sleep(0)
+        await until(lambda: ben.queue_id not in other.node.delivery._queues)
         reply = await other["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
         reply.refused("BAD_EVENT_QUEUE_ID")

@@ -1,0 +1,84 @@
+"""What a message costs does not grow with its audience."""
+
+import pytest
+
+from tertulia.model.changes import ChannelCreated, Subscribed, UserCreated
+from tertulia.model.channels import Channel
+from tertulia.model.users import Credential, PersonalSettings, User
+from tertulia.store.database import Connection
+from tests.support import Organization
+
+AUDIENCES = (10, 5000)
+
+
+def changes_of(connection: Connection) -> dict[str, int]:
+    """How many rows each table has. A search index's own tables are the database's business."""
+    if connection.dialect.name == "sqlite":
+        names = connection.query(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+            " AND name NOT LIKE 'message_search%'"
+        )
+    else:
+        names = connection.query(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        )
+    return {
+        name: connection.query(f"SELECT COUNT(*) FROM {name}")[0][0] for (name,) in sorted(names)
+    }
+
+
+async def crowd(org: Organization, count: int) -> int:
+    """A channel with so many subscribers, the owner among them."""
+    state = org.node.state
+    first = state.users.next_id()
+    people = [org["ann"].user_id, *range(first, first + count - 1)]
+    accounts = [
+        UserCreated(
+            user=User(id=user_id, address=f"u{user_id}@example.com", full_name=f"U {user_id}"),
+            credential=Credential(user_id=user_id, key_digest=f"{user_id}", key_sealed=""),
+            settings=PersonalSettings(user_id=user_id),
+        )
+        for user_id in people[1:]
+    ]
+    channel_id = state.channels.next_id()
+    await org.do(
+        *accounts,
+        ChannelCreated(channel=Channel(id=channel_id, name=f"crowd {count}", created_at=0)),
+        Subscribed(channel_id=channel_id, colors=dict.fromkeys(people, "#76ce90"), after=0),
+    )
+    return channel_id
+
+
+@pytest.mark.parametrize(
+    "content", ["hello", "hello @**all**", "hello @**topic**", "@**Ben**"], ids=str
+)
+async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
+    org: Organization, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in `log` and one in `messages`; and four more are written over or counted once: `head`,
+    `counters`, the topic's, and (once a day) the channel's. Who is mentioned by name, or wrote in
+    the topic where that is mentioned, adds one in `message_flags`."""
+    added: list[dict[str, int]] = []
+    written: list[int] = []
+    real = type(org.node.store)._commit
+
+    def commit(store: object, batch: object) -> None:
+        records = batch.records  # type: ignore[attr-defined]
+        written.append(sum(len(rows) for rows in records.values()))
+        real(store, batch)  # type: ignore[arg-type]
+
+    for count in AUDIENCES:
+        channel_id = await crowd(org, count)
+        await org["ann"].send(channel_id, "t", "the first one of the topic")
+        before = await org.node.store.read(changes_of)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(org.node.store), "_commit", commit)
+            await org["ann"].send(channel_id, "t", content)
+        after = await org.node.store.read(changes_of)
+        added.append(
+            {name: after[name] - before[name] for name in after if after[name] != before[name]}
+        )
+    flags = {"message_flags": 1} if "topic" in content else {}
+    assert added == [{"log": 1, "messages": 1, **flags}] * len(AUDIENCES)
+    # The rows written over: the counter's and the topic's.
+    assert written == [2] * len(AUDIENCES)
