@@ -6,6 +6,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from tertulia.store import reading
+from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.http import assembled
 from tertulia.wire.routes import ROUTES
@@ -28,5 +29,5 @@ def application(node: Node) -> ASGIApp:
             return JSONResponse({"status": "there is no organization yet"}, status_code=503)
         return JSONResponse({"status": "ready"})
 
-    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
+    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready), *pages_api.PAGES]
     return assembled(node, ROUTES, pages)

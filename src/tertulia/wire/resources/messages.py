@@ -92,7 +92,7 @@ class SendMessage(Params, kw_only=True, frozen=True):
     ]
     to: Annotated[
         Recipient | None,
-        Reads(_read_recipient, _RECIPIENT_SCHEMA),
+        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
         Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
     ] = None
     content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
