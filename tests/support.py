@@ -10,10 +10,10 @@ import httpx
 
 from tertulia.app import asgi, opened_log, opened_node, opened_vault
 from tertulia.config import Config
-from tertulia.domain import realms, users
-from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
+from tertulia.domain import permissions, realms, users
+from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
-from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, Role, User
+from tertulia.model.users import Bot, BotKind, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.wire.call import Node
 from tests import contract
@@ -186,13 +186,8 @@ class Organization:
                 full_name=f"{name.title()} Bot",
                 bot=Bot(kind=BotKind.GENERIC, owner_id=self.people[owner].user_id),
             )
-            own = Credential(
-                user_id=user.id,
-                key_digest=credential.key_digest,
-                key_sealed=credential.key_sealed,
-            )
-            settings = PersonalSettings(user_id=user.id)
-            await self.do(UserCreated(user=user, credential=own, settings=settings))
+            state, now = self.node.state, self.node.clock()
+            await self.do(users.created(state, user, credential, now))
         return self.know(name, user)
 
     def know(self, name: str, user: User) -> Person:
@@ -212,9 +207,17 @@ class Organization:
                 channel_id=channel_id,
                 colors={self.people[who].user_id: "#76ce90" for who in subscribers},
                 after=state.last_message_id,
-                gained=tuple(self.people[who].user_id for who in subscribers)
-                if channel.is_private
-                else (),
+                gained=tuple(
+                    self.people[who].user_id
+                    for who in subscribers
+                    if not permissions.sees_unsubscribed(
+                        state,
+                        state.users[self.people[who].user_id],
+                        channel,
+                        self.node.clock(),
+                    )
+                ),
+                count=len(subscribers),
             ),
         )
         return channel_id

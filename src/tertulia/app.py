@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.store.store import Store, database_at
@@ -44,33 +45,51 @@ def opened_vault(config: Config, *, create: bool = False) -> Vault:
 
 
 @asynccontextmanager
+async def opened_organization(
+    config: Config, tell: Callable[[str], None], *, heard: Callable[[str], None] | None = None
+) -> AsyncIterator[tuple[Log, Vault]]:
+    """The log of an organization that exists, and the vault with its secret.
+
+    NoOrganization where nothing was founded; VaultError where the secret is not its own.
+    """
+    where = "the database" if config.database_url else str(config.data_path)
+    if not database_at(config.data_path, config.database_url).exists():
+        raise NoOrganization(where)
+    async with opened_log(config, tell, heard=heard) as log:
+        if log.state.is_empty:
+            raise NoOrganization(where)
+        vault = opened_vault(config)
+        try:
+            await require_fitting(log, vault)
+            yield log, vault
+        finally:
+            vault.close()
+
+
+@asynccontextmanager
 async def opened_node(config: Config, tell: Callable[[str], None]) -> AsyncIterator[Node]:
     """A node, ready to answer, for the time of the context."""
-    vault = opened_vault(config)
     hearing: list[Delivery] = []
 
     def heard(text: str) -> None:
         for delivery in hearing:
             delivery.heard(text)
 
-    try:
-        async with opened_log(config, tell, heard=heard) as log:
-            encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
-            longest = config.event_queue_longpoll_timeout_seconds
-            delivery = Delivery(
-                log,
-                encoder,
-                poll_seconds=(longest * 0.5, longest * 0.6),
-                queues_per_user=config.queues_per_user,
-            )
-            hearing.append(delivery)
-            await delivery.open()
-            try:
-                yield Node(config, log, delivery, vault, Renderer(), started=time.time())
-            finally:
-                await delivery.close()
-    finally:
-        vault.close()
+    async with opened_organization(config, tell, heard=heard) as (log, vault):
+        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
+        longest = config.event_queue_longpoll_timeout_seconds
+        delivery = Delivery(
+            log,
+            encoder,
+            poll_seconds=(longest * 0.5, longest * 0.6),
+            queues_per_user=config.queues_per_user,
+        )
+        hearing.append(delivery)
+        await delivery.open()
+        try:
+            yield Node(config, log, delivery, vault, Renderer(), started=time.time())
+        finally:
+            await delivery.close()
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -1,5 +1,47 @@
-"""The command line."""
+"""The command line: one module per command."""
+
+from typing import Annotated
+
+import typer
+
+from tertulia import __version__
+from tertulia.cli import create_bot, create_user, init, serve
+from tertulia.cli.errors import ToldPlainly
+
+app = typer.Typer(
+    name="tertulia",
+    cls=ToldPlainly,
+    help="Tertulia, a team-chat server that Zulip's clients work with.",
+    epilog="To look around: `tertulia serve --demo --data-dir demo`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"Tertulia {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _tertulia(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Tertulia, a team-chat server that Zulip's clients work with."""
+
+
+app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
+app.command("init", epilog=init.EXAMPLE)(init.init)
+app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
+app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 
 
 def main() -> None:
     """Run it."""
+    app()

@@ -19,11 +19,13 @@ WILDCARD_FREE = 15
 
 
 class ToChannel(Struct, frozen=True):
-    """A destination: a topic of a channel, by ID or by name."""
+    """A destination: a topic of a channel, by ID or by name; or the channel itself, as the same
+    decision makes it, where it is the server that speaks."""
 
     topic: str
     channel_id: int | None = None
     name: str | None = None
+    channel: Channel | None = None
 
 
 class ToPeople(Struct, frozen=True):
@@ -86,7 +88,7 @@ def _sent(
 
 def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
     state, actor, now = moment.state, moment.actor, moment.now
-    channel = postable_channel(moment, to)
+    channel = to.channel or postable_channel(moment, to)
     topic = names.topic_name(to.topic)
     check_topic(state, actor, channel, topic, now)
     rendered = draft.rendered

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import names, permissions, users
 from tertulia.model import narrow
 from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import BadNarrow
@@ -155,20 +155,10 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
     if isinstance(operand, int):
         user = state.users.get(operand)
     elif isinstance(operand, str):
-        user = account_with(state, reader.user, operand)
+        user = users.account_with(state, reader.user, operand)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
-
-
-def account_with(state: State, viewer: User | None, address: str) -> User | None:
-    """The account with that address, if it is one that the viewer may know it by: the real one
-    where they see it, or the one that stands for it (`user7@…`)."""
-    user = state.user_with_address(address)
-    if user is not None and permissions.sees_address(state, viewer, user):
-        return user
-    stand_in = re.fullmatch(r"user(\d{1,15})@.+", address.strip(), re.IGNORECASE)
-    return state.users.get(int(stand_in[1])) if stand_in else None
 
 
 def _channel(reader: Reader, term: Asked) -> list[Term]:

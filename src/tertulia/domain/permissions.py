@@ -11,7 +11,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Message
-from tertulia.model.users import AddressVisibility, Role, User
+from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
 
@@ -25,6 +25,12 @@ def require_administrator(actor: User) -> None:
     """Raise NotPermitted for anyone below an administrator."""
     if not actor.is_administrator:
         raise NotPermitted("You must be an organization administrator.")
+
+
+def require_owner(actor: User) -> None:
+    """Raise NotPermitted for anyone below an owner."""
+    if not actor.is_owner:
+        raise NotPermitted("You must be an organization owner.")
 
 
 def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
@@ -67,13 +73,30 @@ def _invited_by_setting(state: State, user: User, channel: Channel, now: float) 
 
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may know that the channel exists, and its settings."""
-    if channel.is_web_public or state.is_subscribed(user.id, channel.id):
+    return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel, now)
+
+
+def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) -> bool:
+    """The same for somebody who is not subscribed to it, or would not be."""
+    if channel.is_web_public:
         return True
     if user.is_guest:
         return False
     if not channel.is_private:
         return True
     return administers(state, user, channel, now) or _invited_by_setting(state, user, channel, now)
+
+
+def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
+    """Every active account that may know that the channel exists.
+
+    The channel may be one as it will be, to compare the two.
+    """
+    return {
+        user.id
+        for user in state.users
+        if user.is_active and not user.is_system_bot and sees_channel(state, user, channel, now)
+    }
 
 
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
@@ -176,9 +199,7 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
     Where the organization limits it, guests see only those with whom they share a channel or a
     direct conversation.
     """
-    if viewer.id == other.id or other.is_bot or not viewer.is_guest:
-        return True
-    if holds(state, viewer, state.realm.can_access_all_users_group, now):
+    if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer, now):
         return True
     shared = state.subscriptions_of_user.get(other.id, {})
     if any(
@@ -188,6 +209,33 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
         return True
     directs = state.directs_of_user
     return not directs.get(viewer.id, set()).isdisjoint(directs.get(other.id, ()))
+
+
+def sees_everybody(state: State, viewer: User, now: float) -> bool:
+    """Whether the viewer may know of every account: all but the guests of some organizations."""
+    return not viewer.is_guest or holds(state, viewer, state.realm.can_access_all_users_group, now)
+
+
+def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
+    """The accounts that the viewer (None: nobody signed in) may know of, in ascending order of ID.
+    The same as asking `sees_user` for each, and quicker."""
+    if viewer is None or sees_everybody(state, viewer, now):
+        return sorted(state.users, key=lambda user: user.id)
+    seen = {viewer.id} | {user.id for user in state.users if user.is_bot}
+    for channel_id in state.channel_ids_of(viewer.id):
+        subscriptions = state.subscriptions_of_channel[channel_id].values()
+        seen.update(s.user_id for s in subscriptions if s.is_active)
+    for direct_id in state.directs_of_user.get(viewer.id, ()):
+        seen.update(state.directs[direct_id].members)
+    return [state.users[user_id] for user_id in sorted(seen)]
+
+
+def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
+    """The account of that ID. Refused when there is none that the viewer may know of."""
+    user = state.users.get(user_id)
+    if user is None or not sees_user(state, viewer, user, now):
+        raise Refused("No such user")
+    return user
 
 
 _LEAST_ROLE = {
@@ -214,6 +262,21 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
         return True
     least = _LEAST_ROLE.get(address_visibility(state, other))
     return least is not None and viewer.role <= least
+
+
+def may_create_users(state: State, user: User, now: float) -> bool:
+    """Whether the user may make accounts for others."""
+    return holds_as_member(state, user, state.realm.can_create_users_group, now)
+
+
+def may_create_bot(state: State, user: User, kind: BotKind, now: float) -> bool:
+    """Whether the user may have a bot of that kind. Incoming webhooks, which can only send, have
+    a permission of their own."""
+    if holds_as_member(state, user, state.realm.can_create_bots_group, now):
+        return True
+    return kind is BotKind.INCOMING_WEBHOOK and holds_as_member(
+        state, user, state.realm.can_create_write_only_bots_group, now
+    )
 
 
 def manages_account(actor: User, target: User) -> bool:

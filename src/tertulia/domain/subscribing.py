@@ -45,9 +45,10 @@ def subscribed(
         gained=tuple(
             user.id
             for user in people
-            if channel.id not in state.channels
-            or not permissions.sees_channel(state, user, channel, now)
+            if not permissions.sees_unsubscribed(state, user, channel, now)
         ),
+        count=len(state.subscribers(channel.id)) + len(people),
+        archived=channel.is_archived,
     )
 
 
@@ -66,6 +67,7 @@ def to_defaults(state: State, user: User) -> list[AnyChange]:
                 colors={user.id: color},
                 after=state.last_message_id,
                 gained=(user.id,) if user.is_guest and not channel.is_web_public else (),
+                count=len(state.subscribers(channel.id)) + 1,
             )
         )
     return changes

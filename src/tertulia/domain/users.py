@@ -1,13 +1,40 @@
-"""Accounts: people and bots."""
+"""Accounts: people, and what people and bots have in common."""
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, subscribing
-from tertulia.model.changes import AnyChange, UserCreated
-from tertulia.model.errors import Refused
+from tertulia.domain import names, permissions, subscribing
+from tertulia.model.changes import (
+    AnyChange,
+    CredentialChanged,
+    UserChanged,
+    UserCreated,
+    UserDeactivated,
+    UserReactivated,
+)
+from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
+
+# Finding
+
+
+def account_with(state: State, viewer: User | None, address: str) -> User | None:
+    """The account with that address, if it is one that the viewer may know it by: the real one
+    where they see it, or the one that stands for it (`user7@…`)."""
+    user = state.user_with_address(address)
+    if user is not None and permissions.sees_address(state, viewer, user):
+        return user
+    stand_in = re.fullmatch(r"user(\d{1,15})@.+", address.strip(), re.IGNORECASE)
+    return state.users.get(int(stand_in[1])) if stand_in else None
+
+
+# Creating
 
 
 class NewUser(Struct, frozen=True, kw_only=True):
@@ -21,7 +48,7 @@ class NewUser(Struct, frozen=True, kw_only=True):
 
 def create(moment: Moment, new: NewUser) -> Decision[User]:
     """Create a person's account, subscribed to the default channels. Who may is for the caller
-    to decide (an endpoint asks `may_create_users`; the command line does not ask).
+    to decide (`create_for_another` asks; the command line does not).
 
     Refused for names and addresses that cannot be one, and for an address in use.
     """
@@ -29,23 +56,45 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     user = User(
         id=state.users.next_id(),
         address=free_address(state, new.address),
-        full_name=names.full_name(new.full_name),
+        full_name=free_name(state, new.full_name),
         role=new.role,
         joined_at=int(moment.now),
     )
-    return Decision(user, [*created(user, new.credential), *subscribing.to_defaults(state, user)])
-
-
-def created(user: User, credential: Credential) -> list[AnyChange]:
-    """The change that makes the account exist."""
-    own = Credential(
-        user_id=user.id,
-        password_hash=credential.password_hash,
-        key_digest=credential.key_digest,
-        key_sealed=credential.key_sealed,
+    return Decision(
+        user,
+        [
+            created(state, user, new.credential, moment.now),
+            *subscribing.to_defaults(state, user),
+        ],
     )
-    settings = PersonalSettings(user_id=user.id)
-    return [UserCreated(user=user, credential=own, settings=settings)]
+
+
+def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
+    """Refuse what `create_for_another` would refuse now: before the password is hashed, which is
+    expensive."""
+    permissions.require(
+        permissions.may_create_users(moment.state, moment.actor, moment.now),
+        "You are not allowed to create accounts.",
+    )
+    free_address(moment.state, address)
+    free_name(moment.state, full_name)
+    return Decision(None)
+
+
+def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
+    """Create a person's account, if the actor may. Refused as `create` otherwise."""
+    check_new(moment, new.address, new.full_name)
+    return create(moment, new)
+
+
+def created(state: State, user: User, credential: Credential, now: float) -> UserCreated:
+    """The change that makes the account exist, with that credential for its own."""
+    return UserCreated(
+        user=user,
+        credential=msgspec.structs.replace(credential, user_id=user.id),
+        settings=PersonalSettings(user_id=user.id),
+        group_ids=state.system_groups_of(user, now),
+    )
 
 
 def free_address(state: State, text: str) -> str:
@@ -54,3 +103,201 @@ def free_address(state: State, text: str) -> str:
     if state.user_with_address(address) is not None:
         raise Refused(f"Email '{address}' already in use")
     return address
+
+
+def free_name(state: State, text: str, user_id: int | None = None) -> str:
+    """The name in its final form. Refused when another active account than `user_id` has it and
+    the organization wants names to be unique (without regard to case)."""
+    name = names.full_name(text)
+    if state.realm.require_unique_names:
+        folded = name.casefold()
+        for taken, user_ids in state.users_by_name.items():
+            if taken.casefold() == folded and any(
+                state.users[other].is_active for other in user_ids if other != user_id
+            ):
+                raise Refused("Unique names required in this organization.")
+    return name
+
+
+# Changing
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What is to be new about an account; None is to stay as it is."""
+
+    full_name: str | None = None
+    role: Role | None = None
+    address: str | None = None
+
+
+def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
+    """Change an account that the actor manages.
+
+    Raises NotPermitted or LastOfKind where a role needs an owner's hand or takes the last owner
+    away; Refused for accounts unknown or not the actor's to change, and for impossible values.
+    """
+    state, actor = moment.state, moment.actor
+    target = managed_user(moment, user_id)
+    values: dict[str, Any] = {}
+    if revision.full_name is not None:
+        values["full_name"] = free_name(state, revision.full_name, target.id)
+    if revision.role is not None:
+        values["role"] = allowed_role(moment, target, revision.role)
+    if revision.address is not None:
+        # An address is what an account is recovered by: giving it another gives it away.
+        permissions.require_owner(actor)
+        address = names.address(revision.address)
+        if address.casefold() != target.address.casefold():
+            address = free_address(state, address)
+        values["address"] = address
+    return Decision(None, changed(moment, target, values))
+
+
+def managed_user(moment: Moment, user_id: int) -> User:
+    """The account, if the actor may change it. Refused otherwise."""
+    target = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
+    permissions.require(
+        not target.is_system_bot and permissions.manages_account(moment.actor, target),
+        "Insufficient permission",
+    )
+    return target
+
+
+def check_managed(moment: Moment, user_id: int) -> Decision[None]:
+    """Refuse where the actor may not change the account."""
+    managed_user(moment, user_id)
+    return Decision(None)
+
+
+def allowed_role(moment: Moment, target: User, role: Role) -> Role:
+    """The role, if the actor may give it to the account. Raises as `change`."""
+    if role is target.role:
+        return role
+    permissions.require_administrator(moment.actor)
+    if Role.OWNER in {role, target.role}:
+        permissions.require_owner(moment.actor)
+        _keep_an_owner(moment.state, target)
+    return role
+
+
+def _keep_an_owner(state: State, target: User) -> None:
+    owners = {user_id for user_id in state.active_by_role[Role.OWNER] if _is_person(state, user_id)}
+    if owners == {target.id}:
+        raise LastOfKind(is_last_owner=True)
+
+
+def _is_person(state: State, user_id: int) -> bool:
+    return not state.users[user_id].is_bot
+
+
+def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
+    """The change that gives the account's fields these values; none where they have them."""
+    state, now = moment.state, moment.now
+    new = {name: value for name, value in values.items() if getattr(target, name) != value}
+    if not new:
+        return []
+    change = UserChanged(
+        user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
+    )
+    if "role" in new:
+        after = msgspec.structs.replace(target, role=new["role"])
+        was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
+        is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
+        saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
+        change = msgspec.structs.replace(
+            change,
+            left=tuple(sorted(was_in - is_in)),
+            joined=tuple(sorted(is_in - was_in)),
+            gained=tuple(sorted(sees - saw)),
+            lost=tuple(sorted(saw - sees)),
+        )
+    return [change]
+
+
+def _channels_seen(state: State, user: User, now: float) -> set[int]:
+    return {c.id for c in state.channels if permissions.sees_channel(state, user, c, now)}
+
+
+# Leaving and coming back
+
+
+def deactivate(moment: Moment, user_id: int) -> Decision[None]:
+    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns.
+
+    LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
+    deactivated already.
+    """
+    state, actor = moment.state, moment.actor
+    target = actor if user_id == actor.id and not actor.is_bot else managed_user(moment, user_id)
+    if not target.is_active:
+        raise Refused("The account is deactivated already.")
+    if target.is_owner and not target.is_bot:
+        _keep_an_owner(state, target)
+    own = [u for u in state.users if u.is_active and u.bot and u.bot.owner_id == target.id]
+    return Decision(None, [_deactivated(moment, user) for user in [target, *own]])
+
+
+def _deactivated(moment: Moment, user: User) -> UserDeactivated:
+    state = moment.state
+    return UserDeactivated(
+        user_id=user.id,
+        channel_ids=tuple(sorted(state.channel_ids_of(user.id))),
+        group_ids=state.groups_of(user, moment.now),
+    )
+
+
+def reactivate(moment: Moment, user_id: int) -> Decision[None]:
+    """Reactivate an account that the actor manages. A bot whose owner is gone becomes the
+    actor's. Nothing happens where the account is active.
+
+    Refused for accounts unknown or not the actor's to reactivate, for a person whose name must be
+    unique and is taken, and for a bot that the actor may not have or whose name is in use.
+    """
+    state, now = moment.state, moment.now
+    target = managed_user(moment, user_id)
+    if target.is_active:
+        return Decision(None)
+    changes: list[AnyChange] = [
+        UserReactivated(
+            user_id=target.id,
+            channel_ids=tuple(sorted(state.channel_ids_of(target.id))),
+            group_ids=state.groups_of(target, now),
+        )
+    ]
+    if target.bot is None:
+        free_name(state, target.full_name, target.id)
+        return Decision(None, changes)
+    permissions.require(
+        permissions.may_create_bot(state, moment.actor, target.bot.kind, now),
+        "You are not allowed to have such bots.",
+    )
+    free_bot_name(state, target.full_name, target.id)
+    owner = state.users.get(target.bot.owner_id)
+    if owner is None or not owner.is_active:
+        bot = msgspec.structs.replace(target.bot, owner_id=moment.actor.id)
+        changes += changed(moment, target, {"bot": bot})
+    return Decision(None, changes)
+
+
+def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
+    """A bot's name in its final form. Refused when another active account has it."""
+    name = free_name(state, text, user_id)
+    same = state.users_by_name.get(name, set()) - {user_id}
+    if any(state.users[other].is_active for other in same):
+        raise Refused("Name is already in use.")
+    return name
+
+
+# Keys
+
+
+def replace_key(
+    moment: Moment, user_id: int, key_digest: str, key_sealed: str
+) -> Decision[Credential]:
+    """Give the actor's own account, or one that the actor manages, another API key. Returns the
+    new credential, whose password is as before."""
+    target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
+    credential = msgspec.structs.replace(
+        moment.state.credentials[target.id], key_digest=key_digest, key_sealed=key_sealed
+    )
+    return Decision(credential, (CredentialChanged(credential=credential),))

@@ -241,8 +241,6 @@ class Log:
                 command.answer.set_exception(outcome)
             else:
                 command.answer.set_result(outcome)
-        if entries and self.store.is_shared:
-            await self.store.announce(None)
 
     def _decide(self, command: _Command, entries: list[Entry]) -> Any:
         """The command's result, its changes folded and added to the entries; or its exception."""

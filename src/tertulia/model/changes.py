@@ -35,34 +35,48 @@ class RealmChanged(Change, frozen=True, tag="realm_changed"):
 
 
 class UserCreated(Change, frozen=True, tag="user_created"):
-    """An account exists."""
+    """An account exists. `group_ids` are the system groups that it is in."""
 
     user: User
     credential: Credential
     settings: PersonalSettings
+    group_ids: tuple[int, ...] = ()
 
 
 class UserChanged(Change, frozen=True, tag="user_changed"):
     """The named fields of an account (`full_name`, `role`, `address`, `timezone`, …) are new.
 
-    `was` holds the values before.
+    `was` holds the values before. A new role takes the account out of the system groups `left`
+    and into `joined`; because of it the account can see the channels `gained`, and cannot see the
+    channels `lost` any more.
     """
 
     user_id: int
     values: dict[str, Any]
     was: dict[str, Any]
+    left: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
+    gained: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
 
 
 class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
-    """The account cannot be used any more. Its subscriptions stay, unseen."""
+    """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
+
+    `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in.
+    """
 
     user_id: int
+    channel_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
 
 
 class UserReactivated(Change, frozen=True, tag="user_reactivated"):
-    """The account can be used again."""
+    """The account can be used again. `channel_ids` and `group_ids` are as in its deactivation."""
 
     user_id: int
+    channel_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):
@@ -87,7 +101,9 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
     """The named fields of a channel are new; `was` holds the values before.
 
     `gained` and `lost` are the users who can see that the channel exists because of this, and
-    those who cannot any more. Archiving is the field `is_archived`.
+    those who cannot any more. `subscribers` are those of that moment, where somebody gained sight
+    of it or it came back from the archive. Archiving is the field `is_archived`, and `archived` is
+    what it was before; the three fields of privacy are always named together.
     """
 
     channel_id: int
@@ -95,19 +111,24 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
     was: dict[str, Any]
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    subscribers: tuple[int, ...] = ()
+    archived: bool = False
 
 
 class Subscribed(Change, frozen=True, tag="subscribed"):
     """Users are subscribed to a channel, each with the color the channel has for them.
 
     `after` is the newest message they did not receive. `gained` are those of them who could not
-    see the channel before.
+    see the channel before. `count` is how many active accounts are subscribed then,
+    `archived` whether the channel is archived.
     """
 
     channel_id: int
     colors: dict[int, str]
     after: int
     gained: tuple[int, ...] = ()
+    count: int | None = None
+    archived: bool = False
 
     @property
     def user_ids(self) -> tuple[int, ...]:
@@ -118,22 +139,28 @@ class Unsubscribed(Change, frozen=True, tag="unsubscribed"):
     """Users are not subscribed to a channel any more.
 
     `until` is the last message they received. `lost` are those of them who cannot see the channel
-    any more.
+    any more. `name` is the channel's at that moment, `archived` whether it is archived.
     """
 
     channel_id: int
     user_ids: tuple[int, ...]
     until: int
     lost: tuple[int, ...] = ()
+    name: str = ""
+    archived: bool = False
 
 
 class SubscriptionChanged(Change, frozen=True, tag="subscription_changed"):
-    """A personal setting of a channel (`color`, `is_muted`, …) has a new value."""
+    """A personal setting of a channel (`color`, `is_muted`, …) has a new value.
+
+    `archived` is whether the channel is archived.
+    """
 
     channel_id: int
     user_id: int
     property: str
     value: bool | str | None
+    archived: bool = False
 
 
 class MessageSent(Change, frozen=True, tag="message_sent"):

@@ -48,7 +48,7 @@ class LastOfKind(Refused):
     def __init__(self, *, is_last_owner: bool) -> None:
         self.is_last_owner = is_last_owner
         self.entity = "organization owner" if is_last_owner else "user"
-        super().__init__(f"The only {self.entity} cannot be deactivated.")
+        super().__init__(f"The only {self.entity} cannot be taken away.")
 
 
 class BadNarrow(Refused):

@@ -55,7 +55,10 @@ class State:
         self.subscriptions_of_channel: dict[int, dict[int, Subscription]] = {}
         """Past ones too: see `Subscription.is_active`."""
         self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
+        self._subscribers: dict[int, tuple[int, ...]] = {}
         self.topics_of_channel: dict[int, dict[str, Topic]] = {}
+        self.message_count: dict[int, int] = {}
+        """Messages of each channel."""
         self.direct_by_members: dict[tuple[int, ...], int] = {}
         self.directs_of_user: dict[int, set[int]] = {}
 
@@ -100,6 +103,9 @@ class State:
             self.user_by_address[after.address.casefold()] = after.id
             if after.is_active and not after.is_system_bot:
                 self.active_by_role[after.role].add(after.id)
+            if before is not None and before.is_active is not after.is_active:
+                for channel_id in self.subscriptions_of_user.get(after.id, ()):
+                    self._subscribers.pop(channel_id, None)
 
     def _index_credential(self, before: Credential | None, after: Credential | None) -> None:
         if before is not None:
@@ -121,10 +127,15 @@ class State:
 
     def _index_subscription(self, before: Subscription | None, after: Subscription | None) -> None:
         if after is not None:
+            self._subscribers.pop(after.channel_id, None)
             self.subscriptions_of_channel.setdefault(after.channel_id, {})[after.user_id] = after
             self.subscriptions_of_user.setdefault(after.user_id, {})[after.channel_id] = after
 
     def _index_topic(self, before: Topic | None, after: Topic | None) -> None:
+        of = before or after
+        if of is not None:
+            more = (after.message_count if after else 0) - (before.message_count if before else 0)
+            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
@@ -174,14 +185,20 @@ class State:
         subscription = self.subscription(user_id, channel_id)
         return subscription is not None and subscription.is_active
 
-    def subscribers(self, channel_id: int) -> list[int]:
+    def subscribers(self, channel_id: int) -> tuple[int, ...]:
         """The active accounts that are subscribed, ascending."""
-        users = self.users
-        return sorted(
-            user_id
-            for user_id, subscription in self.subscriptions_of_channel.get(channel_id, {}).items()
-            if subscription.is_active and users[user_id].is_active
-        )
+        found = self._subscribers.get(channel_id)
+        if found is None:
+            users, ever = self.users, self.subscriptions_of_channel.get(channel_id, {})
+            found = tuple(
+                sorted(
+                    user_id
+                    for user_id, subscription in ever.items()
+                    if subscription.is_active and users[user_id].is_active
+                )
+            )
+            self._subscribers[channel_id] = found
+        return found
 
     def channel_ids_of(self, user_id: int) -> list[int]:
         """The channels to which the user is subscribed."""
@@ -213,6 +230,20 @@ class State:
             ]
         role = _ROLE_OF_GROUP.get(kind)
         return () if role is None else self.active_by_role[role]
+
+    def groups_of(self, user: User, now: float) -> tuple[int, ...]:
+        """The groups whose direct member the account is while it is active, ascending."""
+        named = [g.id for g in self.groups if not g.is_system and user.id in g.members]
+        return tuple(sorted([*self.system_groups_of(user, now), *named]))
+
+    def system_groups_of(self, user: User, now: float) -> tuple[int, ...]:
+        """The system groups that an account of this role is directly in, ascending."""
+        if user.is_system_bot:
+            return ()
+        groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
+        if user.role is Role.MEMBER and self.is_full_member(user, now):
+            groups.append(SystemGroup.FULL_MEMBERS.value)
+        return tuple(sorted(groups))
 
     def is_full_member(self, user: User, now: float) -> bool:
         """Whether a member's waiting period is over; everyone stricter than a member is full."""

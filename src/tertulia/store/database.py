@@ -46,6 +46,9 @@ class Dialect(ABC):
     """Starts a transaction that sees one moment throughout."""
     begin_write: Sequence[str]
     """Starts a transaction that no other writer can enter before it ends."""
+    tell_growth: str = ""
+    """Inside such a transaction: tells other nodes, if it commits and not before, that the log has
+    grown. Empty where they see it by themselves."""
 
     @abstractmethod
     def among(self, column: str) -> str:
@@ -86,6 +89,10 @@ class Database(ABC):
     """Whether several nodes may serve from it."""
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Whether something of ours is there already. DatabaseError when that cannot be told."""
+
+    @abstractmethod
     def connect(self, *, readonly: bool) -> Connection:
         """A new connection. DatabaseError when there is nothing to connect to."""
 
@@ -100,9 +107,9 @@ class Database(ABC):
         what another process announced. Returns what ends the watching."""
 
     @abstractmethod
-    def announce(self, message: str | None) -> None:
-        """Tell other processes that the log has grown (None), or something that is not written
-        down. Blocking; called from the writer's thread."""
+    def announce(self, message: str) -> None:
+        """Tell other processes something that is not written down. Blocking; called from the
+        writer's thread."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -112,17 +112,15 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
         case narrow.AnyDirect():
             return "messages.direct_id IS NOT NULL", []
         case narrow.HasFlag(flags=flags, wildcards=spans):
-            sql = (
-                "messages.id IN (SELECT message_id FROM message_flags"
-                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0)"
+            flagged = (
+                "SELECT message_id FROM message_flags"
+                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0"
             )
             if not spans:
-                return sql, [user_id, flags]
+                return f"messages.id IN ({flagged})", [user_id, flags]
             within, values = _spans(dialect, spans)
-            return (
-                f"({sql} OR (messages.mentions_all = 1 AND {within}))",
-                [user_id, flags, *values],
-            )
+            wildcards = f"SELECT messages.id FROM messages WHERE mentions_all = 1 AND {within}"
+            return f"messages.id IN ({flagged} UNION {wildcards})", [user_id, flags, *values]
         case narrow.Mentions(user_id=mentioned):
             return (
                 "messages.id IN (SELECT message_id FROM message_flags WHERE user_id = ?"

@@ -41,6 +41,7 @@ def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
         "CREATE INDEX messages_by_direct ON messages (direct_id, id)",
         "CREATE INDEX messages_by_sender ON messages (sender_id, id)",
         "CREATE INDEX messages_by_time ON messages (sent_at)",
+        "CREATE INDEX messages_to_all ON messages (id) WHERE mentions_all = 1",
         "CREATE INDEX messages_direct ON messages (id) WHERE direct_id IS NOT NULL",
         "CREATE TABLE message_flags (user_id BIGINT NOT NULL, message_id BIGINT NOT NULL,"
         " flags BIGINT NOT NULL, PRIMARY KEY (user_id, message_id))",

@@ -21,6 +21,7 @@ class PostgresDialect(Dialect):
     real = "DOUBLE PRECISION"
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
+    tell_growth = "SELECT pg_notify('tertulia_' || current_schema(), '')"
 
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -76,8 +77,10 @@ class PostgresConnection:
             cursor.executemany(_translated(sql), rows)
 
     def listen(self, channel: str, heard: Callable[[str], None], stop: threading.Event) -> None:
-        """Hand over what is announced on the channel until told to stop."""
+        """Hand over what is announced on the channel until told to stop; at first nothing, for
+        what was said while nobody listened."""
         self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
+        heard("")
         while not stop.is_set():
             for notification in self._connection.notifies(timeout=0.2, stop_after=None):
                 heard(notification.payload)
@@ -100,6 +103,11 @@ class PostgresDatabase(Database):
         self.dialect = DIALECT
         self.url = url
         self._announcer: PostgresConnection | None = None
+
+    def exists(self) -> bool:
+        with contextlib.closing(self._connect()) as connection:
+            ((there,),) = connection.query("SELECT to_regclass('installation') IS NOT NULL")
+        return bool(there)
 
     def connect(self, *, readonly: bool) -> Connection:
         return self._connect()
@@ -129,7 +137,6 @@ class PostgresDatabase(Database):
                 except DatabaseError:
                     stop.wait(1)
                     continue
-                grown()  # Whatever was said while nobody listened.
                 with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
                     connection.listen(self._channel(connection), notified, stop)
 
@@ -142,15 +149,14 @@ class PostgresDatabase(Database):
 
         return end
 
-    def announce(self, message: str | None) -> None:
-        payload = message or ""
-        if len(payload.encode()) > _NOTIFY_LIMIT:
+    def announce(self, message: str) -> None:
+        if len(message.encode()) > _NOTIFY_LIMIT:
             return
         if self._announcer is None:
             self._announcer = self._connect()
         channel = self._channel(self._announcer)
         try:
-            self._announcer.run("SELECT pg_notify(?, ?)", (channel, payload))
+            self._announcer.run("SELECT pg_notify(?, ?)", (channel, message))
         except psycopg.Error:
             # A doorbell, not the news itself: the next one rings on a new connection.
             self._announcer.close()

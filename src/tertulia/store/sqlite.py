@@ -100,6 +100,9 @@ class SqliteDatabase(Database):
         self.dialect = DIALECT
         self.path = path
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     def connect(self, *, readonly: bool) -> Connection:
         try:
             return SqliteConnection(self.path, readonly=readonly)
@@ -140,7 +143,7 @@ class SqliteDatabase(Database):
 
         return end
 
-    def announce(self, message: str | None) -> None:
+    def announce(self, message: str) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:

@@ -118,6 +118,8 @@ class Store:
         if connection is None:
             raise RuntimeError("commit without begin")
         write(connection, batch)
+        if batch.entries and connection.dialect.tell_growth:
+            connection.run(connection.dialect.tell_growth)
         connection.run("COMMIT")
 
     async def rollback(self) -> None:
@@ -130,23 +132,24 @@ class Store:
             connection.close()
 
     async def write(self, function: Callable[[Connection], T]) -> T:
-        """Run the function in a write transaction of its own: housekeeping only."""
+        """Run the function in a write transaction of its own: housekeeping only.
+
+        It has a connection of its own too, because the log's writer may be between `begin` and
+        `commit`; the two wait for each other as two processes would.
+        """
 
         def transaction() -> T:
-            if self._write_connection is None:
-                self._write_connection = self.database.connect(readonly=False)
-            connection = self._write_connection
-            for statement in connection.dialect.begin_write:
-                connection.run(statement)
+            connection = self.database.connect(readonly=False)
             try:
+                for statement in connection.dialect.begin_write:
+                    connection.run(statement)
                 result = function(connection)
                 connection.run("COMMIT")
-            except BaseException:
-                self._drop_write_connection()
-                raise
+            finally:
+                connection.close()
             return result
 
-        return await self._in(self._writer, transaction)
+        return await asyncio.to_thread(transaction)
 
     # Other nodes
 
@@ -163,7 +166,7 @@ class Store:
 
         return self.database.watch(on_loop(grown), on_loop(heard))
 
-    async def announce(self, message: str | None) -> None:
+    async def announce(self, message: str) -> None:
         """See `Database.announce`."""
         await self._in(self._writer, self.database.announce, message)
 

@@ -9,6 +9,7 @@ from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.http import assembled
+from tertulia.wire.pages import public_pages
 from tertulia.wire.routes import ROUTES
 
 
@@ -29,5 +30,5 @@ def application(node: Node) -> ASGIApp:
             return JSONResponse({"status": "there is no organization yet"}, status_code=503)
         return JSONResponse({"status": "ready"})
 
-    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready), *pages_api.PAGES]
-    return assembled(node, ROUTES, pages)
+    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
+    return assembled(node, ROUTES, [*pages, *pages_api.PAGES, *public_pages(node)])

@@ -6,24 +6,22 @@ those that may be unset; the tests hold everything they see against it.
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, get_args
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 import tertulia
 from tertulia.wire import projections, transients
 from tertulia.wire.events import Event
 from tertulia.wire.http import PREFIX
-from tertulia.wire.parameters import Parameter, declared, without_unset
+from tertulia.wire.parameters import Parameter, declared
 from tertulia.wire.routes import ROUTES
 from tertulia.wire.routing import Access, Answer, OpenAnswer, Route
+from tertulia.wire.schemas import REF, Json, Schemas
 from tertulia.wire.versions import FEATURE_LEVEL
 
-Json = dict[str, Any]
-
-_REF: Final = "#/components/schemas/"
 _JSON: Final = "application/json"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _EVENT_MODULES: Final = (projections, transients)
@@ -65,22 +63,17 @@ _ERROR_FIELDS: Final[Json] = {
 
 def document(routes: Sequence[Route] = ROUTES) -> Json:
     """The OpenAPI 3.1 document of these endpoints."""
-    answers = [route.answer for route in routes]
+    schemas = Schemas()
+    components = schemas.components
+    bodies = [_answered(route.answer, schemas) for route in routes]
     events = sorted(set(_event_types(Event)), key=lambda event: (_tag(event), event.__name__))
-    shown, schemas = _schemas([*answers, *events])
-    for schema in schemas.values():
-        _close(schema)
-    bodies = [
-        _answered(answer, schema, schemas)
-        for answer, schema in zip(answers, shown[: len(answers)], strict=True)
-    ]
-    for event in shown[len(answers) :]:
-        _numbered(_resolved(event, schemas))
-    schemas["Event"] = {
+    for event in events:
+        _number(components[schemas.name_of(event, sent=True)])
+    components["Event"] = {
         "description": "What happened; each has its `id`, by which the next ones are asked for.",
-        "anyOf": shown[len(answers) :],
+        "anyOf": [schemas.of(event, sent=True) for event in events],
     }
-    schemas["Error"] = _error()
+    components["Error"] = _error()
     inputs = _inputs(routes, schemas)
     paths: dict[str, Json] = {}
     used: set[str] = set()
@@ -103,7 +96,7 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
         "tags": _tags(routes),
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(schemas.items())),
+            "schemas": dict(sorted(components.items())),
             "securitySchemes": {
                 "basic": {
                     "type": "http",
@@ -130,46 +123,22 @@ def _tag(event: type[Event]) -> str:
 # Schemas
 
 
-def _schemas(types: Iterable[Any]) -> tuple[list[Json], dict[str, Json]]:
-    """A schema for each of the types, and the components that they refer to."""
-    shown, components = msgspec.json.schema_components(types, ref_template=_REF + "{name}")
-    return list(shown), dict(components)
-
-
-def _resolved(schema: Json, components: dict[str, Json]) -> Json:
-    """The component that a schema refers to."""
-    return components[schema["$ref"].removeprefix(_REF)]
-
-
-def _close(schema: Json) -> None:
-    """Make it as strict as what is sent: a default does not leave a field out, only UNSET does."""
-    properties = schema.get("properties")
-    if properties is None:
-        return
-    required = set(schema.get("required", ()))
-    required |= {name for name, field in properties.items() if "default" in field}
-    for field in properties.values():
-        field.pop("default", None)
-    schema["required"] = [name for name in properties if name in required]
-    schema.setdefault("additionalProperties", False)
-
-
-def _answered(answer: Any, schema: Json, components: dict[str, Json]) -> Json:
+def _answered(answer: Any, schemas: Schemas) -> Json:
     """The schema of a success response: the answer's, with the fields that all have."""
-    if "anyOf" in schema:
-        for option in schema["anyOf"]:
-            _envelop(_resolved(option, components))
-        return schema
-    if "$ref" not in schema:
+    schema = schemas.of(answer, sent=True)
+    answers = [kind for kind in get_args(answer) or [answer] if isinstance(kind, type)]
+    structs = [kind for kind in answers if issubclass(kind, Struct)]
+    if not structs:
         open_object: Json = {"type": "object", "properties": {}, "additionalProperties": True}
         _envelop(open_object)
         return open_object
-    component = _resolved(schema, components)
-    _envelop(component)
-    if isinstance(answer, type) and issubclass(answer, OpenAnswer):
-        component["additionalProperties"] = True
-    if answer is Answer:
-        component["description"] = "Done; there is nothing to tell."
+    for struct in structs:
+        component = schemas.components[schemas.name_of(struct, sent=True)]
+        _envelop(component)
+        if issubclass(struct, OpenAnswer):
+            component["additionalProperties"] = True
+        if struct is Answer:
+            component["description"] = "Done; there is nothing to tell."
     return schema
 
 
@@ -180,7 +149,7 @@ def _envelop(component: Json) -> None:
     component["required"] = ["result", "msg", *required]
 
 
-def _numbered(component: Json) -> None:
+def _number(component: Json) -> None:
     component["properties"] = {"id": {"type": "integer"}, **component["properties"]}
     component["required"] = ["id", *component["required"]]
 
@@ -205,27 +174,20 @@ def _error() -> Json:
 # Parameters
 
 
-def _inputs(routes: Sequence[Route], components: dict[str, Json]) -> dict[Parameter, Json]:
-    """The schema of every parameter. What the parameters refer to joins the components, under
-    another name where responses have one of the same name: what is sent may be laxer."""
+def _inputs(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json]:
+    """The schema of every parameter."""
     found: dict[Parameter, Json] = {}
-    typed: list[Parameter] = []
     for parameter in dict.fromkeys(p for route in routes for p in declared(route.params)):
-        if parameter.schema is None:
-            typed.append(parameter)
-        else:
+        if parameter.schema is not None:
             found[parameter] = dict(parameter.schema)
-    shown, schemas = _schemas([without_unset(parameter.type) for parameter in typed])
-    names = {name: f"{name}Parameter" if name in components else name for name in schemas}
-    for name, schema in schemas.items():
-        components[names[name]] = _renamed(schema, names)
-    for parameter, schema in zip(typed, shown, strict=True):
-        renamed = _renamed(schema, names)
-        found[parameter] = renamed if parameter.is_json else _as_text(renamed)
+            continue
+        schema = schemas.of(parameter.type, sent=False)
+        found[parameter] = dict(schema if parameter.is_json else _as_text(schema))
     for parameter, schema in found.items():
         if parameter.description:
             schema["description"] = parameter.description
-        if parameter.default not in (None, UNSET):
+        # What has a reader of its own may have a default that is not as it is written.
+        if parameter.schema is None and parameter.default not in (None, UNSET):
             schema["default"] = msgspec.to_builtins(parameter.default)
         if parameter.aliases:
             schema["x-aliases"] = list(parameter.aliases)
@@ -238,17 +200,6 @@ def _as_text(schema: Json) -> Json:
     if len(options) != 1:
         return schema
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
-
-
-def _renamed(schema: Any, names: dict[str, str]) -> Any:
-    if isinstance(schema, dict):
-        return {
-            key: _REF + names[value.removeprefix(_REF)] if key == "$ref" else _renamed(value, names)
-            for key, value in schema.items()
-        }
-    if isinstance(schema, list):
-        return [_renamed(one, names) for one in schema]
-    return schema
 
 
 def _as_json(parameter: Parameter) -> bool:
@@ -282,7 +233,7 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
         **{
             status: {
                 "description": reason,
-                "content": {_JSON: {"schema": {"$ref": _REF + "Error"}}},
+                "content": {_JSON: {"schema": {"$ref": REF + "Error"}}},
             }
             for status, reason in _refusals(route)
         },

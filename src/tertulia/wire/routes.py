@@ -1,6 +1,16 @@
 """The whole interface on one page."""
 
-from tertulia.wire.resources import events, messages, presence, server
+from tertulia.wire.resources import (
+    bots,
+    channels,
+    events,
+    groups,
+    messages,
+    presence,
+    server,
+    subscriptions,
+    users,
+)
 from tertulia.wire.routing import Access, Route
 
 ROUTES: tuple[Route, ...] = (
@@ -15,6 +25,53 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/messages/{message_id:int}", messages.get_message, Access.SPECTATOR),
     Route("POST", "/messages/flags", messages.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
+    # Channels
+    Route("GET", "/streams", channels.get_streams),
+    Route("GET", "/get_stream_id", channels.get_stream_id),
+    Route("POST", "/channels/create", channels.create_channel),
+    Route("GET", "/streams/{stream_id:int}", channels.get_stream),
+    Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
+    Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
+    Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
+    # Subscriptions
+    Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
+    Route("POST", "/users/me/subscriptions", subscriptions.subscribe),
+    Route("DELETE", "/users/me/subscriptions", subscriptions.unsubscribe),
+    Route(
+        "POST",
+        "/users/me/subscriptions/properties",
+        subscriptions.update_subscription_properties,
+    ),
+    Route(
+        "PATCH",
+        "/users/me/subscriptions/{stream_id:int}",
+        subscriptions.update_subscription_property,
+    ),
+    Route(
+        "GET",
+        "/users/{user_id:int}/subscriptions/{stream_id:int}",
+        subscriptions.get_subscription_status,
+    ),
+    # Users
+    Route("GET", "/users", users.get_users, Access.SPECTATOR),
+    Route("POST", "/users", users.create_user),
+    Route("GET", "/users/me", users.get_own_user),
+    Route("DELETE", "/users/me", users.deactivate_own_user),
+    Route("POST", "/users/me/api_key/regenerate", users.regenerate_own_key),
+    Route("GET", "/users/{user_id:int}", users.get_user),
+    Route("PATCH", "/users/{user_id:int}", users.update_user),
+    Route("DELETE", "/users/{user_id:int}", users.deactivate_user),
+    Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user),
+    Route("GET", "/users/{email}", users.get_user_by_email),
+    Route("PATCH", "/users/{email}", users.update_user_by_email),
+    Route("GET", "/user_groups", groups.get_user_groups),
+    # Bots
+    Route("GET", "/bots", bots.get_bots),
+    Route("POST", "/bots", bots.create_bot),
+    Route("PATCH", "/bots/{bot_id:int}", bots.update_bot),
+    Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
+    Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
+    Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR),
     Route("GET", "/events", events.get_events),

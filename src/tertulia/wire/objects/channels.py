@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.delivery.presence import Presence
 from tertulia.domain import permissions
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.groups import SystemGroup
@@ -15,6 +16,7 @@ from tertulia.wire.objects.groups import GroupSettingValue, group_setting
 
 WEEK: Final = 7 * 86400
 RECENTLY: Final = 180 * 86400
+RECENTLY_SEEN: Final = 14 * 86400
 PARTIAL_FROM: Final = 250
 """Channels with fewer subscribers have their list complete even where it may be partial."""
 
@@ -138,8 +140,7 @@ def weekly_traffic(state: State, channel: Channel, now: float) -> int | None:
     age = now - channel.created_at
     if age < WEEK:
         return None
-    total = sum(t.message_count for t in state.topics_of_channel.get(channel.id, {}).values())
-    return round(total * WEEK / age)
+    return round(state.message_count.get(channel.id, 0) * WEEK / age)
 
 
 def channel_object(
@@ -170,7 +171,14 @@ def subscription_object(
     nulls: bool,
 ) -> SubscriptionObject:
     """The subscription. Without `nulls`, inherited notification settings are spelled out."""
-    channel = state.channels[subscription.channel_id]
+    channel = channel_object(state, state.channels[subscription.channel_id], now)
+    return as_subscription(state, channel, subscription, nulls=nulls)
+
+
+def as_subscription(
+    state: State, channel: ChannelObject, subscription: Subscription, *, nulls: bool
+) -> SubscriptionObject:
+    """The same, of a channel that is at hand as an object."""
     settings = state.settings.get(subscription.user_id) or PersonalSettings(
         user_id=subscription.user_id
     )
@@ -181,13 +189,18 @@ def subscription_object(
         for name, inherited in NOTIFICATIONS.items()
     }
     return SubscriptionObject(
-        **_channel_fields(state, channel, now),
+        **{name: getattr(channel, name) for name in ChannelObject.__struct_fields__},
         color=subscription.color,
         is_muted=subscription.is_muted,
         in_home_view=not subscription.is_muted,
         pin_to_top=subscription.pin_to_top,
         **notifications,
     )
+
+
+def recently_seen(presence: Presence, now: float) -> frozenset[int]:
+    """Who was there of late: they are in a list of subscribers even where it is partial."""
+    return frozenset(seen.user_id for seen in presence.since(0, now - RECENTLY_SEEN))
 
 
 def add_subscribers(
@@ -213,9 +226,10 @@ def add_subscribers(
             user_id for user_id in subscribers if users[user_id].is_bot or user_id in recently_seen
         ]
     else:
-        shown.subscribers = subscribers
+        shown.subscribers = list(subscribers)
 
 
-def excluded(channel: Channel, registration: Registration) -> bool:
-    """Whether the client does not know what an archived channel is."""
-    return channel.is_archived and not registration.capabilities.archived_channels
+def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:
+    """Whether the client does not know what an archived channel is, and this is one, or was one
+    (`archived`) when something happened to it."""
+    return (channel.is_archived or archived) and not registration.capabilities.archived_channels

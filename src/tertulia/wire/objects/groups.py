@@ -1,9 +1,11 @@
 """User groups and permission settings on the wire."""
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.domain.group_settings import Given
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.state.organization import State
+from tertulia.wire.parameters import Int
 
 
 class MembersObject(Struct, kw_only=True):
@@ -24,6 +26,39 @@ def group_setting(state: State, setting: GroupSetting) -> GroupSettingValue:
             direct_subgroups=list(setting.direct_subgroups),
         )
     return int(setting)
+
+
+class GivenMembers(Struct, kw_only=True, frozen=True):
+    """A permission to be held by an anonymous group."""
+
+    direct_members: list[Int]
+    direct_subgroups: list[Int]
+
+
+GivenSetting = Int | GivenMembers
+"""A permission's holder as a client sends it."""
+
+
+class GivenChange(Struct, kw_only=True, frozen=True):
+    """A new holder of a permission, and who the client believes it to be now."""
+
+    new: GivenSetting
+    old: GivenSetting | UnsetType = UNSET
+
+
+def given_setting(given: GivenSetting) -> GroupSetting:
+    """What a client sent, as yet unchecked."""
+    if isinstance(given, int):
+        return given
+    return Members(tuple(given.direct_members), tuple(given.direct_subgroups))
+
+
+def given_change(given: GivenChange) -> Given:
+    """The same for a change."""
+    return Given(
+        new=given_setting(given.new),
+        old=None if given.old is UNSET else given_setting(given.old),
+    )
 
 
 class UserGroupObject(Struct, kw_only=True):

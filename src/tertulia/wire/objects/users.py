@@ -2,12 +2,12 @@
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.users import AddressVisibility, User
+from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.organization import State
 
 
@@ -47,8 +47,17 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
     """Where the picture is. None where the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G" and not user.is_bot:
         return None
+    return avatar_address(user)
+
+
+def avatar_address(user: User, *, medium: bool = False) -> str:
+    """Where the picture is, in its usual size or in the `medium` one of 500 pixels."""
     digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
-    return f"https://secure.gravatar.com/avatar/{digest}?d=identicon&version={user.avatar_version}"
+    size = "&s=500" if medium else ""
+    return (
+        f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}"
+        f"&version={user.avatar_version}"
+    )
 
 
 def date_joined(user: User, *, by_day: bool = False) -> str:
@@ -72,13 +81,36 @@ def user_object(
     `with_profile` adds `profile_data` for people; without `with_activity`, `is_active` is left to
     the list in which the object stands.
     """
-    sees_address = permissions.sees_address(state, viewer, user)
+    return user_shown(
+        state,
+        user,
+        host,
+        sees_address=permissions.sees_address(state, viewer, user),
+        client_gravatar=client_gravatar,
+        with_profile=with_profile,
+        with_activity=with_activity,
+        by_day=viewer is None,
+    )
+
+
+def user_shown(
+    state: State,
+    user: User,
+    host: str,
+    *,
+    sees_address: bool,
+    client_gravatar: bool = False,
+    with_profile: bool = False,
+    with_activity: bool = True,
+    by_day: bool = False,
+) -> UserObject:
+    """The same for all viewers of one kind: those who see the address, or those who do not."""
     return UserObject(
         user_id=user.id,
         delivery_email=user.address if sees_address else None,
         email=api_email(state, user, host),
         full_name=user.full_name,
-        date_joined=date_joined(user, by_day=viewer is None),
+        date_joined=date_joined(user, by_day=by_day),
         is_active=user.is_active if with_activity else UNSET,
         is_owner=user.is_owner,
         is_admin=user.is_administrator,
@@ -92,4 +124,32 @@ def user_object(
         avatar_version=user.avatar_version,
         is_system_bot=True if user.is_system_bot else UNSET,
         profile_data={} if with_profile and not user.is_bot else UNSET,
+    )
+
+
+UNKNOWN_AVATAR: Final = "/static/person.svg"
+"""The picture of an account of which the viewer may know nothing."""
+
+
+def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
+    """What stands for an account that the viewer may not know of, for clients that cannot do
+    without one. It says nothing but that the ID is taken. `joined_at` is the same for all."""
+    return UserObject(
+        user_id=user.id,
+        delivery_email=None,
+        email=f"user{user.id}@{host}",
+        full_name="Unknown user",
+        date_joined=datetime.fromtimestamp(joined_at, UTC).strftime("%Y-%m-%dT%H:%M+00:00"),
+        is_active=UNSET,
+        is_owner=False,
+        is_admin=False,
+        is_guest=False,
+        is_bot=False,
+        bot_type=None,
+        bot_owner_id=None,
+        role=Role.MEMBER.value,
+        timezone="",
+        avatar_url=UNKNOWN_AVATAR,
+        avatar_version=1,
+        profile_data={},
     )

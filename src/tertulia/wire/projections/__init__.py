@@ -3,7 +3,14 @@
 from typing import Any, Final
 
 from tertulia.wire.events import Projection
-from tertulia.wire.projections import messages, organization
+from tertulia.wire.projections import (
+    channels,
+    groups,
+    messages,
+    organization,
+    subscriptions,
+    users,
+)
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
@@ -12,5 +19,15 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
+    channels.ChannelCreatedProjection(),
+    channels.ChannelChangedProjection(),
+    subscriptions.SubscribedProjection(),
+    subscriptions.UnsubscribedProjection(),
+    subscriptions.SubscriptionChangedProjection(),
+    users.UserCreatedProjection(),
+    users.UserChangedProjection(),
+    users.UserDeactivatedProjection(),
+    users.UserReactivatedProjection(),
+    groups.UserGroupCreatedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""

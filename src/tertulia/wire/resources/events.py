@@ -50,7 +50,7 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 _INCLUDE = {"true": "true", "false": "false", "partial": "partial", '"partial"': "partial"}
 
 
-def _read_include_subscribers(text: str) -> str:
+def read_include_subscribers(text: str) -> str:
     try:
         return _INCLUDE[text]
     except KeyError:
@@ -76,7 +76,7 @@ class Register(Params, kw_only=True, frozen=True):
     client_gravatar: bool | None = None
     include_subscribers: Annotated[
         str,
-        Reads(_read_include_subscribers, {"enum": [True, False, "partial"]}),
+        Reads(read_include_subscribers, {"enum": [True, False, "partial"]}),
     ] = "false"
     slim_presence: bool = False
     presence_history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14
@@ -189,7 +189,6 @@ async def register(call: Call, params: Register) -> Registered:
                 now=call.now,
             ),
             None if fetch is None else frozenset(fetch),
-            event_types=params.event_types,
         )
 
     needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import flags as flag_verbs
-from tertulia.domain import messages, names, narrow, permissions
+from tertulia.domain import messages, names, narrow, permissions, users
 from tertulia.domain.narrow import Asked
 from tertulia.model import narrow as model_narrow
 from tertulia.model.channels import topic_key
@@ -174,7 +174,7 @@ def people(call: Call, to: Recipient | None) -> list[int]:
         if isinstance(one, int):
             found.append(one)
             continue
-        user = narrow.account_with(call.state, call.user, one)
+        user = users.account_with(call.state, call.user, one)
         if user is None:
             raise Refused(f"Invalid email '{one[:100]}'")
         found.append(user.id)

@@ -1,0 +1,37 @@
+"""How a new account is shown to the one who made it."""
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia.model.users import User
+from tertulia.state.organization import State
+from tertulia.vault import Vault
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """What one needs to sign in as somebody."""
+
+    user_id: int
+    email: str
+    full_name: str
+    api_key: str
+
+
+def account_of(state: State, vault: Vault, user: User) -> Account:
+    """The account with its key."""
+    return Account(
+        user_id=user.id,
+        email=user.address,
+        full_name=user.full_name,
+        api_key=vault.api_key(state.credentials[user.id]),
+    )
+
+
+def show(account: Account, *, as_json: bool) -> None:
+    """Print the account: one JSON object, or a line for each fact."""
+    if as_json:
+        typer.echo(msgspec.json.encode(account).decode())
+        return
+    for name, value in msgspec.structs.asdict(account).items():
+        typer.echo(f"{name:<10} {value}")

@@ -1,0 +1,56 @@
+"""`tertulia create-bot`: an account for a program."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from tertulia.app import opened_organization
+from tertulia.cli import accounts
+from tertulia.cli.accounts import Account
+from tertulia.cli.errors import Failed
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.domain import founding
+
+EXAMPLE = (
+    "Example: `tertulia create-bot --data-dir data --owner ann@example.com --short-name weather"
+    " --full-name 'Weather'`"
+)
+
+
+def create_bot(
+    owner: Annotated[str, typer.Option(help="The owner's e-mail address.")],
+    short_name: Annotated[str, typer.Option(help="What its address begins with.")],
+    full_name: Annotated[str, typer.Option(help="The name.")],
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a bot.
+
+    Prints its user ID, e-mail address and API key, which is all that a program needs. The server
+    may be running: it notices.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    account = asyncio.run(_create_bot(settings, owner, short_name, full_name))
+    accounts.show(account, as_json=as_json)
+
+
+async def _create_bot(settings: Config, owner: str, short_name: str, full_name: str) -> Account:
+    async with opened_organization(settings, lambda line: typer.echo(line, err=True)) as (
+        log,
+        vault,
+    ):
+        person = log.state.user_with_address(owner)
+        if person is None:
+            raise Failed(f"There is no account with the address {owner}.")
+        new = founding.NewBot(
+            owner_id=person.id,
+            address=founding.bot_address(short_name, settings.address_host),
+            full_name=full_name,
+            credential=await vault.credential(0, None),
+        )
+        bot = await log.submit(None, founding.create_bot, new)
+        return accounts.account_of(log.state, vault, bot)

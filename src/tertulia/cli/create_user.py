@@ -1,0 +1,55 @@
+"""`tertulia create-user`: one more account."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from tertulia.app import opened_organization
+from tertulia.cli import accounts
+from tertulia.cli.accounts import Account
+from tertulia.cli.options import ROLES, AsJson, ConfigFile, DatabaseUrl, DataDir, Password, RoleName
+from tertulia.cli.passwords import password_from
+from tertulia.config import Config, load
+from tertulia.domain import names, users
+from tertulia.model.users import Role
+
+EXAMPLE = (
+    "Example: `tertulia create-user --data-dir data --email ben@example.com --full-name 'Ben'"
+    " --role moderator`"
+)
+
+
+def create_user(
+    email: Annotated[str, typer.Option(help="The e-mail address.")],
+    full_name: Annotated[str, typer.Option(help="The name.")],
+    role: Annotated[RoleName, typer.Option(help="What the account may do.")] = RoleName.MEMBER,
+    password: Password = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a person's account, subscribed to the default channels.
+
+    Prints its user ID, e-mail address and API key. The server may be running: it notices.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    names.address(email)
+    names.full_name(full_name)
+    chosen = ROLES[role]
+    account = asyncio.run(_create_user(settings, email, full_name, chosen, password_from(password)))
+    accounts.show(account, as_json=as_json)
+
+
+async def _create_user(
+    settings: Config, email: str, full_name: str, role: Role, password: str
+) -> Account:
+    async with opened_organization(settings, lambda line: typer.echo(line, err=True)) as (
+        log,
+        vault,
+    ):
+        credential = await vault.credential(0, password)
+        new = users.NewUser(address=email, full_name=full_name, role=role, credential=credential)
+        user = await log.submit(None, users.create, new)
+        return accounts.account_of(log.state, vault, user)

@@ -1,0 +1,53 @@
+"""What goes wrong, as one sentence on standard error and an exit code."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tertulia.config import ConfigError
+from tertulia.founding import NoOrganization
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.store.database import DatabaseError
+from tertulia.vault import VaultError
+
+FAILED = 1
+"""It could not be done."""
+MISUSED = 2
+"""It was asked for in a way that cannot work; the sentence says how to ask."""
+
+
+class UsageError(Exception):
+    """The command cannot work like this. `str(error)` says what to do instead."""
+
+
+class Failed(Exception):
+    """The command could not do it. `str(error)` says why."""
+
+
+def told(error: BaseException) -> tuple[str, int] | None:
+    """The sentence and the exit code for an error; None for a mistake of ours."""
+    match error:
+        case UsageError() | ConfigError() | NoOrganization():
+            return str(error), MISUSED
+        case Failed() | DatabaseError() | VaultError() | Refused() | Unavailable():
+            return str(error), FAILED
+        case OSError(strerror=str(reason), filename=name) if name is not None:
+            return f"{name}: {reason}.", FAILED
+        case _:
+            return None
+
+
+class ToldPlainly(TyperGroup):
+    """The group of all commands; what a command raises is told plainly, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            found = told(error)
+            if found is None:
+                raise
+            sentence, code = found
+            typer.echo(sentence, err=True)
+            raise typer.Exit(code) from None

@@ -1,0 +1,56 @@
+"""`tertulia init`: a new organization."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from tertulia import founding
+from tertulia.app import opened_log, opened_vault
+from tertulia.cli import accounts
+from tertulia.cli.accounts import Account
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
+from tertulia.cli.passwords import password_from
+from tertulia.config import Config, load
+from tertulia.domain import names
+
+EXAMPLE = (
+    "Example: `tertulia init --data-dir data --org 'Example' --email ann@example.com"
+    " --full-name 'Ann'`"
+)
+
+
+def init(
+    org: Annotated[str, typer.Option(help="The organization's name.")],
+    email: Annotated[str, typer.Option(help="The owner's e-mail address.")],
+    full_name: Annotated[str, typer.Option(help="The owner's name.")],
+    password: Password = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create the organization and its owner, and a first channel for everybody.
+
+    Prints the owner's user ID, e-mail address and API key. The secret that seals API keys is made
+    in the directory: keep it with your backups.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    founder = founding.Founder(
+        organization=org,
+        address=names.address(email),
+        full_name=names.full_name(full_name),
+        password=password_from(password),
+    )
+    accounts.show(asyncio.run(_init(settings, founder)), as_json=as_json)
+
+
+async def _init(settings: Config, founder: founding.Founder) -> Account:
+    async with opened_log(settings, lambda line: typer.echo(line, err=True)) as log:
+        founding.require_empty(log.state)
+        vault = opened_vault(settings, create=True)
+        try:
+            owner = await founding.found(log, vault, founder)
+            return accounts.account_of(log.state, vault, owner)
+        finally:
+            vault.close()

@@ -1,0 +1,212 @@
+"""`tertulia serve`: the server itself."""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+
+from tertulia import logs
+from tertulia.app import asgi, opened_node
+from tertulia.cli.errors import Failed
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.demo import Resident, prepared
+from tertulia.wire.call import Node
+
+EXAMPLE = (
+    "Example: `tertulia serve --data-dir data --port 9991`\n\n"
+    "To look around: `tertulia serve --demo --data-dir demo`"
+)
+LOOPBACK = "127.0.0.1"
+GRACE_SECONDS = 10
+"""How long requests in progress may take when the server is told to stop."""
+
+
+def serve(
+    data_dir: DataDir = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks one.")] = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve a small made-up organization, created in an empty directory, and print how"
+            " to sign in. Listens on this machine alone unless --host says otherwise.",
+        ),
+    ] = False,
+    dev: Annotated[
+        bool | None,
+        typer.Option("--dev", help="Sign-in without a password, for development. Never in public."),
+    ] = None,
+) -> None:
+    """Serve the organization until SIGTERM or Ctrl-C.
+
+    Then waiting clients are answered, what was begun is finished, and the exit code is 0. A second
+    signal ends at once; nothing that was acknowledged is lost either way.
+    """
+    flags = {
+        "data_dir": data_dir,
+        "host": LOOPBACK if demo and host is None else host,
+        "port": port,
+        "database_url": database_url,
+        "dev": dev,
+    }
+    settings = load(flags, file=config)
+    logs.begin(settings.log_level, settings.log_format)
+    with contextlib.closing(_bound(settings.host, settings.port)) as listener:
+        run(_serve(settings, listener, demo=demo))
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, on the faster event loop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
+    residents = await prepared(settings) if demo else []
+
+    def ready(address: str) -> None:
+        lines = [f"Tertulia is ready at {address}", *_introduced(residents, address)]
+        typer.echo("\n".join(lines))
+        sys.stdout.flush()
+
+    async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
+        await Server(node, listener, ready).serve([listener])
+
+
+def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
+    """How to sign in to the demonstration."""
+    if not residents:
+        return []
+    first = residents[0]
+    return [
+        "",
+        "This is a demonstration. Sign in with any client of Zulip as one of",
+        *(f"  {r.role.name.lower():<10} {r.address:<20} {r.password}" for r in residents),
+        "",
+        "A program can begin with this file, ~/.zuliprc:",
+        "  [api]",
+        f"  email={first.address}",
+        f"  key={first.api_key}",
+        f"  site={address}",
+        "or with a request:",
+        f"  curl -u {first.address}:{first.api_key} \\",
+        f"    '{address}/api/v1/messages?anchor=newest&num_before=5&num_after=0'",
+        "",
+        "Ctrl-C ends it.",
+    ]
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket with that address, on which nobody listens yet. Failed where there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise Failed(f"Cannot listen on {host}: {error.strerror}.") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(host, port, error) from None
+    return listener
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> Failed:
+    if error.errno == errno.EADDRINUSE:
+        return Failed(
+            f"Port {port} of {host} is in use by another program. Stop that, or choose another"
+            " port with --port."
+        )
+    return Failed(f"Cannot listen on port {port} of {host}: {error.strerror}.")
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address by which a browser on this machine reaches the socket."""
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """The HTTP server of a node: says when it is ready, and lets go of waiting clients first."""
+
+    def __init__(self, node: Node, listener: socket.socket, ready: Callable[[str], None]) -> None:
+        settings = node.config
+        super().__init__(
+            uvicorn.Config(
+                asgi(node),
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=True,
+                forwarded_allow_ips=settings.proxy_trusted,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        self._node = node
+        self._listener = listener
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            host, port = self._listener.getsockname()[:2]
+            raise _cannot_listen(host, port, error) from None
+        self._ready(address_of(self._listener))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The listeners first, or those who are answered would come back at once.
+        for server in self.servers:
+            server.close()
+        await self._node.delivery.close()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The first signal ends the server in good order, and is then done with: the exit code is
+        0. The second ends the process."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True

@@ -1,0 +1,186 @@
+"""Permission settings: which there are, what each takes, and the check of what a client gives."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.errors import Refused, StaleExpectation, SystemGroupRequired
+from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup, normalized
+from tertulia.state.organization import State
+
+CHANNEL_CREATOR: Final = "channel_creator"
+GROUP_CREATOR: Final = "group_creator"
+"""Defaults that are no group: whoever created the channel or the group."""
+
+
+class PermissionSetting(Struct, frozen=True, kw_only=True):
+    """What one permission setting takes.
+
+    Groups are called by their names. An empty `allowed_system_groups` is no limit; the default
+    for system groups is only there for the settings of groups.
+    """
+
+    default_group_name: str
+    allow_everyone_group: bool
+    allow_nobody_group: bool = True
+    allow_internet_group: bool = False
+    require_system_group: bool = False
+    default_for_system_groups: str | None = None
+    allowed_system_groups: tuple[str, ...] = ()
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """A new value for a setting, and what the client believes the present one to be."""
+
+    new: GroupSetting
+    old: GroupSetting | None = None
+
+
+def _setting(
+    default: str,
+    *,
+    everyone: bool = False,
+    nobody: bool = True,
+    for_system_groups: str | None = None,
+    only: tuple[str, ...] = (),
+) -> PermissionSetting:
+    names = {CHANNEL_CREATOR, GROUP_CREATOR}
+    return PermissionSetting(
+        default_group_name=default if default in names else f"role:{default}",
+        allow_everyone_group=everyone,
+        allow_nobody_group=nobody,
+        require_system_group=bool(only),
+        default_for_system_groups=for_system_groups and f"role:{for_system_groups}",
+        allowed_system_groups=tuple(f"role:{name}" for name in only),
+    )
+
+
+REALM_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
+    "can_access_all_users_group": _setting(
+        "everyone", everyone=True, nobody=False, only=("everyone", "members")
+    ),
+    "can_add_custom_emoji_group": _setting("members"),
+    "can_add_subscribers_group": _setting("members"),
+    "can_create_bots_group": _setting("members"),
+    "can_create_groups": _setting("members"),
+    "can_create_private_channel_group": _setting("members"),
+    "can_create_public_channel_group": _setting("members"),
+    "can_create_web_public_channel_group": _setting(
+        "owners", only=("moderators", "administrators", "owners", "nobody")
+    ),
+    "can_create_write_only_bots_group": _setting("members"),
+    "can_delete_any_message_group": _setting("administrators"),
+    "can_delete_own_message_group": _setting("everyone", everyone=True),
+    "can_invite_users_group": _setting("members"),
+    "can_manage_all_groups": _setting("owners", nobody=False),
+    "can_manage_billing_group": _setting("administrators", nobody=False),
+    "can_mention_many_users_group": _setting("administrators", everyone=True),
+    "can_move_messages_between_channels_group": _setting("members"),
+    "can_move_messages_between_topics_group": _setting("everyone", everyone=True),
+    "can_resolve_topics_group": _setting("everyone", everyone=True),
+    "can_set_delete_message_policy_group": _setting("moderators"),
+    "can_set_topics_policy_group": _setting("members", everyone=True),
+    "can_summarize_topics_group": _setting("everyone", everyone=True),
+    "create_multiuse_invite_group": _setting("administrators"),
+    "direct_message_initiator_group": _setting("everyone", everyone=True),
+    "direct_message_permission_group": _setting("everyone", everyone=True),
+    "workplace_users_group": _setting("everyone", everyone=True),
+}
+"""The organization's permission settings."""
+
+CHANNEL_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
+    "can_add_subscribers_group": _setting("nobody"),
+    "can_administer_channel_group": _setting(CHANNEL_CREATOR),
+    "can_create_topic_group": _setting("everyone", everyone=True),
+    "can_delete_any_message_group": _setting("nobody", everyone=True),
+    "can_delete_own_message_group": _setting("nobody", everyone=True),
+    "can_move_messages_out_of_channel_group": _setting("nobody", everyone=True),
+    "can_move_messages_within_channel_group": _setting("nobody", everyone=True),
+    "can_remove_subscribers_group": _setting("administrators", everyone=True),
+    "can_resolve_topics_group": _setting("nobody", everyone=True),
+    "can_send_message_group": _setting("everyone", everyone=True),
+    "can_subscribe_group": _setting("nobody"),
+}
+"""A channel's permission settings."""
+
+GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
+    "can_add_members_group": _setting(GROUP_CREATOR, for_system_groups="nobody"),
+    "can_join_group": _setting("nobody", for_system_groups="nobody"),
+    "can_leave_group": _setting("everyone", everyone=True, for_system_groups="nobody"),
+    "can_manage_group": _setting(GROUP_CREATOR, for_system_groups="nobody"),
+    "can_mention_group": _setting("everyone", everyone=True, for_system_groups="nobody"),
+    "can_remove_members_group": _setting("nobody", for_system_groups="nobody"),
+}
+"""A user group's permission settings."""
+
+
+def checked(
+    state: State, name: str, rule: PermissionSetting, setting: GroupSetting
+) -> GroupSetting:
+    """The setting in its one form, if the rule of `name` allows it.
+
+    Refused for groups and people that do not exist or are deactivated, and for groups that the
+    setting does not take; SystemGroupRequired where it takes none but those.
+    """
+    value = normalized(setting)
+    if isinstance(value, int):
+        _check_group(name, rule, _group(state, value))
+        return value
+    if rule.require_system_group:
+        raise SystemGroupRequired(name)
+    for user_id in value.direct_members:
+        user = state.users.get(user_id)
+        if user is None or not user.is_active or user.is_system_bot:
+            raise Refused(f"Invalid user ID: {user_id}")
+    for group_id in value.direct_subgroups:
+        _check_group(name, rule, _group(state, group_id))
+    if not value.direct_members and not value.direct_subgroups and not rule.allow_nobody_group:
+        raise Refused(f"'{name}' cannot be held by nobody.")
+    return value
+
+
+def _group(state: State, group_id: int) -> UserGroup:
+    group = state.groups.get(group_id)
+    if group is None or group.deactivated:
+        raise Refused(f"Invalid user group ID: {group_id}")
+    return group
+
+
+def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
+    if not group.is_system:
+        if rule.require_system_group:
+            raise SystemGroupRequired(name)
+        return
+    allowed = {
+        SystemGroup.EVERYONE.value: rule.allow_everyone_group,
+        SystemGroup.NOBODY.value: rule.allow_nobody_group,
+        SystemGroup.INTERNET.value: rule.allow_internet_group,
+    }.get(group.id, True)
+    if rule.allowed_system_groups and group.name not in rule.allowed_system_groups:
+        allowed = False
+    if not allowed:
+        raise Refused(f"'{name}' cannot be set to '{group.name}'.")
+
+
+def revised(
+    state: State, name: str, rule: PermissionSetting, present: GroupSetting, given: Given
+) -> GroupSetting:
+    """The new value of a setting. Raises as `checked`, and StaleExpectation where the present
+    value is not what the client believed."""
+    if given.old is not None and _seen(state, given.old) != _seen(state, present):
+        raise StaleExpectation(f"'{name}' has been changed in the meantime.")
+    return checked(state, name, rule, given.new)
+
+
+def _seen(state: State, setting: GroupSetting) -> GroupSetting:
+    """The setting as clients see it: without deactivated accounts."""
+    value = normalized(setting)
+    if isinstance(value, int):
+        return value
+    active = (state.users.get(user_id) for user_id in value.direct_members)
+    return normalized(
+        Members(
+            tuple(u.id for u in active if u is not None and u.is_active), value.direct_subgroups
+        )
+    )

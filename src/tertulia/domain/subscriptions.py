@@ -1,0 +1,329 @@
+"""Who is subscribed to which channel, and each subscriber's own settings of it."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import channels, names, notices, permissions, subscribing, users
+from tertulia.domain.channels import NewChannel
+from tertulia.domain.notices import Notice, Render
+from tertulia.model.changes import (
+    AnyChange,
+    ChannelCreated,
+    Subscribed,
+    SubscriptionChanged,
+    Unsubscribed,
+)
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
+"""Beyond so many people at once, nobody is told by message that they were subscribed."""
+PROPERTIES = (
+    "color",
+    "is_muted",
+    "pin_to_top",
+    "desktop_notifications",
+    "audible_notifications",
+    "push_notifications",
+    "email_notifications",
+    "wildcard_mentions_notify",
+)
+"""A subscriber's own settings of a channel."""
+_COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
+
+Principals = Sequence[int | str] | None
+"""People by ID or address; None for the actor."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Channels to subscribe people to.
+
+    Each is what to create where there is none of its name. `colors` are the actor's own, by name.
+    """
+
+    channels: tuple[NewChannel, ...]
+    principals: tuple[int | str, ...] | None = None
+    colors: dict[str, str] = {}
+    refusals_are_fatal: bool = True
+    announce: bool = False
+    tell_subscribed: bool = True
+    must_be_new: bool = False
+    """Refuse a name that is in use."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of it: channels' names by user ID. `told` is whether the limit let the people
+    concerned be told by message; `created` are the new channels."""
+
+    subscribed: dict[int, list[str]]
+    already_subscribed: dict[int, list[str]]
+    unauthorized: list[str]
+    told: bool
+    created: tuple[Channel, ...]
+
+
+def accounts(moment: Moment, principals: Principals) -> list[User]:
+    """The active accounts that a client names, each once, in order; the actor for None.
+
+    Refused for those that do not exist, are deactivated, or may not be seen, all alike.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    if principals is None:
+        return [actor]
+    found: dict[int, User] = {}
+    for principal in principals:
+        user = (
+            state.users.get(principal)
+            if isinstance(principal, int)
+            else users.account_with(state, actor, principal)
+        )
+        if (
+            user is None
+            or not user.is_active
+            or user.is_system_bot
+            or not permissions.sees_user(state, actor, user, now)
+        ):
+            raise Refused(f"No such user: {str(principal)[:100]}")
+        found[user.id] = user
+    return list(found.values())
+
+
+# Subscribing
+
+
+def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
+    """Subscribe people to channels, creating those that do not exist.
+
+    Raises Refused for names that cannot be one, for unknown people, without the right to create a
+    channel as asked; and, where refusals are fatal, without the right to subscribe these people.
+    """
+    state, actor = moment.state, moment.actor
+    people = accounts(moment, wanted.principals)
+    created: list[Channel] = []
+    allowed: list[Channel] = []
+    unauthorized: list[str] = []
+    for new in _each_once(wanted.channels):
+        channel = _existing(moment, new, wanted)
+        if channel is None:
+            channel = channels.made(moment, new, state.channels.next_id() + len(created))
+            created.append(channel)
+        if _may_subscribe(moment, people, channel):
+            allowed.append(channel)
+        elif wanted.refusals_are_fatal or channel in created:
+            raise Refused(f"Unable to access channel ({channel.name}).")
+        else:
+            unauthorized.append(channel.name)
+    changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
+    outcome = Outcome(
+        subscribed={},
+        already_subscribed={},
+        unauthorized=unauthorized,
+        told=False,
+        created=tuple(created),
+    )
+    fresh = _subscribed(moment, wanted, people, allowed, outcome)
+    changes.extend(change for _, change in fresh)
+    told, letters = _letters(actor, people, fresh, wanted)
+    texts = [*notices.created(moment, created, announce=wanted.announce), *letters]
+    changes.extend(notices.sent(moment, texts, render))
+    return Decision(msgspec.structs.replace(outcome, told=told), changes)
+
+
+def _each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
+    found: dict[str, NewChannel] = {}
+    for new in wanted:
+        found.setdefault(names.channel_name(new.name).casefold(), new)
+    return list(found.values())
+
+
+def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
+    """The channel of that name. One that the actor may not see is told by nothing but that it
+    cannot be created: and that only to those who could create one."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = state.channel_named(new.name)
+    if channel is None:
+        return None
+    if wanted.must_be_new or not permissions.sees_channel(state, actor, channel, now):
+        channels.check_may_create(
+            state, actor, now, is_private=new.is_private, is_web_public=new.is_web_public
+        )
+    if wanted.must_be_new:
+        raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
+    return channel
+
+
+def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
+    state, actor, now = moment.state, moment.actor, moment.now
+    is_new = channel.id not in state.channels
+    own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    others = permissions.may_add_subscribers(state, actor, channel, now) and (
+        permissions.sees_channel(state, actor, channel, now)
+    )
+    return all(own if user.id == actor.id else others for user in people)
+
+
+def _subscribed(
+    moment: Moment,
+    wanted: Wanted,
+    people: Sequence[User],
+    allowed: Sequence[Channel],
+    outcome: Outcome,
+) -> list[tuple[Channel, Subscribed]]:
+    """The changes, one for each channel that somebody is new to; what they do is noted."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    taken: dict[int, list[str]] = {user.id: [] for user in people}
+    fresh: list[tuple[Channel, Subscribed]] = []
+    for channel in allowed:
+        newcomers = []
+        colors: dict[int, str] = {}
+        for user in people:
+            if state.is_subscribed(user.id, channel.id):
+                outcome.already_subscribed.setdefault(user.id, []).append(channel.name)
+                continue
+            outcome.subscribed.setdefault(user.id, []).append(channel.name)
+            newcomers.append(user)
+            if state.subscription(user.id, channel.id) is None:
+                colors[user.id] = subscribing.color_for(state, user.id, taken[user.id])
+                taken[user.id].append(colors[user.id])
+        if actor in newcomers and channel.name.casefold() in wanted.colors:
+            colors[actor.id] = wanted.colors[channel.name.casefold()]
+        if newcomers:
+            fresh.append((channel, subscribing.subscribed(state, channel, newcomers, now, colors)))
+    return fresh
+
+
+def _letters(
+    actor: User,
+    people: Sequence[User],
+    fresh: Sequence[tuple[Channel, Subscribed]],
+    wanted: Wanted,
+) -> tuple[bool, list[Notice]]:
+    """What people are told whom somebody else subscribed; and whether they are, so many."""
+    concerned = {user_id for _, change in fresh for user_id in change.colors}
+    if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+        return False, []
+    letters = []
+    for user in people:
+        new_to = [channel for channel, change in fresh if user.id in change.colors]
+        if new_to and user.id != actor.id and not user.is_bot:
+            letters.append(notices.subscribed(actor, user.id, new_to))
+    return True, letters
+
+
+# Unsubscribing
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """Names of channels that somebody was unsubscribed from, or was not subscribed to."""
+
+    removed: list[str]
+    not_removed: list[str]
+
+
+def unsubscribe(
+    moment: Moment, channel_names: Sequence[str], principals: Principals
+) -> Decision[Removal]:
+    """End subscriptions.
+
+    Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
+    right to remove them.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    people = accounts(moment, principals)
+    others = [user for user in people if user.id != actor.id]
+    found: dict[int, Channel] = {}
+    for name in channel_names:
+        channel = permissions.visible_channel(state, actor, now, name=name)
+        if others:
+            permissions.require(
+                permissions.may_unsubscribe_others(state, actor, others, channel, now),
+                "Insufficient permission",
+            )
+        found[channel.id] = channel
+    removed: list[str] = []
+    not_removed: list[str] = []
+    changes: list[AnyChange] = []
+    for channel in found.values():
+        leaving = [user for user in people if state.is_subscribed(user.id, channel.id)]
+        if len(leaving) < len(people):
+            not_removed.append(channel.name)
+        if leaving:
+            removed.append(channel.name)
+            changes.append(unsubscribed(state, channel, leaving, now))
+    return Decision(Removal(removed=removed, not_removed=not_removed), changes)
+
+
+def unsubscribed(
+    state: State, channel: Channel, leaving: Iterable[User], now: float
+) -> Unsubscribed:
+    """The change that ends the (present) subscriptions of these people."""
+    people = list(leaving)
+    return Unsubscribed(
+        channel_id=channel.id,
+        user_ids=tuple(user.id for user in people),
+        until=state.last_message_id,
+        lost=tuple(
+            user.id
+            for user in people
+            if not permissions.sees_unsubscribed(state, user, channel, now)
+        ),
+        name=channel.name,
+        archived=channel.is_archived,
+    )
+
+
+# One's own settings
+
+
+class Property(Struct, frozen=True, kw_only=True):
+    """A new value of one's own for a channel."""
+
+    channel_id: int
+    name: str
+    value: bool | str
+
+
+def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
+    """Change one's own settings of channels: all of them, or none.
+
+    Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
+    """
+    changes = []
+    for one in given:
+        if not moment.state.is_subscribed(moment.actor.id, one.channel_id):
+            raise Refused(f"Not subscribed to channel id {one.channel_id}")
+        name, value = _checked(one)
+        changes.append(
+            SubscriptionChanged(
+                channel_id=one.channel_id,
+                user_id=moment.actor.id,
+                property=name,
+                value=value,
+                archived=moment.state.channels[one.channel_id].is_archived,
+            )
+        )
+    return Decision(None, changes)
+
+
+def _checked(given: Property) -> tuple[str, bool | str]:
+    if given.name not in PROPERTIES:
+        raise Refused(f"Unknown subscription property: {given.name[:50]}")
+    if given.name == "color":
+        return given.name, color(given.value)
+    if not isinstance(given.value, bool):
+        raise Refused(f"{given.name} is not a boolean")
+    return given.name, given.value
+
+
+def color(value: bool | str) -> str:
+    """A color as `#rrggbb` in lower case. Refused when it is none."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if not _COLOR.fullmatch(text):
+        raise Refused("color is not a valid hex color code")
+    return text if len(text) == 7 else "#" + "".join(digit * 2 for digit in text[1:])

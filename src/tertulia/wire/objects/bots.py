@@ -1,0 +1,52 @@
+"""Bots on the wire, as those who administer them see them."""
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+
+class BotObject(Struct, kw_only=True, frozen=True):
+    """What only a bot's owner and administrators are told of it."""
+
+    user_id: int
+    default_sending_stream: str | None
+    default_events_register_stream: str | None
+    default_all_public_streams: bool
+
+
+def administers_bot(viewer: User, bot: User) -> bool:
+    """Whether the viewer is told of the bot's administration: its owner, and administrators."""
+    if bot.bot is None or bot.is_system_bot:
+        return False
+    return viewer.is_administrator or bot.bot.owner_id == viewer.id
+
+
+def bot_object(state: State, viewer: User, user: User, now: float) -> BotObject:
+    """The bot. Channels that the viewer may not know of are left out."""
+    bot = user.bot
+    if bot is None:
+        raise ValueError(f"user {user.id} is no bot")
+    return BotObject(
+        user_id=user.id,
+        default_sending_stream=_channel(state, viewer, bot.default_sending_channel_id, now),
+        default_events_register_stream=_channel(state, viewer, bot.default_events_channel_id, now),
+        default_all_public_streams=bot.default_all_public_channels,
+    )
+
+
+def bot_objects(state: State, viewer: User, now: float) -> list[BotObject]:
+    """All the bots that the viewer administers, in ascending order of ID."""
+    return [
+        bot_object(state, viewer, user, now)
+        for user in sorted(state.users, key=lambda user: user.id)
+        if administers_bot(viewer, user)
+    ]
+
+
+def _channel(state: State, viewer: User, channel_id: int | None, now: float) -> str | None:
+    channel = state.channels.get(channel_id)
+    if channel is None or not permissions.sees_channel(state, viewer, channel, now):
+        return None
+    return channel.name

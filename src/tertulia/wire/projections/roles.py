@@ -1,0 +1,102 @@
+"""What a new role shows and hides to the one who has it."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from tertulia.domain import permissions
+from tertulia.model.changes import UserChanged
+from tertulia.model.users import Role, User
+from tertulia.wire.events import Event, Scene, Viewer
+from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.projections import people
+from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
+from tertulia.wire.projections.people import Sight, sight_of
+
+
+class OwnView(NamedTuple):
+    """What came into sight of the one whose role is new, and what went out of it."""
+
+    users_lost: tuple[int, ...]
+    users_gained: tuple[tuple[int, Sight], ...]
+    addresses: tuple[tuple[int, Sight], ...]
+    bots_lost: tuple[int, ...]
+    bots_gained: tuple[BotObject, ...]
+
+
+def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | None:
+    """The view of the one whose role is new; None for everybody else.
+
+    What was gained then is shown if it is still in sight.
+    """
+    if viewer.user.id != change.user_id or "role" not in change.values:
+        return None
+    was = msgspec.structs.replace(viewer.user, role=Role(change.was["role"]))
+    became = msgspec.structs.replace(viewer.user, role=Role(change.values["role"]))
+    lost, gained = _users(scene, was, became)
+    bots_lost, bots_gained = _bots(scene, was, became, viewer.user)
+    return OwnView(
+        users_lost=lost,
+        users_gained=_in_sight(scene, gained, viewer),
+        addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
+        bots_lost=bots_lost,
+        bots_gained=bots_gained,
+    )
+
+
+def _in_sight(
+    scene: Scene, user_ids: Iterable[int], viewer: Viewer
+) -> tuple[tuple[int, Sight], ...]:
+    users = scene.state.users
+    found = ((user_id, sight_of(scene, users[user_id], viewer)) for user_id in user_ids)
+    return tuple((user_id, sight) for user_id, sight in found if sight is not None)
+
+
+def _users(scene: Scene, was: User, became: User) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    state, at = scene.state, scene.at
+    if permissions.sees_everybody(state, was, at) == permissions.sees_everybody(state, became, at):
+        return (), ()
+    saw = {user.id for user in permissions.users_seen(state, was, at)}
+    sees = {user.id for user in permissions.users_seen(state, became, at)}
+    return tuple(sorted(saw - sees)), tuple(sorted(sees - saw))
+
+
+def _addresses(scene: Scene, was: User, became: User) -> Iterable[int]:
+    state = scene.state
+    for user in permissions.users_seen(state, became, scene.at):
+        saw = permissions.sees_address(state, was, user)
+        if saw != permissions.sees_address(state, became, user):
+            yield user.id
+
+
+def _bots(
+    scene: Scene, was: User, became: User, present: User
+) -> tuple[tuple[int, ...], tuple[BotObject, ...]]:
+    if was.is_administrator == became.is_administrator:
+        return (), ()
+    state = scene.state
+    bots = [
+        user
+        for user in permissions.users_seen(state, None, scene.at)
+        if administers_bot(was, user) != administers_bot(became, user)
+    ]
+    if was.is_administrator:
+        return tuple(bot.id for bot in bots), ()
+    shown = (bot_object(state, present, bot, scene.at) for bot in bots if present.is_administrator)
+    return (), tuple(shown)
+
+
+def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
+    """The events of that view."""
+    users = scene.state.users
+    for user_id in view.users_lost:
+        yield people.removed(scene, user_id)
+    for user_id, sight in view.users_gained:
+        yield people.added(scene, user_id, sight)
+    for user_id, sight in view.addresses:
+        yield from people.address_seen(users[user_id], sight)
+    for user_id in view.bots_lost:
+        yield BotDeleteEvent(bot=BotGone(user_id=user_id))
+    for bot in view.bots_gained:
+        yield BotAddEvent(bot=bot)

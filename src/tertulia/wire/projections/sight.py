@@ -1,0 +1,43 @@
+"""Events of channels that come into sight and go out of it."""
+
+from msgspec import Struct
+
+from tertulia.model.channels import Channel
+from tertulia.state.organization import State
+from tertulia.wire.events import Event
+from tertulia.wire.objects.channels import ChannelObject, channel_object
+
+
+class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
+    """Channels that one can see now, and could not before."""
+
+    op: str = "create"
+    streams: list[ChannelObject]
+
+
+class GoneChannel(Struct, kw_only=True):
+    """A channel that one cannot see any more."""
+
+    stream_id: int
+
+
+class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
+    """Channels that one cannot see any more. `streams` is what came before `stream_ids`."""
+
+    op: str = "delete"
+    stream_ids: list[int]
+    streams: list[GoneChannel]
+
+
+def channel_gone(channel_id: int) -> ChannelDeleteEvent:
+    """The event that takes a channel away."""
+    return ChannelDeleteEvent(stream_ids=[channel_id], streams=[GoneChannel(stream_id=channel_id)])
+
+
+def channel_appeared(
+    state: State, channel: Channel, now: float, subscriber_count: int
+) -> ChannelCreateEvent:
+    """The event that brings a channel, with the number of subscribers of that moment."""
+    shown = channel_object(state, channel, now)
+    shown.subscriber_count = subscriber_count
+    return ChannelCreateEvent(streams=[shown])

@@ -1,0 +1,199 @@
+"""Events of accounts."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from tertulia.domain import permissions
+from tertulia.model.changes import UserChanged, UserCreated, UserDeactivated, UserReactivated
+from tertulia.state.organization import State
+from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.objects.channels import excluded
+from tertulia.wire.projections import people
+from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
+from tertulia.wire.projections.groups import groups_known, members_added, members_removed
+from tertulia.wire.projections.people import (
+    PersonActivity,
+    PersonBotOwner,
+    PersonRole,
+    Sight,
+    UserUpdateEvent,
+    sight_of,
+)
+from tertulia.wire.projections.roles import OwnView, own_events, own_view
+
+
+class PeerAddEvent(Event, kw_only=True, tag="subscription"):
+    """Others were subscribed to channels."""
+
+    op: str = "peer_add"
+    stream_ids: list[int]
+    user_ids: list[int]
+
+
+class PeerRemoveEvent(Event, kw_only=True, tag="subscription"):
+    """Others are not subscribed to channels any more."""
+
+    op: str = "peer_remove"
+    stream_ids: list[int]
+    user_ids: list[int]
+
+
+class _CreatedView(NamedTuple):
+    sight: Sight | None
+    bot: BotObject | None
+
+
+class UserCreatedProjection(Projection[UserCreated]):
+    """A new account. Groups list all their members to everybody, so everybody hears of those."""
+
+    of = UserCreated
+
+    def audience(self, state: State, change: UserCreated) -> None:
+        return None
+
+    def view(self, scene: Scene, change: UserCreated, viewer: Viewer) -> Hashable | None:
+        state, user = scene.state, scene.state.users[change.user.id]
+        if viewer.user.id == user.id:
+            return None  # Their queues are younger.
+        shown = None
+        if administers_bot(viewer.user, user):
+            shown = bot_object(state, viewer.user, user, scene.at)
+        return _CreatedView(sight_of(scene, user, viewer), shown)
+
+    def events(self, scene: Scene, change: UserCreated, view: Any) -> Iterable[Event]:
+        if view.sight is not None:
+            yield people.added(scene, change.user.id, view.sight)
+        yield from members_added(change.group_ids, change.user.id)
+        if view.bot is not None:
+            yield BotAddEvent(bot=view.bot)
+
+
+class _ChangedView(NamedTuple):
+    sight: Sight | None
+    email_shown: bool
+    bot: BotView | None
+    own: OwnView | None
+
+
+class UserChangedProjection(Projection[UserChanged]):
+    """News of an account, to those who may know of it; and of a new role, to the one who has it,
+    what it shows and hides."""
+
+    of = UserChanged
+
+    def audience(self, state: State, change: UserChanged) -> None:
+        return None
+
+    def view(self, scene: Scene, change: UserChanged, viewer: Viewer) -> Hashable | None:
+        user = scene.state.users[change.user_id]
+        return _ChangedView(
+            sight=sight_of(scene, user, viewer),
+            email_shown=people.is_shown_to_all(scene.state, user),
+            bot=bot_view(scene, change, viewer),
+            own=own_view(scene, change, viewer),
+        )
+
+    def events(self, scene: Scene, change: UserChanged, view: Any) -> Iterable[Event]:
+        if view.sight is not None:
+            yield from self._seen(scene, change, view)
+        yield from members_removed(change.left, change.user_id)
+        yield from members_added(change.joined, change.user_id)
+        if view.bot is not None:
+            yield from bot_events(change, view.bot)
+        if view.own is not None:
+            yield from own_events(scene, view.own)
+
+    def _seen(self, scene: Scene, change: UserChanged, view: _ChangedView) -> Iterable[Event]:
+        user, values, sight = scene.state.users[change.user_id], change.values, view.sight
+        if sight is None:
+            return
+        if "full_name" in values:
+            yield people.named(user)
+        if "address" in values:
+            if sight.address:
+                yield people.delivery_email(user, sight)
+            if view.email_shown:
+                yield people.email(scene, user)
+        if "timezone" in values:
+            yield people.timezone(scene, user)
+        if not values.keys().isdisjoint({"address", "avatar_source", "avatar_version"}):
+            yield people.avatar(user, sight)
+        if "role" in values:
+            yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
+        if "bot" in values:
+            owner_id = bot_now(values["bot"]).owner_id
+            if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
+                yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
+
+
+class _ActivityView(NamedTuple):
+    sees: bool
+    channel_ids: tuple[int, ...]
+    group_ids: tuple[int, ...]
+
+
+def _activity_view(
+    scene: Scene, change: UserDeactivated | UserReactivated, viewer: Viewer
+) -> _ActivityView:
+    state = scene.state
+    return _ActivityView(
+        sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
+        channel_ids=_lists_seen(scene, change, viewer),
+        group_ids=groups_known(scene, change.group_ids, viewer),
+    )
+
+
+def _lists_seen(
+    scene: Scene, change: UserDeactivated | UserReactivated, viewer: Viewer
+) -> tuple[int, ...]:
+    """The channels of whose subscribers the client keeps a list. Nobody is one's own peer."""
+    if viewer.user.id == change.user_id:
+        return ()
+    state, user = scene.state, viewer.user
+    return tuple(
+        channel_id
+        for channel_id in change.channel_ids
+        if not excluded(state.channels[channel_id], viewer.registration)
+        and permissions.sees_subscribers(state, user, state.channels[channel_id], scene.at)
+    )
+
+
+class UserDeactivatedProjection(Projection[UserDeactivated]):
+    """An account went. It is in no list of subscribers or members any more."""
+
+    of = UserDeactivated
+
+    def audience(self, state: State, change: UserDeactivated) -> None:
+        return None
+
+    def view(self, scene: Scene, change: UserDeactivated, viewer: Viewer) -> Hashable | None:
+        return _activity_view(scene, change, viewer)
+
+    def events(self, scene: Scene, change: UserDeactivated, view: Any) -> Iterable[Event]:
+        user_id = change.user_id
+        if view.channel_ids:
+            yield PeerRemoveEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+        yield from members_removed(view.group_ids, user_id)
+        if view.sees:
+            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
+
+
+class UserReactivatedProjection(Projection[UserReactivated]):
+    """An account came back, to where it was."""
+
+    of = UserReactivated
+
+    def audience(self, state: State, change: UserReactivated) -> None:
+        return None
+
+    def view(self, scene: Scene, change: UserReactivated, viewer: Viewer) -> Hashable | None:
+        return _activity_view(scene, change, viewer)
+
+    def events(self, scene: Scene, change: UserReactivated, view: Any) -> Iterable[Event]:
+        user_id = change.user_id
+        if view.sees:
+            yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=True))
+        yield from members_added(view.group_ids, user_id)
+        if view.channel_ids:
+            yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])

@@ -1,0 +1,303 @@
+"""Accounts: reading, creating, changing, deactivating."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain import permissions, users
+from tertulia.domain.names import password
+from tertulia.model.errors import NotPermitted, Refused
+from tertulia.model.users import Role, User
+from tertulia.wire.call import Call
+from tertulia.wire.objects.users import UserObject, api_email, avatar_address, date_joined
+from tertulia.wire.objects.users import user_object as shown_to
+from tertulia.wire.parameters import Int, Params, Path
+from tertulia.wire.resources.server import NoParams
+from tertulia.wire.routing import Answer
+
+RoleNumber = Literal[100, 200, 300, 400, 600]
+
+# Reading
+
+
+class GetUsers(Params, kw_only=True, frozen=True):
+    """Which accounts, and how much of them."""
+
+    client_gravatar: Annotated[
+        bool, Meta(description="Whether avatar_url may be null where the client can compute it.")
+    ] = True
+    include_custom_profile_fields: bool = False
+    user_ids: Annotated[list[Int] | None, Meta(description="Only these; all by default.")] = None
+
+
+class Users(Answer, kw_only=True):
+    """Accounts in ascending order of ID."""
+
+    members: list[UserObject]
+
+
+async def get_users(call: Call, params: GetUsers) -> Users:
+    """The accounts that the caller may know of, people and bots."""
+    state, viewer = call.state, None if call.user_id is None else call.user
+    wanted = None if params.user_ids is None else frozenset(params.user_ids)
+    host = call.node.config.address_host
+    return Users(
+        members=[
+            shown_to(
+                state,
+                viewer,
+                user,
+                host,
+                client_gravatar=params.client_gravatar,
+                with_profile=params.include_custom_profile_fields,
+            )
+            for user in permissions.users_seen(state, viewer, call.now)
+            if not user.is_system_bot and (wanted is None or user.id in wanted)
+        ]
+    )
+
+
+class OwnUser(Answer, kw_only=True):
+    """One's own account."""
+
+    user_id: int
+    email: str
+    delivery_email: str
+    full_name: str
+    date_joined: str
+    is_active: bool
+    is_owner: bool
+    is_admin: bool
+    is_guest: bool
+    is_bot: bool
+    role: int
+    timezone: str
+    avatar_url: str
+    avatar_version: int
+    max_message_id: int
+    profile_data: dict[str, Any] | UnsetType = UNSET
+
+
+async def get_own_user(call: Call, params: NoParams) -> OwnUser:
+    """The caller's own account."""
+    state, user = call.state, call.user
+    return OwnUser(
+        user_id=user.id,
+        email=api_email(state, user, call.node.config.address_host),
+        delivery_email=user.address,
+        full_name=user.full_name,
+        date_joined=date_joined(user),
+        is_active=user.is_active,
+        is_owner=user.is_owner,
+        is_admin=user.is_administrator,
+        is_guest=user.is_guest,
+        is_bot=user.is_bot,
+        role=user.role.value,
+        timezone=user.timezone,
+        avatar_url=avatar_address(user),
+        avatar_version=user.avatar_version,
+        max_message_id=state.last_message_id or -1,
+        profile_data=UNSET if user.is_bot else {},
+    )
+
+
+class GetUser(Params, kw_only=True, frozen=True):
+    """An account by ID."""
+
+    user_id: Annotated[Int, Path()]
+    client_gravatar: bool = True
+    include_custom_profile_fields: bool = False
+
+
+class GetUserByEmail(Params, kw_only=True, frozen=True):
+    """An account by address."""
+
+    email: Annotated[
+        str,
+        Path(),
+        Meta(description="The real address, where the caller sees it; or `user7@` and the host."),
+    ]
+    client_gravatar: bool = True
+    include_custom_profile_fields: bool = False
+
+
+class OneUser(Answer, kw_only=True):
+    """An account."""
+
+    user: UserObject
+
+
+async def get_user(call: Call, params: GetUser) -> OneUser:
+    """The account of that ID."""
+    return _one(call, params.user_id, params)
+
+
+async def get_user_by_email(call: Call, params: GetUserByEmail) -> OneUser:
+    """The account with that address."""
+    return _one(call, _id_of(call, params.email), params)
+
+
+def _one(call: Call, user_id: int | None, params: GetUser | GetUserByEmail) -> OneUser:
+    user = permissions.visible_user(call.state, call.user, user_id, call.now)
+    return OneUser(
+        user=shown_to(
+            call.state,
+            call.user,
+            user,
+            call.node.config.address_host,
+            client_gravatar=params.client_gravatar,
+            with_profile=params.include_custom_profile_fields,
+        )
+    )
+
+
+def _id_of(call: Call, email: str) -> int | None:
+    found = users.account_with(call.state, call.user, email)
+    return found.id if found else None
+
+
+# Creating
+
+
+class CreateUser(Params, kw_only=True, frozen=True):
+    """A person to be."""
+
+    email: str
+    password: str
+    full_name: str
+
+
+class CreatedUser(Answer, kw_only=True):
+    """The new account's ID."""
+
+    user_id: int
+
+
+async def create_user(call: Call, params: CreateUser) -> CreatedUser:
+    """Create a person's account, subscribed to the default channels."""
+    call.consider(users.check_new, params.email, params.full_name)
+    new = users.NewUser(
+        address=params.email,
+        full_name=params.full_name,
+        credential=await call.node.vault.credential(0, password(params.password)),
+    )
+    user: User = await call.submit(users.create_for_another, new)
+    return CreatedUser(user_id=user.id)
+
+
+# Changing
+
+
+class ProfileValue(Struct, kw_only=True, frozen=True):
+    """The value of a custom profile field."""
+
+    id: Int
+    value: str | list[Int] | None = None
+
+
+class _Changes(Params, kw_only=True, frozen=True):
+    """What is to be new about an account."""
+
+    full_name: str | None = None
+    role: RoleNumber | None = None
+    new_email: Annotated[str | None, Meta(description="For owners of the organization.")] = None
+    profile_data: list[ProfileValue] | None = None
+
+
+class UpdateUser(_Changes, kw_only=True, frozen=True):
+    """What is to be new about the account of that ID."""
+
+    user_id: Annotated[Int, Path()]
+
+
+class UpdateUserByEmail(_Changes, kw_only=True, frozen=True):
+    """What is to be new about the account with that address."""
+
+    email: Annotated[str, Path()]
+
+
+async def update_user(call: Call, params: UpdateUser) -> Answer:
+    """Change an account, for administrators."""
+    return await _update(call, params.user_id, params)
+
+
+async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
+    """Change an account named by its address, for administrators."""
+    user = permissions.visible_user(call.state, call.user, _id_of(call, params.email), call.now)
+    return await _update(call, user.id, params)
+
+
+async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
+    call.consider(users.check_managed, user_id)
+    for one in params.profile_data or ():
+        raise Refused(f"There is no custom profile field with ID {one.id}.")
+    revision = users.Revision(
+        full_name=params.full_name,
+        role=None if params.role is None else Role(params.role),
+        address=params.new_email,
+    )
+    await call.submit(users.change, user_id, revision)
+    return Answer()
+
+
+# Leaving and coming back
+
+
+class DeactivateUser(Params, kw_only=True, frozen=True):
+    """An account to deactivate."""
+
+    user_id: Annotated[Int, Path()]
+    actions: Annotated[
+        dict[str, bool] | None,
+        Meta(description="What to delete of theirs. Nothing can be deleted yet."),
+    ] = None
+
+
+async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
+    """Deactivate an account and the bots it owns."""
+    if params.actions and any(params.actions.values()):
+        raise Refused("This server cannot delete what an account leaves behind.")
+    await call.submit(users.deactivate, params.user_id)
+    return Answer()
+
+
+async def deactivate_own_user(call: Call, params: NoParams) -> Answer:
+    """Deactivate the caller's own account and the bots it owns."""
+    _require_person(call)
+    await call.submit(users.deactivate, call.user.id)
+    return Answer()
+
+
+def _require_person(call: Call) -> None:
+    if call.user.is_bot:
+        raise NotPermitted("Bots cannot do this.")
+
+
+class ReactivateUser(Params, kw_only=True, frozen=True):
+    """An account to reactivate."""
+
+    user_id: Annotated[Int, Path()]
+
+
+async def reactivate_user(call: Call, params: ReactivateUser) -> Answer:
+    """Reactivate an account."""
+    await call.submit(users.reactivate, params.user_id)
+    return Answer()
+
+
+# Keys
+
+
+class NewKey(Answer, kw_only=True):
+    """The account's API key."""
+
+    api_key: str
+
+
+async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
+    """Replace the caller's API key. The old one is void at once."""
+    _require_person(call)
+    vault = call.node.vault
+    new = vault.with_new_key(call.state.credentials[call.user.id])
+    credential = await call.submit(users.replace_key, call.user.id, new.key_digest, new.key_sealed)
+    return NewKey(api_key=vault.api_key(credential))

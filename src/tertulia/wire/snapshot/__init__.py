@@ -1,0 +1,59 @@
+"""What POST /register answers besides the queue: the state that a client mirrors, by kind.
+
+Each section belongs to fetch types and is a function of a scene; the register race is over before
+any of them runs, because the scene's state is exactly that of the queue's first entry.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from tertulia.wire import versions
+from tertulia.wire.snapshot import (
+    administration,
+    channels,
+    conversations,
+    people,
+    realm,
+    settings,
+)
+from tertulia.wire.snapshot.scene import Scene, Sections
+
+__all__ = ["READS", "SECTIONS", "Scene", "taken"]
+
+READS: Final = frozenset({"update_message_flags", "starred_messages"})
+"""Fetch types whose sections need what the viewer has read."""
+
+SECTIONS: Final[Sections] = {
+    **realm.SECTIONS,
+    **people.SECTIONS,
+    **channels.SECTIONS,
+    **conversations.SECTIONS,
+    **settings.SECTIONS,
+    **administration.SECTIONS,
+}
+
+
+def always() -> dict[str, Any]:
+    """What every answer has."""
+    return {
+        "zulip_version": versions.SERVICE_VERSION,
+        "zulip_feature_level": versions.FEATURE_LEVEL,
+        "zulip_merge_base": versions.MERGE_BASE,
+        "service_feature_level": versions.FEATURE_LEVEL,
+    }
+
+
+def taken(scene: Scene, fetch: Collection[str] | None) -> dict[str, Any]:
+    """The sections that were asked for (None: all). Unknown types are passed over.
+
+    Where a type of `READS` is asked for and somebody is signed in, what they have read must be
+    loaded.
+    """
+    data = always()
+    for types, section in SECTIONS.items():
+        if fetch is None or all(name in fetch for name in types):
+            data.update(section(scene))
+    for types, section in settings.LEGACY.items():
+        if fetch is not None and all(name in fetch for name in types):
+            data.update(section(scene))
+    return data

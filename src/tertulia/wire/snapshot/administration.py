@@ -1,0 +1,45 @@
+"""What administrators set up for everybody, and services that the organization may be joined to."""
+
+from typing import Any, Final
+
+from tertulia.wire.snapshot.scene import Scene, Sections
+
+PROFILE_FIELD_TYPES: Final = {
+    "SHORT_TEXT": {"id": 1, "name": "Text (short)"},
+    "LONG_TEXT": {"id": 2, "name": "Text (long)"},
+    "SELECT": {"id": 3, "name": "List of options"},
+    "DATE": {"id": 4, "name": "Date"},
+    "URL": {"id": 5, "name": "Link"},
+    "USER": {"id": 6, "name": "Users"},
+    "EXTERNAL_ACCOUNT": {"id": 7, "name": "External account"},
+    "PRONOUNS": {"id": 8, "name": "Pronouns"},
+}
+
+
+def profile_fields(scene: Scene) -> dict[str, Any]:
+    """The fields that profiles have beside the name, and the types that such a field can have."""
+    return {"custom_profile_fields": [], "custom_profile_field_types": PROFILE_FIELD_TYPES}
+
+
+def calls(scene: Scene) -> dict[str, Any]:
+    """With which services the viewer has connected for video calls: there are none that need it."""
+    return {"has_zoom_token": False, "has_webex_token": False}
+
+
+SECTIONS: Final[Sections] = {
+    ("custom_profile_fields",): profile_fields,
+    ("realm_domains",): lambda _: {"realm_domains": []},
+    ("realm_emoji",): lambda _: {"realm_emoji": {}},
+    ("realm_linkifiers",): lambda _: {"realm_linkifiers": []},
+    ("realm_filters",): lambda _: {"realm_filters": []},
+    ("realm_playgrounds",): lambda _: {"realm_playgrounds": []},
+    ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
+    ("realm_incoming_webhook_bots",): lambda _: {"realm_incoming_webhook_bots": []},
+    ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
+    ("stop_words",): lambda _: {"stop_words": []},
+    ("video_calls",): calls,
+    # Searching for animated pictures needs a key of one of these services; we have none.
+    ("giphy",): lambda _: {"giphy_api_key": ""},
+    ("tenor",): lambda _: {"tenor_api_key": ""},
+    ("klipy",): lambda _: {"klipy_api_key": ""},
+}

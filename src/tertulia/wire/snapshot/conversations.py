@@ -1,0 +1,165 @@
+"""Messages: the newest one, what is unread or starred, and with whom the viewer wrote."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tertulia.model.messages import Flag
+from tertulia.model.users import User
+from tertulia.state.organization import State
+from tertulia.wire.objects.messages import topic_shown, unread_key
+from tertulia.wire.snapshot.scene import Scene, Sections
+
+MAX_UNREAD: Final = 50_000
+"""Of more unread messages than that, the newest are told."""
+
+
+class UnreadDirect(Struct, kw_only=True):
+    """What is unread of one person's messages, or of one's notes to oneself."""
+
+    other_user_id: int
+    sender_id: int
+    """The same, as it was called before."""
+    unread_message_ids: list[int]
+
+
+class UnreadTopic(Struct, kw_only=True):
+    """What is unread in a topic."""
+
+    stream_id: int
+    topic: str
+    unread_message_ids: list[int]
+
+
+class UnreadGroup(Struct, kw_only=True):
+    """What is unread of a direct conversation of several people."""
+
+    user_ids_string: str
+    """All of them, the viewer too."""
+    unread_message_ids: list[int]
+
+
+class UnreadMessages(Struct, kw_only=True):
+    """All that is unread; every list of IDs ascends."""
+
+    count: int = 0
+    """Without those of muted channels."""
+    pms: list[UnreadDirect] = []
+    streams: list[UnreadTopic] = []
+    huddles: list[UnreadGroup] = []
+    mentions: list[int] = []
+    old_unreads_missing: bool = False
+
+
+class RecentConversation(Struct, kw_only=True):
+    """A direct conversation: the others in it, ascending, and its newest message."""
+
+    max_message_id: int
+    user_ids: list[int]
+
+
+def newest(scene: Scene) -> dict[str, Any]:
+    """The newest message; -1 where there is none."""
+    return {"max_message_id": scene.state.last_message_id or -1}
+
+
+def unread(scene: Scene) -> dict[str, Any]:
+    """What the viewer has not read; a spectator reads nothing."""
+    if scene.viewer is None:
+        return {"unread_msgs": UnreadMessages()}
+    empty_topic_name = scene.registration.capabilities.empty_topic_name
+    return {
+        "unread_msgs": unread_messages(
+            scene.state, scene.viewer, limit=MAX_UNREAD, empty_topic_name=empty_topic_name
+        )
+    }
+
+
+def unread_messages(
+    state: State, reader: User, *, limit: int, empty_topic_name: bool
+) -> UnreadMessages:
+    """The newest unread messages, at most `limit`, by conversation."""
+    found = state.reading.unread(state, reader.id)
+    ids = found.ids()
+    missing = len(ids) > limit
+    oldest = ids[-limit] if missing else 0
+
+    def kept(message_ids: list[int]) -> list[int]:
+        return [m for m in message_ids if m >= oldest] if missing else message_ids
+
+    shown = UnreadMessages(mentions=kept(found.mentions), old_unreads_missing=missing)
+    for (channel_id, key), message_ids in sorted(found.topics.items()):
+        if not (newest_ids := kept(message_ids)):
+            continue
+        name = state.topics[(channel_id, key)].name
+        shown.streams.append(
+            UnreadTopic(
+                stream_id=channel_id,
+                topic=topic_shown(name, empty_topic_name=empty_topic_name),
+                unread_message_ids=newest_ids,
+            )
+        )
+        if not state.subscriptions[(channel_id, reader.id)].is_muted:
+            shown.count += len(newest_ids)
+    for direct_id, message_ids in sorted(found.directs.items()):
+        if not (newest_ids := kept(message_ids)):
+            continue
+        shown.count += len(newest_ids)
+        members = state.directs[direct_id].members
+        if len(members) > 2:
+            group = UnreadGroup(user_ids_string=unread_key(members), unread_message_ids=newest_ids)
+            shown.huddles.append(group)
+            continue
+        other = next((user_id for user_id in members if user_id != reader.id), reader.id)
+        shown.pms.append(
+            UnreadDirect(other_user_id=other, sender_id=other, unread_message_ids=newest_ids)
+        )
+    return shown
+
+
+def starred(scene: Scene) -> dict[str, Any]:
+    """The messages that the viewer starred, ascending."""
+    if scene.viewer is None:
+        return {"starred_messages": []}
+    flags = scene.state.reading.readers[scene.viewer.id].flags
+    return {
+        "starred_messages": sorted(m for m, flag in flags.items() if flag & Flag.STARRED),
+    }
+
+
+def recent_directs(scene: Scene) -> dict[str, Any]:
+    """The viewer's direct conversations, that of the newest message first."""
+    state, viewer = scene.state, scene.viewer
+    own = () if viewer is None else state.directs_of_user.get(viewer.id, ())
+    conversations = [
+        RecentConversation(
+            max_message_id=conversation.last_message_id,
+            user_ids=[user_id for user_id in conversation.members if user_id != viewer.id],
+        )
+        for conversation in (state.directs[direct_id] for direct_id in own)
+        if viewer is not None and conversation.last_message_id
+    ]
+    conversations.sort(key=lambda conversation: -conversation.max_message_id)
+    return {"recent_private_conversations": conversations}
+
+
+def muted_topics(scene: Scene) -> dict[str, Any]:
+    """The older form of the topics' settings, for clients that do not ask for the newer one."""
+    event_types = scene.registration.event_types
+    if event_types is not None and "user_topic" in event_types:
+        return {}
+    return {"muted_topics": []}
+
+
+SECTIONS: Final[Sections] = {
+    ("message",): newest,
+    ("message", "update_message_flags"): unread,
+    ("starred_messages",): starred,
+    ("recent_private_conversations",): recent_directs,
+    ("muted_topics",): muted_topics,
+    ("user_topic",): lambda _: {"user_topics": []},
+    ("drafts",): lambda _: {"drafts": []},
+    ("saved_snippets",): lambda _: {"saved_snippets": []},
+    ("scheduled_messages",): lambda _: {"scheduled_messages": []},
+    ("reminders",): lambda _: {"reminders": []},
+}

@@ -1,0 +1,155 @@
+"""Accounts, groups, and who is there."""
+
+from typing import Any, Final
+
+from tertulia.domain import permissions
+from tertulia.model.users import Role, User
+from tertulia.wire.objects.bots import bot_objects
+from tertulia.wire.objects.groups import user_group
+from tertulia.wire.objects.users import (
+    UNKNOWN_AVATAR,
+    UserObject,
+    api_email,
+    avatar_address,
+    avatar_url,
+    unknown_user,
+    user_object,
+)
+from tertulia.wire.resources.presence import presences as presences_seen
+from tertulia.wire.snapshot.scene import Scene, Sections
+
+
+def accounts(scene: Scene) -> dict[str, Any]:
+    """Everybody that the viewer may know of, and the viewer's own account."""
+    state, viewer = scene.state, scene.viewer
+    active: list[UserObject] = []
+    deactivated: list[UserObject] = []
+    system_bots: list[UserObject] = []
+    seen = permissions.users_seen(state, viewer, scene.now)
+    for user in seen:
+        shown = user_object(
+            state,
+            viewer,
+            user,
+            scene.host,
+            client_gravatar=scene.registration.client_gravatar,
+            with_profile=viewer is not None,
+            with_activity=user.is_system_bot,
+        )
+        if user.is_system_bot:
+            system_bots.append(shown)
+        else:
+            (active if user.is_active else deactivated).append(shown)
+    if not scene.registration.capabilities.user_list_incomplete and len(seen) < len(state.users):
+        known = {user.id for user in seen}
+        for user in state.users:
+            if user.id not in known:
+                shown = unknown_user(user, scene.host, joined_at=state.realm.created_at)
+                (active if user.is_active else deactivated).append(shown)
+        active.sort(key=lambda shown: shown.user_id)
+        deactivated.sort(key=lambda shown: shown.user_id)
+    own = _spectator() if viewer is None else _own(scene, viewer)
+    return {
+        "realm_users": active,
+        "realm_non_active_users": deactivated,
+        "cross_realm_bots": system_bots,
+        **own,
+    }
+
+
+def _own(scene: Scene, viewer: User) -> dict[str, Any]:
+    """The viewer's account, and what it may do."""
+    state, realm, now = scene.state, scene.state.realm, scene.now
+
+    def may(setting: Any) -> bool:
+        return permissions.holds_as_member(state, viewer, setting, now)
+
+    may_private = may(realm.can_create_private_channel_group)
+    may_public = may(realm.can_create_public_channel_group)
+    gravatar_by_client = scene.registration.client_gravatar
+    return {
+        "user_id": viewer.id,
+        "email": api_email(state, viewer, scene.host),
+        "delivery_email": viewer.address,
+        "full_name": viewer.full_name,
+        "avatar_source": viewer.avatar_source,
+        "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
+        "avatar_url_medium": avatar_address(viewer, medium=True),
+        "is_owner": viewer.is_owner,
+        "is_admin": viewer.is_administrator,
+        "is_moderator": viewer.role <= Role.MODERATOR,
+        "is_guest": viewer.is_guest,
+        "can_create_private_streams": may_private,
+        "can_create_public_streams": may_public,
+        "can_create_streams": may_private or may_public,
+        "can_create_web_public_streams": realm.enable_spectator_access
+        and may(realm.can_create_web_public_channel_group),
+        "can_invite_others_to_realm": may(realm.can_invite_users_group),
+    }
+
+
+def _spectator() -> dict[str, Any]:
+    """Nobody's account: what one who is not signed in counts as. No account has the ID 0."""
+    return {
+        "user_id": 0,
+        "email": "",
+        "delivery_email": "",
+        "full_name": "",
+        "avatar_source": "G",
+        "avatar_url": UNKNOWN_AVATAR,
+        "avatar_url_medium": UNKNOWN_AVATAR,
+        "is_owner": False,
+        "is_admin": False,
+        "is_moderator": False,
+        "is_guest": True,
+        "can_create_private_streams": False,
+        "can_create_public_streams": False,
+        "can_create_streams": False,
+        "can_create_web_public_streams": False,
+        "can_invite_others_to_realm": False,
+    }
+
+
+def bots(scene: Scene) -> dict[str, Any]:
+    """The bots that the viewer administers."""
+    viewer = scene.viewer
+    return {"realm_bots": [] if viewer is None else bot_objects(scene.state, viewer, scene.now)}
+
+
+def groups(scene: Scene) -> dict[str, Any]:
+    """User groups, those of the roles too; deactivated ones for clients that know of them."""
+    with_deactivated = scene.registration.capabilities.include_deactivated_groups
+    return {
+        "realm_user_groups": [
+            user_group(scene.state, group, scene.now)
+            for group in sorted(scene.state.groups, key=lambda group: group.id)
+            if with_deactivated or not group.deactivated
+        ]
+    }
+
+
+def presences(scene: Scene) -> dict[str, Any]:
+    """Who is there, or was of late. Spectators are not told."""
+    registration = scene.registration
+    modern = registration.slim_presence or registration.capabilities.simplified_presence_events
+    found: dict[str, Any] = {}
+    last = -1
+    if scene.viewer is not None:
+        found, last = presences_seen(
+            scene.node, scene.viewer, scene.presence_days, scene.now, modern=modern
+        )
+    return {
+        "presences": found if scene.presence_days else {},
+        "presence_last_update_id": last,
+        "server_timestamp": scene.now,
+    }
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_user",): accounts,
+    ("realm_bot",): bots,
+    ("realm_user_groups",): groups,
+    ("presence",): presences,
+    ("user_status",): lambda _: {"user_status": {}},
+    ("muted_users",): lambda _: {"muted_users": []},
+}

@@ -1,0 +1,175 @@
+"""The organization's settings, and what the server can do and allows."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tertulia.config import Config
+from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
+from tertulia.domain import group_settings, names
+from tertulia.domain.group_settings import PermissionSetting
+from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
+from tertulia.model.realm import Realm
+from tertulia.wire.emoji import emoji_url
+from tertulia.wire.objects.realm import (
+    authentication_methods,
+    realm_icon_url,
+    realm_logo_url,
+    realm_settings,
+)
+from tertulia.wire.snapshot.scene import Scene, Sections
+
+JITSI_URL: Final = "https://meet.jit.si"
+"""Where video calls are held unless the organization names another place."""
+
+TYPING_STARTED_WAIT_MILLISECONDS: Final = 30_000
+TYPING_STOPPED_WAIT_MILLISECONDS: Final = 12_000
+TYPING_EXPIRY_MILLISECONDS: Final = 45_000
+
+MAX_PICTURE_MIB: Final = 5
+"""Largest avatar, icon, and logo."""
+
+GIF_RATINGS: Final = {
+    "disabled": {"id": 0, "name": "No animated pictures"},
+    "g": {"id": 2, "name": "Rated G, for everybody"},
+    "pg": {"id": 3, "name": "Rated PG, with parental guidance"},
+    "pg13": {"id": 4, "name": "Rated PG-13, from thirteen years"},
+    "r": {"id": 5, "name": "Rated R, restricted"},
+}
+
+VIDEO_CALLS: Final = {
+    "disabled": {"id": 0, "name": "None"},
+    "jitsi_meet": {"id": 1, "name": "Jitsi Meet"},
+}
+"""Ways to hold a video call that need nothing of the server."""
+
+REPORT_TYPES: Final = (
+    {"key": "spam", "name": "Spam"},
+    {"key": "harassment", "name": "Harassment"},
+    {"key": "inappropriate", "name": "Inappropriate content"},
+    {"key": "norms", "name": "Against the rules of this place"},
+    {"key": "other", "name": "Another reason"},
+)
+
+EXTERNAL_ACCOUNTS: Final = {
+    "github": {
+        "name": "GitHub",
+        "text": "GitHub",
+        "hint": "Your GitHub user name",
+        "url_pattern": "https://github.com/%(username)s",
+    },
+    "twitter": {
+        "name": "X (Twitter)",
+        "text": "X",
+        "hint": "Your X user name",
+        "url_pattern": "https://x.com/%(username)s",
+    },
+}
+"""Accounts elsewhere that a profile can name."""
+
+
+def realm(scene: Scene) -> dict[str, Any]:
+    """All settings of the organization and of the server."""
+    found = scene.state.realm
+    config = scene.node.config
+    return {
+        **realm_settings(scene.state),
+        **_organization(scene, found),
+        **_pictures(found),
+        **_limits(config),
+        **_server(scene, config),
+        "server_supported_permission_settings": permission_settings(),
+    }
+
+
+def _organization(scene: Scene, found: Realm) -> dict[str, Any]:
+    """What is the organization's and no setting of it."""
+    return {
+        "realm_authentication_methods": authentication_methods(found, dev=scene.node.config.dev),
+        "realm_available_video_chat_providers": VIDEO_CALLS,
+        "realm_bot_domain": scene.host,
+        "realm_default_external_accounts": EXTERNAL_ACCOUNTS,
+        "realm_empty_topic_display_name": names.EMPTY_TOPIC_NAME,
+        "realm_owner_full_content_access": False,
+        "realm_plan_type": 1,
+        "realm_push_notifications_enabled": False,
+        "realm_push_notifications_enabled_end_timestamp": None,
+        "realm_upload_quota_mib": None,
+        "realm_uri": scene.url,
+        "realm_url": scene.url,
+        "upgrade_text_for_wide_organization_logo": "",
+        "zulip_plan_is_not_limited": True,
+    }
+
+
+def _pictures(found: Realm) -> dict[str, Any]:
+    return {
+        "realm_icon_source": "G",
+        "realm_icon_url": realm_icon_url(found),
+        "realm_logo_source": "D",
+        "realm_logo_url": realm_logo_url(found),
+        "realm_night_logo_source": "D",
+        "realm_night_logo_url": realm_logo_url(found, night=True),
+    }
+
+
+def _limits(config: Config) -> dict[str, Any]:
+    return {
+        "max_avatar_file_size_mib": MAX_PICTURE_MIB,
+        "max_bulk_new_subscription_messages": MAX_BULK_NEW_SUBSCRIPTION_MESSAGES,
+        "max_channel_folder_description_length": names.MAX_FOLDER_DESCRIPTION,
+        "max_channel_folder_name_length": names.MAX_FOLDER_NAME,
+        "max_file_upload_size_mib": config.max_file_upload_size_mib,
+        "max_icon_file_size_mib": MAX_PICTURE_MIB,
+        "max_logo_file_size_mib": MAX_PICTURE_MIB,
+        "max_message_length": names.MAX_MESSAGE,
+        "max_reminder_note_length": names.MAX_REMINDER_NOTE,
+        "max_stream_description_length": names.MAX_CHANNEL_DESCRIPTION,
+        "max_stream_name_length": names.MAX_CHANNEL_NAME,
+        "max_topic_length": names.MAX_TOPIC,
+        "password_max_length": names.MAX_PASSWORD,
+        # How hard a password is to guess is not estimated: its length alone decides.
+        "password_min_guesses": 0,
+        "password_min_length": names.MIN_PASSWORD,
+    }
+
+
+def _server(scene: Scene, config: Config) -> dict[str, Any]:
+    return {
+        "development_environment": config.dev,
+        "event_queue_longpoll_timeout_seconds": config.event_queue_longpoll_timeout_seconds,
+        "gif_rating_policy_options": GIF_RATINGS,
+        "jitsi_server_url": scene.state.realm.jitsi_server_url or JITSI_URL,
+        "server_avatar_changes_disabled": False,
+        "server_can_summarize_topics": False,
+        # Mobile clients take this address as it is, so it is a whole one.
+        "server_emoji_data_url": scene.url + emoji_url(),
+        "server_generation": int(scene.node.started),
+        "server_inline_image_preview": True,
+        "server_inline_url_embed_preview": False,
+        "server_jitsi_server_url": JITSI_URL,
+        "server_max_deactivated_realm_deletion_days": None,
+        "server_min_deactivated_realm_deletion_days": None,
+        "server_name_changes_disabled": False,
+        "server_needs_upgrade": False,
+        "server_presence_offline_threshold_seconds": OFFLINE_SECONDS,
+        "server_presence_ping_interval_seconds": PING_SECONDS,
+        "server_report_message_types": REPORT_TYPES,
+        "server_thumbnail_formats": [],
+        "server_typing_started_expiry_period_milliseconds": TYPING_EXPIRY_MILLISECONDS,
+        "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
+        "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,
+        "server_web_public_streams_enabled": True,
+        "settings_send_digest_emails": False,
+    }
+
+
+def permission_settings() -> Mapping[str, Mapping[str, PermissionSetting]]:
+    """What each permission setting takes: of the organization, of channels, of groups."""
+    return {
+        "realm": group_settings.REALM_SETTINGS,
+        "stream": group_settings.CHANNEL_SETTINGS,
+        "group": group_settings.GROUP_SETTINGS,
+    }
+
+
+SECTIONS: Final[Sections] = {("realm",): realm}

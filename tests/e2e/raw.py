@@ -1,0 +1,114 @@
+"""HTTP written by hand, to say what no HTTP library would."""
+
+import base64
+import http.client
+import io
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.server import Account, Server
+
+TIMEOUT = 20.0
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    """By their names in lower case."""
+    body: bytes
+
+    def refused(self, code: str = "BAD_REQUEST", status: int = 400) -> dict[str, Any]:
+        """The body of an error of that code and status."""
+        answer: dict[str, Any] = json.loads(self.body)
+        assert (self.status, answer["result"], answer["code"]) == (status, "error", code), answer
+        assert answer["msg"]
+        assert self.headers["content-type"] == "application/json"
+        return answer
+
+
+class Connection:
+    """A connection to the server."""
+
+    def __init__(self, plug: socket.socket) -> None:
+        self._plug = plug
+        self._file = plug.makefile("rb")
+
+    def write(self, data: bytes) -> None:
+        self._plug.sendall(data)
+
+    def read(self, method: str = "GET") -> Response:
+        """The next response."""
+        response = http.client.HTTPResponse(_Borrowed(self._file), method=method)
+        response.begin()
+        body = response.read()
+        return Response(response.status, {k.lower(): v for k, v in response.getheaders()}, body)
+
+    def ask(self, data: bytes) -> Response:
+        """The response to a request."""
+        self.write(data)
+        return self.read()
+
+    def is_closed(self) -> bool:
+        """Whether the server hangs up; waits for it."""
+        try:
+            return self._file.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self) -> None:
+        self._file.close()
+        self._plug.close()
+
+
+class _Borrowed:
+    """What `http.client` takes for a socket and its file; closing it leaves the file open for the
+    next response."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def makefile(self, _mode: str) -> "_Borrowed":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def close(self) -> None:
+        """It is read on."""
+
+
+@contextmanager
+def connected(server: Server) -> Iterator[Connection]:
+    """A new connection."""
+    with socket.create_connection(("127.0.0.1", server.port), TIMEOUT) as plug:
+        connection = Connection(plug)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def basic(account: Account) -> str:
+    """The value of the account's Authorization header."""
+    pair = f"{account.email}:{account.api_key}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def request(
+    method: bytes, target: bytes, account: Account | None = None, *, form: bytes | None = None
+) -> bytes:
+    """A request below `/api/v1`."""
+    lines = [method + b" /api/v1" + target + b" HTTP/1.1", b"Host: chat.test"]
+    if account is not None:
+        lines.append(b"Authorization: " + basic(account).encode())
+    if form is not None:
+        lines.append(b"Content-Type: application/x-www-form-urlencoded")
+        lines.append(b"Content-Length: %d" % len(form))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (form or b"")

@@ -1,0 +1,175 @@
+"""The real server as a process of its own, on a data directory or a database URL."""
+
+import itertools
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+PASSWORD = "correct horse"
+START_SECONDS = 20
+STOP_SECONDS = 15
+FIRST_PORT, LAST_PORT = 20_000, 32_000
+"""Below the ports that connections take by themselves: while the server is down, none of its
+clients can be given its port."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Somebody who can sign in."""
+
+    user_id: int
+    email: str
+    api_key: str
+
+
+@dataclass
+class Server:
+    """A node that can be started, stopped and killed. It keeps its port."""
+
+    data_dir: Path
+    database_url: str = ""
+    port: int = field(default_factory=lambda: free_port())
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        """What the node wrote, over all its lives."""
+        return self.data_dir / f"serve-{self.port}.log"
+
+    def command(self, *words: str) -> Any:
+        """What a `tertulia` command prints as JSON. The command must succeed."""
+        done = subprocess.run(
+            [*self._program(words[0]), *words[1:], "--json"],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def found(self) -> Account:
+        """Create the organization; its owner."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        words = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
+        return _account(self.command("init", *words, "--password", PASSWORD))
+
+    def add(self, name: str, role: str = "member") -> Account:
+        """A new person, in the default channels."""
+        words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
+        return _account(self.command("create-user", *words, "--password", PASSWORD))
+
+    def start(self) -> None:
+        """Start the process, and return when it is ready."""
+        assert self.process is None or self.process.poll() is not None
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port)],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.wait(self._is_ready, "the server is ready")
+
+    def stop(self) -> int:
+        """End the process as an operator does; its exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End the process as a power cut does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+
+    def log_text(self) -> str:
+        """What the node wrote so far."""
+        return self.log_path.read_text(errors="replace")
+
+    def wait(self, happened: Callable[[], bool], what: str) -> None:
+        """Return when it has happened. Fails after a while, or when the process ends."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            assert self.process is not None
+            assert self.process.poll() is None, f"the server ended:\n{self.log_text()}"
+            if happened():
+                return
+            assert time.monotonic() < deadline, f"waited in vain until {what}:\n{self.log_text()}"
+            time.sleep(0.02)
+
+    def wait_for_log(self, text: str, times: int = 1) -> None:
+        """Return when the node has written the text so often."""
+        self.wait(lambda: self.log_text().count(text) >= times, f"the log has {text!r}")
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/ready", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def _program(self, command: str) -> list[str]:
+        where = ["--data-dir", str(self.data_dir)]
+        if self.database_url:
+            where += ["--database-url", self.database_url]
+        return [sys.executable, "-m", "tertulia", command, *where]
+
+    @staticmethod
+    def _environment() -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
+        return {**kept, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
+
+
+def _account(printed: Any) -> Account:
+    return Account(printed["user_id"], printed["email"], printed["api_key"])
+
+
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_STRETCH = 500
+_offsets = itertools.count(random.randrange(_STRETCH))
+
+
+def free_port() -> int:
+    """A port on which nothing listens, and which this process has not given out lately; each test
+    worker looks in a stretch of its own."""
+    first = FIRST_PORT + (_WORKER * _STRETCH) % (LAST_PORT - FIRST_PORT)
+    for offset in itertools.islice(_offsets, _STRETCH):
+        port = first + offset % _STRETCH
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
+
+
+@contextmanager
+def ended(server: Server) -> Iterator[Server]:
+    """See to it that the process ends with the context, and wrote of no mistake of its own."""
+    try:
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            try:
+                server.stop()
+            except subprocess.TimeoutExpired:
+                server.kill()
+                raise
+    assert "Traceback" not in server.log_text(), server.log_text()

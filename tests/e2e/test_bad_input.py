@@ -1,0 +1,219 @@
+"""What a running server says to those who speak badly: an error in JSON, and nothing breaks."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.e2e.conftest import Town
+from tests.e2e.raw import connected, request
+from tests.e2e.server import Account
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def town(sqlite_town: Town) -> Iterator[Town]:
+    """The town, which is to be as healthy after the test as before."""
+    yield sqlite_town
+    with connected(sqlite_town.server) as connection:
+        assert connection.ask(request(b"GET", b"/server_settings")).status == 200
+    assert "Traceback" not in sqlite_town.server.log_text()
+
+
+DEEP = b"[" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "form", "code", "status"),
+    [
+        # Where nothing is
+        (b"GET", b"/nothing", None, "BAD_REQUEST", 404),
+        (b"GET", b"/", None, "BAD_REQUEST", 404),
+        (b"GET", b"/messages/", None, "BAD_REQUEST", 404),
+        (b"GET", b"/messages/abc", None, "BAD_REQUEST", 404),
+        (b"GET", b"/nothing/%ff%fe", None, "BAD_REQUEST", 404),
+        (b"GET", b"/nothing/%00", None, "BAD_REQUEST", 404),
+        (b"GET", b"/nothing/" + b"x" * 30_000, None, "BAD_REQUEST", 404),
+        (b"GET", b"/../../../etc/passwd", None, "BAD_REQUEST", 404),
+        # The wrong method
+        (b"DELETE", b"/server_settings", None, "BAD_REQUEST", 405),
+        (b"PUT", b"/messages", b"", "BAD_REQUEST", 405),
+        # Parameters that are missing or malformed
+        (b"POST", b"/messages", b"", "REQUEST_VARIABLE_MISSING", 400),
+        (b"POST", b"/messages", b"type=stream&to=general", "REQUEST_VARIABLE_MISSING", 400),
+        (b"POST", b"/messages", b"type=pigeon&to=1&content=x", "REQUEST_VARIABLE_INVALID", 400),
+        (b"POST", b"/messages", b"%00=%00", "REQUEST_VARIABLE_MISSING", 400),
+        (b"GET", b"/events", None, "REQUEST_VARIABLE_MISSING", 400),
+        (b"GET", b"/events?queue_id=x&last_event_id=x", None, "REQUEST_VARIABLE_INVALID", 400),
+        (b"GET", b"/messages?num_before=-1&num_after=0", None, "REQUEST_VARIABLE_INVALID", 400),
+        (b"GET", b"/messages?narrow=" + DEEP, None, "REQUEST_VARIABLE_INVALID", 400),
+        (b"POST", b"/register", b"event_types={}", "REQUEST_VARIABLE_INVALID", 400),
+        (b"POST", b"/register", b"narrow=" + DEEP, "REQUEST_VARIABLE_INVALID", 400),
+        # What is no UTF-8
+        (b"GET", b"/messages?anchor=%ff", None, "BAD_REQUEST", 400),
+        (b"GET", b"/messages?%c3%28=1", None, "BAD_REQUEST", 400),
+        (b"POST", b"/messages", b"type=stream&to=general&topic=t&content=%ff", "BAD_REQUEST", 400),
+        (b"POST", b"/messages", b"type=stream&content=\xff\xfe", "BAD_REQUEST", 400),
+        # More than anybody means
+        (b"POST", b"/messages", b"&".join(b"a%d=1" % i for i in range(2000)), "BAD_REQUEST", 400),
+        # A queue that is not there
+        (b"GET", b"/events?queue_id=x&last_event_id=-1", None, "BAD_EVENT_QUEUE_ID", 400),
+        (b"DELETE", b"/events", b"queue_id=x", "BAD_EVENT_QUEUE_ID", 400),
+    ],
+)
+def test_a_bad_request_is_told_what_is_wrong(
+    town: Town, method: bytes, target: bytes, form: bytes | None, code: str, status: int
+) -> None:
+    with connected(town.server) as connection:
+        answer = connection.ask(request(method, target, town.ann, form=form))
+        refusal = answer.refused(code, status)
+        if status == 405:
+            assert answer.headers["allow"].split(", ") == refusal["allowed_methods"]
+        # The connection carries on.
+        assert connection.ask(request(b"GET", b"/server_settings")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code", "status"),
+    [
+        ("", "UNAUTHORIZED", 401),
+        ("Basic", "UNAUTHORIZED", 401),
+        ("Basic !!!", "UNAUTHORIZED", 401),
+        ("Basic /////w==", "UNAUTHORIZED", 401),
+        ("Basic YW5u", "UNAUTHORIZED", 401),
+        ("Basic YW5uQGV4YW1wbGUuY29tOndyb25n", "INVALID_API_KEY", 401),
+        ("Bearer abc", "BAD_REQUEST", 400),
+    ],
+)
+def test_nobody_in_particular_is_turned_away(
+    town: Town, authorization: str, code: str, status: int
+) -> None:
+    head = "GET /api/v1/events?queue_id=x HTTP/1.1\r\nHost: chat.test\r\n"
+    with connected(town.server) as connection:
+        answer = connection.ask(f"{head}Authorization: {authorization}\r\n\r\n".encode())
+        answer.refused(code, status)
+
+
+def test_a_key_opens_its_own_account_only(town: Town) -> None:
+    mixed = Account(0, town.ann.email, town.ben.api_key)
+    with connected(town.server) as connection:
+        connection.ask(request(b"POST", b"/register", mixed, form=b"")).refused(
+            "INVALID_API_KEY", 401
+        )
+
+
+def test_a_queue_of_somebody_else_is_not_there(town: Town) -> None:
+    with connected(town.server) as connection:
+        answer = connection.ask(request(b"POST", b"/register", town.ann, form=b""))
+        queue_id = json.loads(answer.body)["queue_id"].encode()
+        poll = b"/events?dont_block=true&last_event_id=-1&queue_id=" + queue_id
+        assert connection.ask(request(b"GET", poll, town.ann)).status == 200
+        connection.ask(request(b"GET", poll, town.ben)).refused("BAD_EVENT_QUEUE_ID")
+
+
+def test_a_deactivated_account_is_turned_away_and_its_poll_ends(town: Town) -> None:
+    dora = town.server.add("dora")
+    with connected(town.server) as hers, connected(town.server) as anns:
+        answer = hers.ask(request(b"POST", b"/register", dora, form=b""))
+        queue = json.loads(answer.body)
+        poll = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
+        hers.write(request(b"GET", poll.encode(), dora))
+        target = b"/users/%d" % dora.user_id
+        assert anns.ask(request(b"DELETE", target, town.ann, form=b"")).status == 200
+        hers.read().refused("USER_DEACTIVATED", 401)
+        hers.ask(request(b"GET", b"/users/me", dora)).refused("USER_DEACTIVATED", 401)
+
+
+def _pieces(count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        yield b"x" * MIB
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_of_50_mib_is_too_large(town: Town, chunked: bool) -> None:
+    answer = requests.post(
+        f"{town.server.url}/api/v1/messages",
+        data=_pieces(50) if chunked else b"content=" + b"x" * (50 * MIB),
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"},
+        auth=(town.ann.email, town.ann.api_key),
+        timeout=20,
+    )
+    assert answer.status_code == 413
+    assert answer.json()["result"] == "error"
+    assert answer.json()["code"] == "BAD_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b"{}"),
+        ("text/plain", b"hello"),
+        ("multipart/form-data", b"hello"),
+        ("multipart/form-data; boundary=x", b"hello"),
+        ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\n\xff"),
+    ],
+)
+def test_a_body_that_is_no_form_is_not_understood(town: Town, kind: str, body: bytes) -> None:
+    answer = requests.post(
+        f"{town.server.url}/api/v1/messages",
+        data=body,
+        headers={"Content-Type": kind, "Connection": "close"},
+        auth=(town.ann.email, town.ann.api_key),
+        timeout=20,
+    )
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "BAD_REQUEST"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"HELO chat.test\r\n\r\n",
+        b"GET /api/v1/\xff\xfe HTTP/1.1\r\nHost: chat.test\r\n\r\n",
+        b"GET /api/v1/server_settings HTTP/9.9\r\nHost: chat.test\r\n\r\n",
+        b"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: nine\r\n\r\n",
+        b"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /api/v1/server_settings HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_and_hung_up_on(town: Town, noise: bytes) -> None:
+    with connected(town.server) as connection:
+        assert 400 <= connection.ask(noise).status < 500
+        assert connection.is_closed()
+
+
+def test_a_slow_client_holds_up_nobody(town: Town) -> None:
+    form = b"type=direct&to=[%d]&content=late" % town.ann.user_id
+    slow = request(b"POST", b"/messages", town.ben, form=form)
+    with connected(town.server) as first, connected(town.server) as second:
+        for position in range(len(slow) - 1):
+            first.write(slow[position : position + 1])
+            if position % 50 == 0:
+                assert second.ask(request(b"GET", b"/server_settings")).status == 200
+        assert first.ask(slow[-1:]).status == 200
+
+
+def test_requests_in_one_piece_are_answered_in_order(town: Town) -> None:
+    wrong = request(b"GET", b"/nothing", town.ann)
+    right = request(b"GET", b"/server_settings")
+    with connected(town.server) as connection:
+        connection.write(right + wrong + right + wrong)
+        assert [connection.read().status for _ in range(4)] == [200, 404, 200, 404]
+        assert connection.ask(right).status == 200
+
+
+def test_a_poll_whose_client_has_gone_is_forgotten(town: Town) -> None:
+    with connected(town.server) as connection:
+        answer = connection.ask(request(b"POST", b"/register", town.ben, form=b""))
+        queue = json.loads(answer.body)
+    poll = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
+    before = town.server.log_text().count("path=/api/v1/events ")
+    with connected(town.server) as connection:
+        connection.write(request(b"GET", poll.encode(), town.ben))
+        with connected(town.server) as other:  # By now the poll has been taken up.
+            assert other.ask(request(b"GET", b"/server_settings")).status == 200
+        assert town.server.log_text().count("path=/api/v1/events ") == before
+    town.server.wait_for_log("path=/api/v1/events ", before + 1)

@@ -1,0 +1,523 @@
+"""Finding, creating, changing and archiving channels."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
+from tertulia.model.groups import Members, SystemGroup, UserGroup
+from tests.support import Listener, Organization, founded, reopened
+
+ARCHIVED = {"archived_channels": True}
+
+
+async def told(listener: Listener) -> list[dict[str, Any]]:
+    """The events but messages."""
+    return [event for event in await listener.events() if event["type"] != "message"]
+
+
+async def notices(org: Organization, channel: int, topic: str = "channel events") -> list[str]:
+    """What was written in a topic."""
+    page = await org["ann"].get(
+        "/messages",
+        anchor="newest",
+        num_before=50,
+        num_after=0,
+        narrow=[
+            {"operator": "channel", "operand": channel},
+            {"operator": "topic", "operand": topic},
+        ],
+        apply_markdown=False,
+    )
+    return [message["content"] for message in page.ok["messages"]]
+
+
+# Finding
+
+
+async def listed(org: Organization, who: str, **parameters: Any) -> list[str]:
+    reply = await org[who].get("/streams", **parameters)
+    return [channel["name"] for channel in reply.ok["streams"]]
+
+
+@pytest.mark.parametrize(
+    ("who", "parameters", "expected"),
+    [
+        ("ben", {}, ["public", "plaza", "club"]),
+        ("ben", {"include_public": False}, ["club"]),
+        ("ben", {"include_subscribed": False}, ["public", "plaza"]),
+        ("ben", {"include_public": False, "include_web_public": True}, ["plaza", "club"]),
+        ("ben", {"exclude_archived": False}, ["public", "plaza", "club", "old"]),
+        ("ben", {"include_all": True}, ["public", "plaza", "club"]),
+        ("ann", {}, ["public", "plaza", "vault"]),
+        ("ann", {"include_all": True}, ["public", "plaza", "vault", "club"]),
+        ("ann", {"include_can_access_content": True}, ["public", "plaza", "vault"]),
+        ("gus", {}, []),
+        ("gus", {"include_web_public": True}, ["plaza"]),
+        ("gus", {"include_all": True}, ["plaza"]),
+        ("robo", {"include_owner_subscribed": True}, ["public", "plaza", "club"]),
+        ("cleo", {"include_owner_subscribed": True}, ["public", "plaza"]),
+    ],
+)
+async def test_the_list_has_what_was_asked_for_and_may_be_seen(
+    org: Organization, who: str, parameters: dict[str, Any], expected: list[str]
+) -> None:
+    await org.channel("public")
+    await org.channel("plaza", is_web_public=True)
+    await org.channel("vault", "ann", is_private=True)
+    await org.channel("club", "ben", is_private=True)
+    await org.channel("old", is_archived=True)
+    assert await listed(org, who, **parameters) == expected
+
+
+async def test_the_default_flag_is_there_where_asked(org: Organization) -> None:
+    await org.channel("public", is_default=True)
+    (plain,) = (await org["ben"].get("/streams")).ok["streams"]
+    (full,) = (await org["ben"].get("/streams", include_default=True)).ok["streams"]
+    assert "is_default" not in plain
+    assert full["is_default"] is True
+
+
+async def test_a_channel_is_found_by_name_and_by_id(org: Organization) -> None:
+    channel = await org.channel("Lounge", "ann")
+    assert (await org["ben"].get("/get_stream_id", stream="lounge")).ok["stream_id"] == channel
+    found = (await org["ben"].get(f"/streams/{channel}")).ok["stream"]
+    assert found["name"] == "Lounge"
+    assert found["stream_post_policy"] == 1
+    assert found["can_remove_subscribers_group"] == SystemGroup.ADMINISTRATORS.value
+
+
+async def test_what_one_may_not_see_does_not_exist(org: Organization) -> None:
+    vault = await org.channel("vault", "ann", is_private=True)
+    for path in ("/streams/{}", "/streams/{}/members"):
+        hidden = await org["ben"].get(path.format(vault))
+        absent = await org["ben"].get(path.format(999))
+        assert hidden.refused() == absent.refused()
+    for method in ("PATCH", "DELETE"):
+        hidden = await org["ben"].request(method, f"/streams/{vault}")
+        absent = await org["ben"].request(method, "/streams/999")
+        assert hidden.refused() == absent.refused()
+    (await org["ben"].get("/get_stream_id", stream="vault")).refused()
+    (await org["ben"].get("/get_stream_id", stream="nowhere")).refused()
+
+
+# Creating
+
+
+async def test_a_channel_is_created_with_its_subscribers(org: Organization) -> None:
+    people = [org["ben"].user_id, org["gus"].user_id]
+    reply = await org["ben"].post(
+        "/channels/create", name="den", subscribers=people, description="*here*"
+    )
+    channel = reply.ok["id"]
+    assert (await org["ann"].get(f"/streams/{channel}/members")).ok["subscribers"] == people
+    taken = await org["cleo"].post("/channels/create", name="DEN", subscribers=[])
+    assert "exists" in taken.refused()["msg"]
+
+
+async def test_a_channel_can_be_created_without_subscribers(org: Organization) -> None:
+    reply = await org["ben"].post("/channels/create", name="den", subscribers=[])
+    found = (await org["ben"].get(f"/streams/{reply.ok['id']}")).ok["stream"]
+    assert found["subscriber_count"] == 0
+
+
+async def test_a_new_channel_says_what_it_is(org: Organization) -> None:
+    ben = org["ben"].user_id
+    reply = await org["ben"].post(
+        "/channels/create", name="den", subscribers=[ben], description="see ``` @**all**"
+    )
+    (text,) = await notices(org, reply.ok["id"])
+    assert text == (
+        f"**Public** channel created by @_**Ben|{ben}**. **Description:**\n"
+        "```` text\nsee ``` @**all**\n````"
+    )
+    page = await org["ben"].get("/messages", anchor="newest", num_before=5, num_after=0)
+    (message,) = page.ok["messages"]
+    assert "wildcard_mentioned" not in message["flags"]
+    assert message["sender_full_name"] == "Notification Bot"
+
+
+async def test_notices_are_kept_silent_where_the_organization_wants_so(org: Organization) -> None:
+    await org.do(RealmChanged(values={"send_channel_events_messages": False}))
+    reply = await org["ben"].post("/channels/create", name="den", subscribers=[])
+    assert (await org["ben"].patch(f"/streams/{reply.ok['id']}", new_name="lair")).ok
+    assert await notices(org, reply.ok["id"]) == []
+
+
+async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None:
+    board = await org.channel("board", "ann")
+    await org.do(RealmChanged(values={"new_channel_announcements_channel_id": board}))
+    ben = org["ben"].user_id
+    for name, options in (
+        ("quiet", {}),
+        ("loud", {"announce": True}),
+        ("hidden", {"announce": True, "invite_only": True}),
+    ):
+        assert (
+            await org["ben"].post("/channels/create", name=name, subscribers=[ben], **options)
+        ).ok
+    assert await notices(org, board, "new channels") == [
+        f"@_**Ben|{ben}** created a new channel: #**loud**."
+    ]
+
+
+async def test_two_who_create_the_same_channel_get_one(org: Organization) -> None:
+    replies = await asyncio.gather(
+        *(
+            org[name].post("/users/me/subscriptions", subscriptions=[{"name": "den"}])
+            for name in ("ann", "ben", "cleo")
+        )
+    )
+    assert all(reply.ok["subscribed"] for reply in replies)
+    (channel,) = (await org["ann"].get("/streams")).ok["streams"]
+    assert channel["subscriber_count"] == 3
+
+
+# Changing
+
+
+async def test_a_new_name_is_told_with_the_old_one(org: Organization) -> None:
+    channel = await org.channel("den", "ann", "ben")
+    ben = await org["ben"].register()
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="Lair")).ok
+    (event,) = await told(ben)
+    assert (event["op"], event["stream_id"], event["name"]) == ("update", channel, "den")
+    assert (event["property"], event["value"]) == ("name", "Lair")
+    ann = org["ann"].user_id
+    assert await notices(org, channel) == [
+        f"@_**Ann|{ann}** renamed this channel from **den** to **Lair**."
+    ]
+
+
+async def test_a_description_is_told_with_its_html(org: Organization) -> None:
+    channel = await org.channel("den", "ben")
+    ben = await org["ben"].register()
+    assert (await org["ann"].patch(f"/streams/{channel}", description="so & so")).ok
+    (event,) = await told(ben)
+    assert (event["property"], event["value"]) == ("description", "so & so")
+    assert event["rendered_description"] == "<p>so &amp; so</p>"
+    (text,) = await notices(org, channel)
+    assert "so & so" in text
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"new_name": "den"},
+        {"new_name": "OTHER"},
+        {"new_name": " "},
+        {"new_name": "x" * 61},
+        {"new_name": "a\tb"},
+        {"description": "x" * 1025},
+        {"is_archived": True},
+        {"is_archived": False},
+        {"folder_id": 3},
+        {"is_web_public": True},
+        {"is_private": True, "is_web_public": True},
+        {"history_public_to_subscribers": False},
+        {"is_private": True, "is_default_stream": True},
+        {"topics_policy": "empty_topic_only"},
+        {"message_retention_days": -1},
+        {"is_private": True, "can_create_topic_group": {"new": 4}},
+        {"can_send_message_group": 3},
+        {"can_send_message_group": {"old": 7}},
+        {"can_send_message_group": {"new": SystemGroup.INTERNET.value}},
+        {"can_send_message_group": {"new": 99}},
+        {"can_subscribe_group": {"new": SystemGroup.EVERYONE.value}},
+    ],
+)
+async def test_an_impossible_change_is_refused(org: Organization, edit: dict[str, Any]) -> None:
+    channel = await org.channel("den", "ann")
+    await org.channel("other")
+    await org["ann"].send("den", "a topic", "hello")
+    before = (await org["ann"].get(f"/streams/{channel}")).ok["stream"]
+    reply = await org["ann"].patch(f"/streams/{channel}", **edit)
+    assert reply.status == 400, reply.body
+    assert (await org["ann"].get(f"/streams/{channel}")).ok["stream"] == before
+
+
+async def test_a_name_may_change_its_case(org: Organization) -> None:
+    channel = await org.channel("den")
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="Den")).ok
+    assert (await org["ann"].get("/get_stream_id", stream="den")).ok["stream_id"] == channel
+
+
+async def test_nothing_to_change_is_no_change(org: Organization) -> None:
+    channel = await org.channel("den", "ann")
+    ann = await org["ann"].register()
+    assert (await org["ann"].patch(f"/streams/{channel}")).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", folder_id="null", is_private=False)).ok
+    assert await ann.events() == []
+
+
+@pytest.mark.parametrize(
+    ("who", "edit", "code"),
+    [
+        ("ben", {"new_name": "lair"}, "BAD_REQUEST"),
+        ("gus", {"new_name": "lair"}, "BAD_REQUEST"),
+        ("cleo", {"new_name": "lair"}, None),
+        ("cleo", {"description": "x"}, None),
+        ("cleo", {"is_private": True}, None),
+        ("cleo", {"can_send_message_group": {"new": 3}}, None),
+        ("cleo", {"is_default_stream": True}, "BAD_REQUEST"),
+        ("cleo", {"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
+        ("cleo", {"can_delete_any_message_group": {"new": 3}}, "BAD_REQUEST"),
+        ("ann", {"message_retention_days": "unlimited"}, None),
+        ("ann", {"is_default_stream": True}, None),
+        ("ann", {"can_delete_any_message_group": {"new": 3}}, None),
+    ],
+)
+async def test_who_may_change_what(
+    org: Organization, who: str, edit: dict[str, Any], code: str | None
+) -> None:
+    cleo = org["cleo"].user_id
+    channel = await org.channel(
+        "den", "ben", "gus", can_administer_channel_group=Members((cleo,), ())
+    )
+    reply = await org[who].patch(f"/streams/{channel}", **edit)
+    if code is None:
+        assert reply.ok
+    else:
+        reply.refused(code)
+
+
+async def test_an_administrator_outside_changes_the_name_but_not_the_access(
+    org: Organization,
+) -> None:
+    channel = await org.channel("vault", "ben", is_private=True)
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="safe")).ok
+    for edit in (
+        {"is_private": False},
+        {"can_subscribe_group": {"new": 6}},
+        {"can_add_subscribers_group": {"new": 6}},
+        {"can_delete_any_message_group": {"new": 6}},
+    ):
+        (await org["ann"].patch(f"/streams/{channel}", **edit)).refused()
+    assert (
+        await org["ann"].patch(f"/streams/{channel}", can_remove_subscribers_group={"new": 6})
+    ).ok
+
+
+async def test_a_permission_is_changed_only_from_what_was_expected(org: Organization) -> None:
+    channel = await org.channel("den", "ann")
+    path = f"/streams/{channel}"
+    wrong = {"new": 3, "old": 6}
+    reply = await org["ann"].patch(path, can_send_message_group=wrong, new_name="lair")
+    reply.refused("EXPECTATION_MISMATCH")
+    assert (await org["ann"].get(path)).ok["stream"]["name"] == "den"
+    right = {"new": {"direct_members": [], "direct_subgroups": [3]}, "old": 7}
+    ann = await org["ann"].register()
+    assert (await org["ann"].patch(path, can_send_message_group=right)).ok
+    events = {event["property"]: event["value"] for event in await told(ann)}
+    assert events == {"can_send_message_group": 3, "stream_post_policy": 2}
+    (text,) = await notices(org, channel)
+    assert text.endswith("who may write in this channel from **everyone** to **administrators**.")
+
+
+async def test_what_was_expected_knows_nothing_of_deactivated_people(org: Organization) -> None:
+    ben, cleo = org["ben"].user_id, org["cleo"].user_id
+    channel = await org.channel("den", can_send_message_group=Members((ben, cleo), ()))
+    await org.do(UserDeactivated(user_id=cleo))
+    shown = (await org["ann"].get(f"/streams/{channel}")).ok["stream"]["can_send_message_group"]
+    assert shown == {"direct_members": [ben], "direct_subgroups": []}
+    change = {"new": {"direct_members": [cleo], "direct_subgroups": []}, "old": shown}
+    (await org["ann"].patch(f"/streams/{channel}", can_send_message_group=change)).refused()
+    change["new"] = {"direct_members": [ben], "direct_subgroups": [2]}
+    assert (await org["ann"].patch(f"/streams/{channel}", can_send_message_group=change)).ok
+
+
+async def test_a_deactivated_group_holds_no_permission(org: Organization) -> None:
+    group = UserGroup(id=50, name="gone", deactivated=True)
+    await org.do(UserGroupCreated(group=group))
+    channel = await org.channel("den")
+    change = {"new": 50}
+    (await org["ann"].patch(f"/streams/{channel}", can_send_message_group=change)).refused()
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ({"message_retention_days": 7}, {"message_retention_days": 7}),
+        ({"message_retention_days": "unlimited"}, {"message_retention_days": -1}),
+        ({"topics_policy": "empty_topic_only"}, {"topics_policy": "empty_topic_only"}),
+        ({"is_default_stream": True}, {}),
+        (
+            {"can_subscribe_group": {"new": {"direct_members": [4], "direct_subgroups": []}}},
+            {"can_subscribe_group": {"direct_members": [4], "direct_subgroups": []}},
+        ),
+    ],
+)
+async def test_each_property_has_its_event_and_its_place(
+    org: Organization, edit: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    channel = await org.channel("den", "ben")
+    ben, gus = await org["ben"].register(), await org["gus"].register()
+    assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
+    events = await told(ben)
+    if expected:
+        assert {event["property"]: event["value"] for event in events} == expected
+    else:
+        (event,) = events
+        assert (event["type"], event["default_streams"]) == ("default_streams", [channel])
+    shown = (await org["ben"].get(f"/streams/{channel}")).ok["stream"]
+    assert expected.items() <= shown.items()
+    assert await gus.events() == []
+
+
+async def test_retention_returns_to_the_organizations(org: Organization) -> None:
+    channel = await org.channel("den", retention_days=3)
+    path = f"/streams/{channel}"
+    assert (await org["ann"].patch(path, message_retention_days="realm_default")).ok
+    assert (await org["ann"].get(path)).ok["stream"]["message_retention_days"] is None
+
+
+# Privacy
+
+
+async def test_a_channel_made_private_disappears_for_others(org: Organization) -> None:
+    channel = await org.channel("den", "ann", "ben")
+    ann, ben, cleo, gus = [await org[n].register() for n in ("ann", "ben", "cleo", "gus")]
+    assert (await org["ann"].patch(f"/streams/{channel}", is_private=True)).ok
+    for listener in (ann, ben):
+        (event,) = await told(listener)
+        assert (event["op"], event["property"], event["value"]) == ("update", "invite_only", True)
+        assert event["history_public_to_subscribers"] is False
+        assert event["is_web_public"] is False
+    (gone,) = await told(cleo)
+    assert (gone["type"], gone["op"], gone["stream_ids"]) == ("stream", "delete", [channel])
+    assert gone["streams"] == [{"stream_id": channel}]
+    assert await gus.events() == []
+    (text,) = await notices(org, channel)
+    assert text.endswith("from **Public** to **Private, protected history**.")
+
+
+async def test_a_channel_made_public_appears_with_its_subscribers(org: Organization) -> None:
+    channel = await org.channel("den", "ann", "ben", is_private=True, history_public=False)
+    ben, cleo, gus = [await org[n].register() for n in ("ben", "cleo", "gus")]
+    assert (await org["ann"].patch(f"/streams/{channel}", is_private=False)).ok
+    assert [event["op"] for event in await told(ben)] == ["update"]
+    create, peers = await told(cleo)
+    (shown,) = create["streams"]
+    assert (shown["stream_id"], shown["invite_only"]) == (channel, False)
+    assert shown["history_public_to_subscribers"] is True
+    assert (peers["op"], peers["stream_ids"]) == ("peer_add", [channel])
+    assert peers["user_ids"] == [org["ann"].user_id, org["ben"].user_id]
+    assert shown["subscriber_count"] + len(peers["user_ids"]) == 2
+    assert await gus.events() == []
+
+
+async def test_a_web_public_channel_appears_for_guests(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    channel = await org.channel("den", "ann")
+    gus = await org["gus"].register()
+    assert (await org["ann"].patch(f"/streams/{channel}", is_web_public=True)).ok
+    (create,) = await told(gus)
+    assert create["op"] == "create"
+    assert create["streams"][0]["is_web_public"] is True
+    assert (await org["ann"].patch(f"/streams/{channel}", is_web_public=False)).ok
+    (gone,) = await told(gus)
+    assert gone["op"] == "delete"
+
+
+async def test_a_group_that_may_subscribe_sees_the_channel(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    cleo, ben = await org["cleo"].register(), await org["ben"].register()
+    only = {"direct_members": [org["cleo"].user_id], "direct_subgroups": []}
+    path = f"/streams/{channel}"
+    assert (await org["ann"].patch(path, can_subscribe_group={"new": only})).ok
+    assert [event["op"] for event in await told(cleo)] == ["create", "peer_add"]
+    assert (await org["ann"].patch(path, can_subscribe_group={"new": 1, "old": only})).ok
+    assert [event["op"] for event in await told(cleo)] == ["delete"]
+    assert await ben.events() == []
+
+
+# Archiving
+
+
+async def test_an_archived_channel_is_closed_and_can_come_back(org: Organization) -> None:
+    channel = await org.channel("den", "ann", "ben", is_default=True)
+    path = f"/streams/{channel}"
+    (await org["ben"].delete(path)).refused()
+    assert (await org["ann"].delete(path)).ok
+    (await org["ann"].delete(path)).refused()
+    shown = (await org["ben"].get(path)).ok["stream"]
+    assert shown["is_archived"] is True
+    assert await listed(org, "ben") == []
+    assert (await org["ben"].get("/users/me/subscriptions")).ok["subscriptions"] == []
+    (
+        await org["ben"].post("/messages", type="stream", to=channel, topic="x", content="y")
+    ).refused()
+    assert (await org["ann"].patch(path, is_archived=False)).ok
+    assert await listed(org, "ben") == ["den"]
+    assert (await org["ben"].get("/streams", include_default=True)).ok["streams"][0][
+        "is_default"
+    ] is False
+    await org["ben"].send("den", "x", "y")
+
+
+async def test_archiving_as_clients_of_either_kind_see_it(org: Organization) -> None:
+    channel = await org.channel("den", "ben")
+    path = f"/streams/{channel}"
+    new = await org["ben"].register(client_capabilities=ARCHIVED)
+    old, other = await org["ben"].register(), await org["cleo"].register()
+    assert (await org["ann"].delete(path)).ok
+    (event,) = await told(new)
+    assert (event["op"], event["property"], event["value"]) == ("update", "is_archived", True)
+    assert [event["op"] for event in await told(old)] == ["delete"]
+    assert [event["op"] for event in await told(other)] == ["delete"]
+    assert (await org["ann"].patch(path, new_name="lair")).ok
+    assert [event["property"] for event in await told(new)] == ["name"]
+    assert await told(old) == []
+    assert (await org["ann"].patch(path, is_archived=False)).ok
+    assert [event["property"] for event in await told(new)] == ["is_archived"]
+    create, add = await told(old)
+    assert (create["type"], create["op"]) == ("stream", "create")
+    assert create["streams"][0]["name"] == "lair"
+    assert (add["type"], add["op"]) == ("subscription", "add")
+    assert [event["op"] for event in await told(other)] == ["create", "peer_add"]
+
+
+async def test_archiving_a_private_channel_is_hidden_from_others(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    listeners = [
+        await org["cleo"].register(),
+        await org["cleo"].register(client_capabilities=ARCHIVED),
+    ]
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", is_archived=False)).ok
+    assert [await listener.events() for listener in listeners] == [[], []]
+
+
+async def test_archiving_a_default_channel_takes_it_off_the_list(org: Organization) -> None:
+    channel = await org.channel("den", is_default=True)
+    ben = await org["ben"].register(event_types=["default_streams"])
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    (event,) = await ben.events()
+    assert event["default_streams"] == []
+
+
+# After a restart
+
+
+async def test_events_of_channels_read_back_from_the_log_are_the_same(config: Config) -> None:
+    def comparable(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in events if event["type"] != "message"]
+
+    async with founded(config) as org:
+        ben = await org.add("ben")
+        listener = await ben.register(include_subscribers=True)
+        ann = org["ann"]
+        both = [ann.user_id, ben.user_id]
+        made = await ann.post("/channels/create", name="den", subscribers=both, invite_only=True)
+        path = f"/streams/{made.ok['id']}"
+        members = {"direct_members": both, "direct_subgroups": [3]}
+        assert (await ann.patch(path, can_send_message_group={"new": members})).ok
+        assert (await ann.patch(path, topics_policy="disable_empty_topic", is_private=False)).ok
+        assert (await ben.delete("/users/me/subscriptions", subscriptions=["den"])).ok
+        before = comparable(await listener.events(acknowledge=False))
+        assert len(before) > 5
+    async with reopened(config) as again:
+        resumed = Listener(again["ben"], listener.queue_id, listener.last_event_id, {})
+        assert comparable(await resumed.events()) == before

@@ -1,0 +1,625 @@
+"""Subscribing, unsubscribing, and one's own settings of channels."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import RealmChanged, UserDeactivated
+from tertulia.model.groups import SystemGroup
+from tertulia.model.users import Role
+from tests.support import Listener, Organization, Person
+
+SUBSCRIPTIONS = "/users/me/subscriptions"
+ARCHIVED = {"archived_channels": True}
+
+
+def named(*names: str) -> list[dict[str, str]]:
+    return [{"name": name} for name in names]
+
+
+async def told(listener: Listener) -> list[tuple[str, str]]:
+    """Type and op of each event but messages."""
+    return [
+        (event["type"], event.get("op", ""))
+        for event in await listener.events()
+        if event["type"] != "message"
+    ]
+
+
+async def letters(person: Person) -> list[str]:
+    """What the direct messages to somebody say."""
+    page = await person.get(
+        "/messages",
+        anchor="newest",
+        num_before=20,
+        num_after=0,
+        narrow=[["is", "dm"]],
+        apply_markdown=False,
+    )
+    return [message["content"] for message in page.ok["messages"]]
+
+
+# Subscribing
+
+
+async def test_subscribing_to_an_unknown_name_creates_the_channel(org: Organization) -> None:
+    ben = org["ben"]
+    description = {"name": " lounge ", "description": "for *all*"}
+    reply = await ben.post(SUBSCRIPTIONS, subscriptions=[description])
+    assert reply.ok["subscribed"] == {str(ben.user_id): ["lounge"]}
+    assert reply.ok["already_subscribed"] == {}
+    assert reply.ok["new_subscription_messages_sent"] is True
+    assert "unauthorized" not in reply.ok
+    (own,) = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own["name"] == "lounge"
+    assert own["description"] == "for *all*"
+    assert own["rendered_description"].startswith("<p>")
+    assert own["creator_id"] == ben.user_id
+    assert own["can_administer_channel_group"] == {
+        "direct_members": [ben.user_id],
+        "direct_subgroups": [],
+    }
+    assert own["subscriber_count"] == 1
+
+
+async def test_a_known_name_is_found_without_regard_to_case(org: Organization) -> None:
+    await org.channel("Lounge", "ann")
+    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("LOUNGE"))
+    assert reply.ok["subscribed"] == {str(org["ben"].user_id): ["Lounge"]}
+    again = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge", "lounge"))
+    assert again.ok["already_subscribed"] == {str(org["ben"].user_id): ["Lounge"]}
+    assert again.ok["subscribed"] == {}
+
+
+async def test_new_channels_get_different_colors(org: Organization) -> None:
+    await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("a", "b", "c"))
+    own = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert len({one["color"] for one in own}) == 3
+
+
+async def test_a_subscriber_who_returns_keeps_the_color(org: Organization) -> None:
+    ben = org["ben"]
+    wanted = [{"name": "a", "color": "#ABC"}]
+    await ben.post(SUBSCRIPTIONS, subscriptions=wanted)
+    assert (await ben.delete(SUBSCRIPTIONS, subscriptions=["a"])).ok
+    assert (await ben.post(SUBSCRIPTIONS, subscriptions=named("a"))).ok
+    (own,) = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own["color"] == "#aabbcc"
+
+
+async def test_others_are_subscribed_by_id_or_address_and_told(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    ben, cleo, robo = org["ben"], org["cleo"], org["robo"]
+    principals = [cleo.user_id, robo.email, cleo.email]
+    reply = await ben.post(
+        SUBSCRIPTIONS, subscriptions=named("lounge", "den"), principals=principals
+    )
+    expected = {str(cleo.user_id): ["lounge", "den"], str(robo.user_id): ["lounge", "den"]}
+    assert reply.ok["subscribed"] == expected
+    assert await letters(cleo) == [
+        f"@_**Ben|{ben.user_id}** subscribed you to the channels #**lounge**, #**den**."
+    ]
+    assert await letters(robo) == []
+    assert await letters(ben) == []
+
+
+async def test_people_are_not_told_where_the_request_says_so(org: Organization) -> None:
+    reply = await org["ben"].post(
+        SUBSCRIPTIONS,
+        subscriptions=named("den"),
+        principals=[org["cleo"].user_id],
+        send_new_subscription_messages=False,
+    )
+    assert "new_subscription_messages_sent" not in reply.ok
+    assert await letters(org["cleo"]) == []
+
+
+async def test_beyond_the_limit_nobody_is_told(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.domain.subscriptions.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1)
+    both = [org["cleo"].user_id, org["gus"].user_id]
+    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("den"), principals=both)
+    assert reply.ok["new_subscription_messages_sent"] is False
+    assert await letters(org["cleo"]) == []
+
+
+@pytest.mark.parametrize("principals", [[999], ["nobody@example.com"], [1], [2**53], ["\N{BELL}"]])
+async def test_an_unknown_principal_is_refused_and_nothing_is_made(
+    org: Organization, principals: list[Any]
+) -> None:
+    reply = await org["ben"].post(
+        SUBSCRIPTIONS, subscriptions=named("den"), principals=[org["cleo"].user_id, *principals]
+    )
+    reply.refused()
+    assert (await org["ben"].get("/streams")).ok["streams"] == []
+
+
+async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
+    await org.channel("den", "cleo")
+    await org.do(UserDeactivated(user_id=org["cleo"].user_id))
+    principals = [org["cleo"].user_id]
+    for method in ("POST", "DELETE"):
+        wanted = named("den") if method == "POST" else ["den"]
+        reply = await org["ann"].request(
+            method, SUBSCRIPTIONS, subscriptions=wanted, principals=principals
+        )
+        reply.refused()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "   ", "x" * 61, "a\u0000b", "a\u0007b"],
+)
+async def test_a_name_that_cannot_be_one_is_refused(org: Organization, name: str) -> None:
+    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
+    assert reply.body["result"] == "error"
+    assert reply.status == 400
+    assert (await org["ben"].get("/streams")).ok["streams"] == []
+
+
+@pytest.mark.parametrize("text", ["lounge", '["lounge"]', "{}", '[{"name": 3}]', "[{}]", "null"])
+async def test_subscriptions_of_another_shape_are_refused(org: Organization, text: str) -> None:
+    (await org["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused("REQUEST_VARIABLE_INVALID")
+
+
+async def test_a_guest_cannot_create_or_enter(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    (await org["gus"].post(SUBSCRIPTIONS, subscriptions=named("den"))).refused()
+    (await org["gus"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))).refused()
+
+
+async def test_a_closed_channel_is_refused_or_listed(org: Organization) -> None:
+    await org.channel("vault", "ann", is_private=True, history_public=False)
+    await org.channel("lounge", "ann")
+    ben = org["ben"]
+    (await ben.post(SUBSCRIPTIONS, subscriptions=named("vault", "lounge"))).refused()
+    reply = await ben.post(
+        SUBSCRIPTIONS,
+        subscriptions=named("vault", "lounge"),
+        authorization_errors_fatal=False,
+    )
+    assert reply.ok["unauthorized"] == ["vault"]
+    assert reply.ok["subscribed"] == {str(ben.user_id): ["lounge"]}
+
+
+async def test_who_cannot_create_cannot_tell_a_hidden_channel_from_none(org: Organization) -> None:
+    await org.channel("vault", "ann", is_private=True)
+    await org.do(RealmChanged(values={"can_create_public_channel_group": SystemGroup.OWNERS.value}))
+    for fatal in (True, False):
+        hidden, absent = [
+            await org["ben"].post(
+                SUBSCRIPTIONS, subscriptions=named(name), authorization_errors_fatal=fatal
+            )
+            for name in ("vault", "nowhere")
+        ]
+        assert hidden.body == absent.body == hidden.refused()
+
+
+async def test_members_of_can_subscribe_group_enter_a_private_channel(org: Organization) -> None:
+    ben = org["ben"]
+    await org.channel(
+        "vault",
+        "ann",
+        is_private=True,
+        can_subscribe_group=SystemGroup.MEMBERS.value,
+    )
+    reply = await ben.post(SUBSCRIPTIONS, subscriptions=named("vault"))
+    assert reply.ok["subscribed"] == {str(ben.user_id): ["vault"]}
+
+
+async def test_subscribing_others_needs_the_right(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await org.do(RealmChanged(values={"can_add_subscribers_group": SystemGroup.OWNERS.value}))
+    other = [org["cleo"].user_id]
+    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"), principals=other)
+    reply.refused()
+    assert (
+        await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("lounge"), principals=other)
+    ).ok
+    # Whoever creates a channel administers it, and may fill it.
+    assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("den"), principals=other)).ok
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"invite_only": True, "is_web_public": True},
+        {"invite_only": True, "is_default_stream": True},
+        {"history_public_to_subscribers": False},
+        {"is_web_public": True},
+        {"folder_id": 1},
+        {"topics_policy": "sometimes"},
+        {"message_retention_days": 0},
+        {"message_retention_days": "soon"},
+        {"can_send_message_group": 99},
+        {"can_send_message_group": SystemGroup.INTERNET.value},
+        {"can_subscribe_group": SystemGroup.EVERYONE.value},
+        {"can_add_subscribers_group": SystemGroup.EVERYONE.value},
+        {"can_send_message_group": {"direct_members": [999], "direct_subgroups": []}},
+        {"can_send_message_group": {"direct_members": [], "direct_subgroups": [99]}},
+        {"can_subscribe_group": {"direct_members": [4], "direct_subgroups": [7]}},
+        {"can_send_message_group": {"direct_members": [1], "direct_subgroups": []}},
+        {"can_send_message_group": "role:everyone"},
+        {"invite_only": True, "can_create_topic_group": SystemGroup.MEMBERS.value},
+        {"invite_only": "yes"},
+    ],
+)
+async def test_a_channel_that_cannot_be_is_refused(
+    org: Organization, options: dict[str, Any]
+) -> None:
+    reply = await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
+    assert reply.status == 400, reply.body
+    assert (await org["ann"].get("/streams")).ok["streams"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"message_retention_days": 3}, "UNAUTHORIZED_PRINCIPAL"),
+        ({"is_default_stream": True}, "BAD_REQUEST"),
+        ({"can_delete_any_message_group": 7}, "BAD_REQUEST"),
+    ],
+)
+async def test_some_options_take_more_than_a_member(
+    org: Organization, options: dict[str, Any], code: str
+) -> None:
+    wanted = named("den")
+    (await org["ben"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).refused(code)
+    assert (await org["ann"].post(SUBSCRIPTIONS, subscriptions=wanted, **options)).ok
+
+
+async def test_every_option_of_a_new_channel_is_kept(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    ann, ben = org["ann"], org["ben"]
+    group = {"direct_members": [ben.user_id, ann.user_id], "direct_subgroups": [4]}
+    reply = await ann.post(
+        SUBSCRIPTIONS,
+        subscriptions=named("plaza"),
+        is_web_public=True,
+        is_default_stream=True,
+        message_retention_days=30,
+        topics_policy="disable_empty_topic",
+        can_send_message_group=group,
+        can_add_subscribers_group={"direct_members": [], "direct_subgroups": [3]},
+        can_remove_subscribers_group=1,
+    )
+    assert reply.ok
+    (own,) = (await ann.get("/streams", include_default=True)).ok["streams"]
+    assert own["is_web_public"] is True
+    assert own["is_default"] is True
+    assert own["message_retention_days"] == 30
+    assert own["topics_policy"] == "disable_empty_topic"
+    assert own["can_send_message_group"] == {
+        "direct_members": [ann.user_id, ben.user_id],
+        "direct_subgroups": [4],
+    }
+    assert own["can_add_subscribers_group"] == 3
+    assert own["can_remove_subscribers_group"] == 1
+    new = await org.add("dora")
+    assert len((await new.get(SUBSCRIPTIONS)).ok["subscriptions"]) == 1
+
+
+async def test_a_private_channel_has_a_protected_history_by_default(org: Organization) -> None:
+    await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("vault"), invite_only=True)
+    await org["ben"].post(
+        SUBSCRIPTIONS,
+        subscriptions=named("attic"),
+        invite_only=True,
+        history_public_to_subscribers=True,
+    )
+    shown = {one["name"]: one for one in (await org["ben"].get("/streams")).ok["streams"]}
+    assert shown["vault"]["history_public_to_subscribers"] is False
+    assert shown["attic"]["history_public_to_subscribers"] is True
+
+
+# What others hear of it
+
+
+async def test_a_new_public_channel_comes_before_its_subscription(org: Organization) -> None:
+    ben, cleo, gus = [await org[name].register() for name in ("ben", "cleo", "gus")]
+    await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))
+    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await told(cleo) == [("stream", "create"), ("subscription", "peer_add")]
+    assert await told(gus) == []
+
+
+async def test_a_new_private_channel_is_seen_by_its_own_and_administrators(
+    org: Organization,
+) -> None:
+    names = ("ann", "ben", "cleo", "gus")
+    ann, ben, cleo, gus = [await org[name].register() for name in names]
+    await org["ben"].post(
+        SUBSCRIPTIONS,
+        subscriptions=named("vault"),
+        invite_only=True,
+        principals=[org["ben"].user_id, org["gus"].user_id],
+    )
+    assert await told(ann) == [("stream", "create"), ("subscription", "peer_add")]
+    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await told(gus) == [("stream", "create"), ("subscription", "add")]
+    assert await told(cleo) == []
+
+
+async def test_the_counts_add_up(org: Organization) -> None:
+    cleo = await org["cleo"].register()
+    both = [org["ben"].user_id, org["gus"].user_id]
+    await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"), principals=both)
+    create, peers = await cleo.events()
+    assert create["streams"][0]["subscriber_count"] == 0
+    assert sorted(peers["user_ids"]) == sorted(both)
+    assert peers["stream_ids"] == [create["streams"][0]["stream_id"]]
+
+
+@pytest.mark.parametrize("wanted", [True, "partial", False])
+async def test_a_subscription_brings_its_subscribers_where_asked(
+    org: Organization, wanted: bool | str
+) -> None:
+    await org.channel("lounge", "ann")
+    listener = await org["ben"].register(include_subscribers=wanted)
+    await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("lounge"))
+    (event,) = [e for e in await listener.events() if e["type"] == "subscription"]
+    (shown,) = event["subscriptions"]
+    assert shown["subscriber_count"] == 2
+    people = [org["ann"].user_id, org["ben"].user_id]
+    assert shown.get("subscribers") == (people if wanted else None)
+
+
+async def test_a_person_let_into_a_private_channel_sees_it_first(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    ben, cleo = [await org[name].register() for name in ("ben", "cleo")]
+    await org["ann"].post(
+        SUBSCRIPTIONS, subscriptions=named("vault"), principals=[org["ben"].user_id]
+    )
+    assert await told(ben) == [("stream", "create"), ("subscription", "add")]
+    assert await told(cleo) == []
+    (await org["cleo"].get(f"/streams/{channel}")).refused()
+
+
+async def test_leaving_a_private_channel_takes_it_away(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", "ben", is_private=True)
+    ann, ben, cleo = [await org[name].register() for name in ("ann", "ben", "cleo")]
+    assert (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["vault"])).ok
+    remove, delete = await ben.events()
+    assert remove["op"] == "remove"
+    assert remove["subscriptions"] == [{"stream_id": channel, "name": "vault"}]
+    assert delete["type"] == "stream"
+    assert delete["op"] == "delete"
+    assert delete["stream_ids"] == [channel]
+    (peer,) = await ann.events()
+    assert peer["op"] == "peer_remove"
+    assert peer["user_ids"] == [org["ben"].user_id]
+    assert await cleo.events() == []
+
+
+async def test_leaving_a_public_channel_leaves_it_in_sight_but_for_guests(
+    org: Organization,
+) -> None:
+    await org.channel("lounge", "ben", "gus")
+    ben, gus = [await org[name].register() for name in ("ben", "gus")]
+    both = [org["ben"].user_id, org["gus"].user_id]
+    assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=both)).ok
+    assert await told(ben) == [("subscription", "remove")]
+    assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
+
+
+async def test_an_old_queue_hears_nothing_more_of_a_channel_it_lost(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", "ben", is_private=True)
+    ben = await org["ben"].register()
+    assert (await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["vault"])).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="secret")).ok
+    other = [org["cleo"].user_id]
+    assert (
+        await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("secret"), principals=other)
+    ).ok
+    events = await ben.events()
+    assert [event["op"] for event in events] == ["remove", "delete"]
+    assert "secret" not in str(events)
+
+
+async def test_a_queue_that_slept_is_not_shown_what_was_lost_meanwhile(org: Organization) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    ben = await org["ben"].register()
+    people = [org["ben"].user_id]
+    assert (
+        await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("vault"), principals=people)
+    ).ok
+    assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["vault"], principals=people)).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="secret")).ok
+    events = [event for event in await ben.events() if event["type"] != "message"]
+    assert [event["op"] for event in events] == ["remove", "delete"]
+    assert "secret" not in str(events)
+
+
+# Unsubscribing
+
+
+async def test_unsubscribing_tells_what_was_done(org: Organization) -> None:
+    await org.channel("a", "ben")
+    await org.channel("b", "ann")
+    reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["A", "b"])
+    assert reply.ok["removed"] == ["a"]
+    assert reply.ok["not_removed"] == ["b"]
+    assert (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"] == []
+
+
+async def test_an_unknown_and_a_hidden_channel_do_not_exist_alike(org: Organization) -> None:
+    await org.channel("vault", "ann", is_private=True)
+    for name in ("vault", "nowhere"):
+        reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=[name])
+        assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == name
+        assert reply.body["msg"] == f"There is no channel '{name}'."
+
+
+async def test_nothing_ends_where_one_of_the_channels_is_unknown(org: Organization) -> None:
+    await org.channel("a", "ben")
+    reply = await org["ben"].delete(SUBSCRIPTIONS, subscriptions=["a", "nowhere"])
+    reply.refused("STREAM_DOES_NOT_EXIST")
+    assert len((await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("actor", "target", "settings", "allowed"),
+    [
+        ("ann", "ben", {}, True),
+        ("ben", "cleo", {}, False),
+        ("ben", "robo", {}, True),
+        ("cleo", "robo", {}, False),
+        ("ben", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, True),
+        ("gus", "cleo", {"can_remove_subscribers_group": SystemGroup.MEMBERS.value}, False),
+    ],
+)
+async def test_who_may_unsubscribe_whom(
+    org: Organization, actor: str, target: str, settings: dict[str, Any], allowed: bool
+) -> None:
+    await org.channel("lounge", "ben", "cleo", "robo", "gus", **settings)
+    reply = await org[actor].delete(
+        SUBSCRIPTIONS, subscriptions=["lounge"], principals=[org[target].user_id]
+    )
+    if allowed:
+        assert reply.ok["removed"] == ["lounge"]
+    else:
+        reply.refused()
+
+
+# One's own settings
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "kept"),
+    [
+        ("color", "#AbCdEf", "#abcdef"),
+        ("color", "#abc", "#aabbcc"),
+        ("color", '"#c2c2c2"', "#c2c2c2"),
+        ("is_muted", True, True),
+        ("pin_to_top", True, True),
+        ("desktop_notifications", False, False),
+        ("audible_notifications", True, True),
+        ("push_notifications", True, True),
+        ("email_notifications", True, True),
+        ("wildcard_mentions_notify", False, False),
+    ],
+)
+async def test_a_setting_of_ones_own_is_kept_and_told(
+    org: Organization, given: str, value: Any, kept: Any
+) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    ann, ben = [await org[name].register() for name in ("ann", "ben")]
+    assert (await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=given, value=value)).ok
+    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own[given] == kept
+    event = (await ben.events())[0]
+    assert (event["type"], event["op"], event["stream_id"]) == ("subscription", "update", channel)
+    assert (event["property"], event["value"]) == (given, kept)
+    assert await ann.events() == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("is_muted", True), ("in_home_view", False)])
+async def test_muting_is_told_under_both_names(org: Organization, name: str, value: bool) -> None:
+    channel = await org.channel("lounge", "ben")
+    ben = await org["ben"].register()
+    assert (await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=name, value=value)).ok
+    told = {event["property"]: event["value"] for event in await ben.events()}
+    assert told == {"is_muted": True, "in_home_view": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("color", "red"),
+        ("color", "#abcd"),
+        ("color", True),
+        ("is_muted", "yes"),
+        ("in_home_view", "#aaaaaa"),
+        ("name", "x"),
+        ("spans", True),
+    ],
+)
+async def test_a_setting_that_cannot_be_is_refused(
+    org: Organization, name: str, value: Any
+) -> None:
+    channel = await org.channel("lounge", "ben")
+    one = {"stream_id": channel, "property": name, "value": value}
+    good = {"stream_id": channel, "property": "pin_to_top", "value": True}
+    (await org["ben"].post(f"{SUBSCRIPTIONS}/properties", subscription_data=[good, one])).refused()
+    reply = await org["ben"].patch(f"{SUBSCRIPTIONS}/{channel}", property=name, value=value)
+    assert reply.status == 400
+    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own["pin_to_top"] is False
+
+
+async def test_several_settings_are_changed_at_once(org: Organization) -> None:
+    a, b = await org.channel("a", "ben"), await org.channel("b", "ben")
+    data = [
+        {"stream_id": a, "property": "color", "value": "#123456"},
+        {"stream_id": b, "property": "is_muted", "value": True},
+    ]
+    assert (await org["ben"].post(f"{SUBSCRIPTIONS}/properties", subscription_data=data)).ok
+    first, second = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert first["color"] == "#123456"
+    assert (second["is_muted"], second["in_home_view"]) == (True, False)
+
+
+async def test_settings_need_a_subscription(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann")
+    vault = await org.channel("vault", "ann", is_private=True)
+    for channel in (lounge, vault, 99):
+        reply = await org["ben"].patch(
+            f"{SUBSCRIPTIONS}/{channel}", property="pin_to_top", value=True
+        )
+        assert reply.refused()["msg"] == f"Not subscribed to channel id {channel}"
+
+
+# Looking
+
+
+@pytest.mark.parametrize("wanted", [True, "partial", False])
+async def test_ones_own_list_has_subscribers_where_asked(
+    org: Organization, wanted: bool | str
+) -> None:
+    await org.channel("lounge", "ben", "gus", "robo")
+    await org.channel("den", "ann")
+    reply = await org["ben"].get(SUBSCRIPTIONS, include_subscribers=wanted)
+    (own,) = reply.ok["subscriptions"]
+    expected = sorted(org[name].user_id for name in ("ben", "gus", "robo"))
+    assert own.get("subscribers") == (expected if wanted else None)
+    (await org["ben"].get(SUBSCRIPTIONS, include_subscribers="some")).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
+
+
+async def test_deactivated_people_are_not_listed(org: Organization) -> None:
+    channel = await org.channel("lounge", "ben", "cleo")
+    await org.do(UserDeactivated(user_id=org["cleo"].user_id))
+    (own,) = (await org["ben"].get(SUBSCRIPTIONS, include_subscribers=True)).ok["subscriptions"]
+    assert own["subscribers"] == [org["ben"].user_id]
+    assert own["subscriber_count"] == 1
+    members = (await org["ben"].get(f"/streams/{channel}/members")).ok["subscribers"]
+    assert members == [org["ben"].user_id]
+    path = f"/users/{org['cleo'].user_id}/subscriptions/{channel}"
+    assert (await org["ben"].get(path)).ok["is_subscribed"] is False
+
+
+async def test_whether_somebody_is_subscribed(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben", "gus")
+    vault = await org.channel("vault", "ann", is_private=True)
+
+    async def ask(who: str, whom: int, channel: int) -> Any:
+        reply = await org[who].get(f"/users/{whom}/subscriptions/{channel}")
+        return reply.ok["is_subscribed"] if reply.status == 200 else reply.refused()["msg"]
+
+    ben, cleo = org["ben"].user_id, org["cleo"].user_id
+    assert await ask("cleo", ben, lounge) is True
+    assert await ask("cleo", cleo, lounge) is False
+    assert await ask("gus", ben, lounge) is True
+    assert await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "Invalid channel ID"
+    assert await ask("cleo", 999, lounge) == "No such user"
+
+
+async def test_a_guest_cannot_ask_who_is_in_a_channel_they_are_not_in(org: Organization) -> None:
+    channel = await org.channel("plaza", "ben", is_web_public=True)
+    (await org["gus"].get(f"/streams/{channel}/members")).refused()
+    path = f"/users/{org['ben'].user_id}/subscriptions/{channel}"
+    (await org["gus"].get(path)).refused()
+    await org.add("mo", Role.MODERATOR)
+    assert (await org["mo"].get(f"/streams/{channel}/members")).ok["subscribers"]

@@ -1,0 +1,537 @@
+"""Accounts: reading, creating, changing, deactivating, and what others hear of it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.model.changes import RealmChanged, UserGroupCreated
+from tertulia.model.groups import SystemGroup, UserGroup
+from tertulia.model.users import AddressVisibility, PersonalSettings, Role
+from tests.support import Listener, Organization
+
+DIGEST = "https://secure.gravatar.com/avatar/"
+
+
+async def hide_address(org: Organization, name: str, visibility: AddressVisibility) -> None:
+    """There is no endpoint for the setting in this part: the state is altered under the node."""
+    state = org.node.state
+    settings = state.settings[org[name].user_id]
+    state.settings.put(msgspec.structs.replace(settings, email_address_visibility=visibility))
+
+
+async def limit_guests(org: Organization) -> None:
+    members = SystemGroup.MEMBERS.value
+    await org.do(RealmChanged(values={"can_access_all_users_group": members}))
+
+
+def shapes(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(event["type"], event["op"]) for event in events]
+
+
+async def heard(listener: Listener, kind: str, op: str) -> list[dict[str, Any]]:
+    return [e for e in await listener.events() if (e["type"], e["op"]) == (kind, op)]
+
+
+# Reading
+
+
+async def test_the_list_has_every_account_but_the_systems_own(org: Organization) -> None:
+    members = (await org["ben"].get("/users")).ok["members"]
+    assert [user["full_name"] for user in members] == ["Ann", "Ben", "Cleo", "Gus", "Robo Bot"]
+    assert [user["user_id"] for user in members] == sorted(user["user_id"] for user in members)
+    (robo,) = [user for user in members if user["is_bot"]]
+    assert robo["bot_type"] == 1
+    assert robo["bot_owner_id"] == org["ben"].user_id
+    assert "profile_data" not in robo
+    ann = members[0]
+    assert ann["delivery_email"] == ann["email"] == "ann@example.com"
+    assert (ann["is_owner"], ann["is_admin"], ann["is_guest"]) == (True, True, False)
+    assert (ann["bot_type"], ann["bot_owner_id"]) == (None, None)
+    assert ann["avatar_url"] is None
+
+
+async def test_the_list_can_be_limited_to_ids(org: Organization) -> None:
+    ids = [org["gus"].user_id, 999_999, org["ann"].user_id, org["ann"].user_id]
+    members = (await org["ben"].get("/users", user_ids=ids)).ok["members"]
+    assert [user["full_name"] for user in members] == ["Ann", "Gus"]
+    assert (await org["ben"].get("/users", user_ids=[])).ok["members"] == []
+
+
+async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) -> None:
+    reply = await org["ben"].get(
+        "/users", include_custom_profile_fields=True, client_gravatar=False
+    )
+    for user in reply.ok["members"]:
+        assert user["avatar_url"].startswith(DIGEST)
+        assert ("profile_data" in user) is not user["is_bot"]
+
+
+@pytest.mark.parametrize(
+    "user_ids", ['"x"', "[1", '["1"]', "[1.5]", "{}", "[99999999999999999999]"]
+)
+async def test_ids_that_are_none_are_refused(org: Organization, user_ids: str) -> None:
+    reply = await org["ben"].get("/users", user_ids=user_ids)
+    assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "user_ids"
+
+
+async def test_nobody_reads_accounts_of_a_closed_organization(org: Organization) -> None:
+    (await org.nobody.get("/users")).refused("UNAUTHORIZED", 401)
+
+
+async def test_spectators_see_no_address_and_only_the_day(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    members = (await org.nobody.get("/users")).ok["members"]
+    (cleo,) = [user for user in members if user["full_name"] == "Cleo"]
+    assert cleo["delivery_email"] is None
+    assert len(cleo["date_joined"]) == len("2026-01-01")
+    assert cleo["avatar_url"].startswith(DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("visibility", "seen_by"),
+    [
+        (AddressVisibility.EVERYONE, {"ann", "ben", "gus"}),
+        (AddressVisibility.MEMBERS, {"ann", "ben"}),
+        (AddressVisibility.ADMINISTRATORS, {"ann"}),
+        (AddressVisibility.NOBODY, set()),
+    ],
+)
+async def test_an_address_is_seen_by_those_whom_its_owner_lets(
+    org: Organization, visibility: AddressVisibility, seen_by: set[str]
+) -> None:
+    await hide_address(org, "cleo", visibility)
+    cleo = org["cleo"].user_id
+    hidden = f"user{cleo}@chat.test"
+    shown_to_all = visibility is AddressVisibility.EVERYONE
+    for name in ("ann", "ben", "gus"):
+        user = (await org[name].get(f"/users/{cleo}")).ok["user"]
+        assert (user["delivery_email"] == "cleo@example.com") is (name in seen_by)
+        assert (user["delivery_email"] is None) is (name not in seen_by)
+        assert user["email"] == ("cleo@example.com" if shown_to_all else hidden)
+        assert (user["avatar_url"] is None) is (name in seen_by)
+        assert (await org[name].get(f"/users/{hidden}")).ok["user"] == user
+        by_address = await org[name].get("/users/CLEO@example.com")
+        if name in seen_by:
+            assert by_address.ok["user"] == user
+        else:
+            unknown = await org[name].get("/users/nobody@example.com")
+            assert by_address.refused() == unknown.refused()
+    own = (await org["cleo"].get("/users/me")).ok
+    assert own["delivery_email"] == "cleo@example.com"
+
+
+async def test_ones_own_account_is_flat(org: Organization) -> None:
+    await org.channel("lounge", "ben")
+    before = (await org["ben"].get("/users/me")).ok
+    assert before["max_message_id"] == -1
+    sent = await org["ben"].send("lounge", "hi", "hello")
+    own = (await org["ben"].get("/users/me")).ok
+    assert own["max_message_id"] == sent
+    assert own["user_id"] == org["ben"].user_id
+    assert own["profile_data"] == {}
+    assert own["avatar_url"].startswith(DIGEST)
+    assert "bot_type" not in own
+    assert "profile_data" not in (await org["robo"].get("/users/me")).ok
+
+
+@pytest.mark.parametrize("path", ["/users/999999", "/users/x@y.z", "/users/user999@chat.test"])
+async def test_an_account_that_does_not_exist_is_refused(org: Organization, path: str) -> None:
+    (await org["ben"].get(path)).refused()
+    (await org["ann"].patch(path, full_name="Somebody")).refused()
+
+
+async def test_limited_guests_see_only_whom_they_share_something_with(org: Organization) -> None:
+    await limit_guests(org)
+    await org.channel("club", "cleo", "gus")
+    await org["ann"].write([org["gus"].user_id], "welcome")
+    members = (await org["gus"].get("/users")).ok["members"]
+    assert [user["full_name"] for user in members] == ["Ann", "Cleo", "Gus", "Robo Bot"]
+    unseen = await org["gus"].get(f"/users/{org['ben'].user_id}")
+    assert unseen.refused() == (await org["gus"].get("/users/999999")).refused()
+    assert (await org["gus"].get("/users/ben@example.com")).refused() == unseen.refused()
+    assert len((await org["ben"].get("/users")).ok["members"]) == 5
+
+
+# Creating
+
+
+async def test_a_new_person_is_subscribed_to_the_default_channels(org: Organization) -> None:
+    await org.channel("welcome", "ann", is_default=True)
+    secret = await org.channel("secret", "ann")
+    reply = await org["ann"].post(
+        "/users", email=" Dora@Example.com ", password="sesame open", full_name=" Dora "
+    )
+    user_id = reply.ok["user_id"]
+    user = (await org["ben"].get(f"/users/{user_id}")).ok["user"]
+    assert (user["full_name"], user["email"]) == ("Dora", "Dora@Example.com")
+    assert user["role"] == 400
+    assert not org.node.state.is_subscribed(user_id, secret)
+    assert len(org.node.state.channel_ids_of(user_id)) == 1
+    key = await org.nobody.post(
+        "/fetch_api_key", username="dora@example.com", password="sesame open"
+    )
+    assert key.ok["user_id"] == user_id
+
+
+async def test_everybody_hears_of_a_new_person(org: Organization) -> None:
+    gravatar = await org["ben"].register(client_gravatar=True)
+    plain = await org["cleo"].register(client_gravatar=False)
+    reply = await org["ann"].post(
+        "/users", email="dora@example.com", password="sesame open", full_name="Dora"
+    )
+    user_id = reply.ok["user_id"]
+    events = await gravatar.events()
+    assert shapes(events) == [
+        ("realm_user", "add"),
+        ("user_group", "add_members"),
+        ("user_group", "add_members"),
+    ]
+    person = events[0]["person"]
+    shown = (
+        await org["ben"].get(
+            f"/users/{user_id}", client_gravatar=True, include_custom_profile_fields=True
+        )
+    ).ok["user"]
+    assert person == shown
+    assert person["is_active"] is True
+    assert person["avatar_url"] is None
+    groups = {event["group_id"]: event["user_ids"] for event in events[1:]}
+    assert groups == {SystemGroup.FULL_MEMBERS: [user_id], SystemGroup.MEMBERS: [user_id]}
+    assert (await plain.events())[0]["person"]["avatar_url"].startswith(DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"email": "ben@example.com"}, "BAD_REQUEST"),
+        ({"email": "BEN@EXAMPLE.COM"}, "BAD_REQUEST"),
+        ({"email": "no address"}, "BAD_REQUEST"),
+        ({"email": ""}, "BAD_REQUEST"),
+        ({"email": "x" * 300 + "@example.com"}, "BAD_REQUEST"),
+        ({"email": "a\0b@example.com"}, "REQUEST_VARIABLE_INVALID"),
+        ({"password": "short"}, "BAD_REQUEST"),
+        ({"password": "x" * 101}, "BAD_REQUEST"),
+        ({"full_name": "D"}, "BAD_REQUEST"),
+        ({"full_name": "   "}, "BAD_REQUEST"),
+        ({"full_name": "D" * 101}, "BAD_REQUEST"),
+        ({"full_name": "Do@ra"}, "BAD_REQUEST"),
+        ({"full_name": "Dora|12"}, "BAD_REQUEST"),
+        ({"full_name": "Do\u0001ra"}, "BAD_REQUEST"),
+        ({"full_name": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"password": None}, "REQUEST_VARIABLE_MISSING"),
+    ],
+)
+async def test_an_impossible_person_is_refused(
+    org: Organization, changed: dict[str, str | None], code: str
+) -> None:
+    before = len(org.node.state.users)
+    asked = {"email": "dora@example.com", "password": "sesame open", "full_name": "Dora"}
+    (await org["ann"].post("/users", **(asked | changed))).refused(code)
+    assert len(org.node.state.users) == before
+
+
+@pytest.mark.parametrize("name", ["ben", "gus", "robo"])
+async def test_who_may_not_create_accounts_is_refused(org: Organization, name: str) -> None:
+    (
+        await org[name].post(
+            "/users", email="dora@example.com", password="sesame open", full_name="Dora"
+        )
+    ).refused()
+
+
+async def test_a_guest_never_creates_accounts(org: Organization) -> None:
+    everyone = SystemGroup.EVERYONE.value
+    await org.do(RealmChanged(values={"can_create_users_group": everyone}))
+    asked = {"email": "dora@example.com", "password": "sesame open", "full_name": "Dora"}
+    (await org["gus"].post("/users", **asked)).refused()
+    assert (await org["ben"].post("/users", **asked)).ok["user_id"]
+
+
+async def test_names_are_unique_where_the_organization_wants_it(org: Organization) -> None:
+    asked = {"password": "sesame open", "full_name": "BEN"}
+    assert (await org["ann"].post("/users", email="b2@example.com", **asked)).ok
+    await org.do(RealmChanged(values={"require_unique_names": True}))
+    (await org["ann"].post("/users", email="b3@example.com", **asked)).refused()
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", full_name="ben")).refused()
+
+
+# Changing
+
+
+async def test_a_new_name_is_told_to_everybody(org: Organization) -> None:
+    cleo = org["cleo"].user_id
+    listener = await org["gus"].register()
+    assert (await org["ann"].patch(f"/users/{cleo}", full_name="Cleopatra")).ok
+    assert (await org["ann"].patch("/users/cleo@example.com", full_name="Cleopatra")).ok
+    (event,) = await listener.events()
+    assert (event["type"], event["op"]) == ("realm_user", "update")
+    assert event["person"] == {"user_id": cleo, "full_name": "Cleopatra"}
+
+
+async def test_a_new_role_moves_between_the_groups_of_the_roles(org: Organization) -> None:
+    cleo = org["cleo"].user_id
+    listener = await org["ben"].register()
+    assert (await org["ann"].patch(f"/users/{cleo}", role=300)).ok
+    events = await listener.events()
+    assert [e.get("group_id") for e in events] == [
+        None,
+        SystemGroup.FULL_MEMBERS,
+        SystemGroup.MEMBERS,
+        SystemGroup.MODERATORS,
+    ]
+    assert events[0]["person"] == {"user_id": cleo, "role": 300}
+    assert [e["op"] for e in events] == [
+        "update",
+        "remove_members",
+        "remove_members",
+        "add_members",
+    ]
+    groups = (await org["ben"].get("/user_groups")).ok["user_groups"]
+    assert [g["name"] for g in groups if cleo in g["members"]] == ["role:moderators"]
+
+
+async def test_a_new_administrator_sees_what_administrators_see(org: Organization) -> None:
+    await hide_address(org, "ben", AddressVisibility.ADMINISTRATORS)
+    cleo, ben, robo = [org[name].user_id for name in ("cleo", "ben", "robo")]
+    listener = await org["cleo"].register()
+    assert (await org["ann"].patch(f"/users/{cleo}", role=200)).ok
+    events = await listener.events()
+    people = [e["person"] for e in events if e["type"] == "realm_user"]
+    assert {"user_id": ben, "delivery_email": "ben@example.com"} in people
+    assert [e["bot"]["user_id"] for e in events if e["type"] == "realm_bot"] == [robo]
+    assert (await org["ann"].patch(f"/users/{cleo}", role=400)).ok
+    events = await listener.events()
+    people = [e["person"] for e in events if e["type"] == "realm_user"]
+    assert {"user_id": ben, "delivery_email": None} in people
+    assert [(e["op"], e["bot"]) for e in events if e["type"] == "realm_bot"] == [
+        ("delete", {"user_id": robo})
+    ]
+
+
+async def test_who_becomes_a_limited_guest_loses_sight_of_the_others(org: Organization) -> None:
+    await limit_guests(org)
+    await org.channel("club", "cleo", "ann")
+    cleo, ben, gus = [org[name].user_id for name in ("cleo", "ben", "gus")]
+    listener = await org["cleo"].register()
+    assert (await org["ann"].patch(f"/users/{cleo}", role=600)).ok
+    lost = await heard(listener, "realm_user", "remove")
+    assert [event["person"]["user_id"] for event in lost] == [ben, gus]
+    assert (await org["ann"].patch(f"/users/{cleo}", role=400)).ok
+    gained = await heard(listener, "realm_user", "add")
+    assert [event["person"]["user_id"] for event in gained] == [ben, gus]
+
+
+async def test_limited_guests_hear_nothing_of_whom_they_do_not_see(org: Organization) -> None:
+    await limit_guests(org)
+    listener = await org["gus"].register(event_types=["realm_user", "subscription", "realm_bot"])
+    ben = org["ben"].user_id
+    assert (await org["ann"].patch(f"/users/{ben}", full_name="Benjamin", role=300)).ok
+    assert (
+        await org["ann"].post(
+            "/users", email="dora@example.com", password="sesame open", full_name="Dora"
+        )
+    ).ok
+    assert (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+    assert (await org["ann"].post(f"/users/{org['cleo'].user_id}/reactivate")).ok
+    assert await listener.events() == []
+
+
+async def test_a_new_address_is_told_to_those_who_see_it(org: Organization) -> None:
+    await hide_address(org, "cleo", AddressVisibility.ADMINISTRATORS)
+    cleo = org["cleo"].user_id
+    ann = await org["ann"].register(client_gravatar=True)
+    gus = await org["gus"].register()
+    assert (await org["ann"].patch(f"/users/{cleo}", new_email="cleo@new.example")).ok
+    people = [event["person"] for event in await ann.events()]
+    assert {"user_id": cleo, "delivery_email": "cleo@new.example"} in people
+    assert not any("new_email" in person for person in people)
+    assert any(person.get("avatar_url", "") is None for person in people)
+    (event,) = await gus.events()
+    assert event["person"].keys() == {
+        "user_id",
+        "avatar_source",
+        "avatar_url",
+        "avatar_url_medium",
+        "avatar_version",
+    }
+    assert event["person"]["avatar_url"].startswith(DIGEST)
+    shown = (await org["gus"].get(f"/users/{cleo}")).ok["user"]
+    assert event["person"]["avatar_url"] == shown["avatar_url"]
+
+
+async def test_a_new_address_that_all_may_see_is_the_new_name_in_the_interface(
+    org: Organization,
+) -> None:
+    cleo = org["cleo"].user_id
+    gus = await org["gus"].register()
+    assert (await org["ann"].patch("/users/cleo@example.com", new_email="cleo@new.example")).ok
+    people = [event["person"] for event in await gus.events()]
+    assert {"user_id": cleo, "new_email": "cleo@new.example"} in people
+    assert (await org["gus"].get("/users/cleo@new.example")).ok
+    (await org["gus"].get("/users/cleo@example.com")).refused()
+
+
+@pytest.mark.parametrize(
+    ("actor", "target", "changes", "code"),
+    [
+        ("ben", "cleo", {"full_name": "Other"}, "BAD_REQUEST"),
+        ("ben", "ben", {"full_name": "Other"}, "BAD_REQUEST"),
+        ("ben", "robo", {"role": 200}, "UNAUTHORIZED_PRINCIPAL"),
+        ("gus", "ann", {"full_name": "Other"}, "BAD_REQUEST"),
+        ("admin", "ann", {"full_name": "Other"}, "BAD_REQUEST"),
+        ("admin", "ann", {"role": 400}, "BAD_REQUEST"),
+        ("admin", "admin", {"role": 100}, "UNAUTHORIZED_PRINCIPAL"),
+        ("admin", "ben", {"role": 100}, "UNAUTHORIZED_PRINCIPAL"),
+        ("admin", "ben", {"new_email": "b@example.com"}, "UNAUTHORIZED_PRINCIPAL"),
+        ("ann", "ben", {"new_email": "cleo@example.com"}, "BAD_REQUEST"),
+        ("ann", "ben", {"new_email": "nothing"}, "BAD_REQUEST"),
+        ("ann", "ben", {"full_name": "x"}, "BAD_REQUEST"),
+        ("ann", "ben", {"role": 500}, "REQUEST_VARIABLE_INVALID"),
+        ("ann", "ben", {"role": "owner"}, "REQUEST_VARIABLE_INVALID"),
+        ("ann", "ben", {"profile_data": [{"id": 1, "value": "x"}]}, "BAD_REQUEST"),
+        ("ann", "ben", {"profile_data": {"id": 1}}, "REQUEST_VARIABLE_INVALID"),
+        ("ann", "ann", {"role": 200}, "CANNOT_DEACTIVATE_LAST_USER"),
+    ],
+)
+async def test_a_change_that_is_not_allowed_is_refused(
+    org: Organization, actor: str, target: str, changes: dict[str, Any], code: str
+) -> None:
+    await org.add("admin", Role.ADMINISTRATOR)
+    before = org.node.state.users[org[target].user_id]
+    listener = await org["cleo"].register()
+    (await org[actor].patch(f"/users/{org[target].user_id}", **changes)).refused(code)
+    assert org.node.state.users[org[target].user_id] == before
+    assert await listener.events() == []
+
+
+async def test_the_systems_own_bots_cannot_be_changed(org: Organization) -> None:
+    (await org["ann"].patch("/users/1", full_name="Other")).refused()
+    (await org["ann"].delete("/users/1")).refused()
+
+
+async def test_an_owner_may_go_when_another_stays(org: Organization) -> None:
+    refused = await org["ann"].delete("/users/me")
+    extra = refused.refused("CANNOT_DEACTIVATE_LAST_USER")
+    assert (extra["is_last_owner"], extra["entity"]) == (True, "organization owner")
+    assert (await org["ann"].patch(f"/users/{org['robo'].user_id}", role=100)).ok
+    (await org["ann"].delete("/users/me")).refused("CANNOT_DEACTIVATE_LAST_USER")
+    assert (await org["ann"].patch(f"/users/{org['ben'].user_id}", role=100)).ok
+    assert (await org["ann"].delete("/users/me")).ok
+    (await org["ann"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+
+
+# Leaving and coming back
+
+
+async def test_who_leaves_goes_from_every_list_before_the_account_does(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben", "cleo")
+    hidden = await org.channel("hidden", "ben", "cleo", is_private=True)
+    ben, cleo = org["ben"].user_id, org["cleo"].user_id
+    await org.do(UserGroupCreated(group=UserGroup(id=20, name="crew", members=(ben, cleo))))
+    inside, outside = await org["cleo"].register(), await org["gus"].register()
+    admin = await org["ann"].register()
+    assert (await org["ann"].delete(f"/users/{ben}")).ok
+    events = await inside.events()
+    assert shapes(events) == [
+        ("subscription", "peer_remove"),
+        ("user_group", "remove_members"),
+        ("user_group", "remove_members"),
+        ("user_group", "remove_members"),
+        ("realm_user", "update"),
+        ("user_group", "remove_members"),
+        ("user_group", "remove_members"),
+        ("realm_user", "update"),
+    ]
+    assert events[0]["stream_ids"] == [lounge, hidden]
+    assert events[0]["user_ids"] == [ben]
+    groups = [event["group_id"] for event in events[1:4]]
+    assert groups == [SystemGroup.FULL_MEMBERS, SystemGroup.MEMBERS, 20]
+    assert events[4]["person"] == {"user_id": ben, "is_active": False}
+    assert events[7]["person"] == {"user_id": org["robo"].user_id, "is_active": False}
+    assert shapes(await outside.events()) == shapes(events)[1:]
+    assert (await admin.events())[0]["stream_ids"] == [lounge, hidden]
+    crew = (await org["cleo"].get("/user_groups")).ok["user_groups"][-1]
+    assert crew["members"] == [cleo]
+    (await org["ben"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+    (await org["robo"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+    (await org["ann"].delete(f"/users/{ben}")).refused()
+
+
+async def test_who_comes_back_is_where_they_were(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben", "cleo")
+    ben, cleo = org["ben"].user_id, org["cleo"].user_id
+    await org.do(UserGroupCreated(group=UserGroup(id=20, name="crew", members=(ben, cleo))))
+    assert (await org["ann"].delete(f"/users/{ben}")).ok
+    assert (await org["cleo"].get(f"/users/{ben}")).ok["user"]["is_active"] is False
+    listener = await org["cleo"].register()
+    assert (await org["ann"].post(f"/users/{ben}/reactivate")).ok
+    assert (await org["ann"].post(f"/users/{ben}/reactivate")).ok
+    events = await listener.events()
+    assert shapes(events) == [
+        ("realm_user", "update"),
+        ("user_group", "add_members"),
+        ("user_group", "add_members"),
+        ("user_group", "add_members"),
+        ("subscription", "peer_add"),
+    ]
+    assert events[0]["person"] == {"user_id": ben, "is_active": True}
+    assert (events[-1]["stream_ids"], events[-1]["user_ids"]) == ([lounge], [ben])
+    assert (await org["ben"].get("/users/me")).ok["is_active"] is True
+    (await org["robo"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+
+
+@pytest.mark.parametrize(
+    ("actor", "target"), [("ben", "cleo"), ("gus", "cleo"), ("robo", "ben"), ("admin", "ann")]
+)
+async def test_others_are_not_for_everybody_to_deactivate(
+    org: Organization, actor: str, target: str
+) -> None:
+    await org.add("admin", Role.ADMINISTRATOR)
+    (await org[actor].delete(f"/users/{org[target].user_id}")).refused()
+    (await org[actor].post(f"/users/{org[target].user_id}/reactivate")).refused()
+    assert org.node.state.users[org[target].user_id].is_active
+
+
+async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organization) -> None:
+    path = f"/users/{org['cleo'].user_id}"
+    (await org["ann"].delete(path, actions={"delete_profile": True})).refused()
+    assert org.node.state.users[org["cleo"].user_id].is_active
+    reply = await org["ann"].delete(
+        path, actions={"delete_profile": False}, deactivation_notification_comment="bye"
+    )
+    assert reply.ok["ignored_parameters_unsupported"] == ["deactivation_notification_comment"]
+
+
+async def test_a_person_may_leave_and_a_bot_may_not(org: Organization) -> None:
+    (await org["robo"].delete("/users/me")).refused("UNAUTHORIZED_PRINCIPAL")
+    assert (await org["gus"].delete("/users/me")).ok
+    (await org["gus"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+
+
+# Keys
+
+
+async def test_a_new_key_voids_the_old_one_and_ends_its_polls(org: Organization) -> None:
+    ben = org["ben"]
+    listener = await ben.register()
+    old = ben.api_key
+    new = (await ben.post("/users/me/api_key/regenerate")).ok["api_key"]
+    assert new != old
+    (await ben.get("/users/me")).refused("INVALID_API_KEY", 401)
+    ben.api_key = new
+    assert (await ben.get("/users/me")).ok["user_id"] == ben.user_id
+    assert await listener.events() == []
+    (await org["robo"].post("/users/me/api_key/regenerate")).refused("UNAUTHORIZED_PRINCIPAL")
+
+
+async def test_a_new_key_leaves_the_password(org: Organization) -> None:
+    new = (await org["ann"].post("/users/me/api_key/regenerate")).ok["api_key"]
+    reply = await org.nobody.post(
+        "/fetch_api_key", username="ann@example.com", password="correct horse"
+    )
+    assert reply.ok["api_key"] == new
+
+
+def test_the_defaults_of_a_new_account_show_its_address() -> None:
+    assert PersonalSettings(user_id=1).email_address_visibility is AddressVisibility.EVERYONE
