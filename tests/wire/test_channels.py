@@ -498,6 +498,23 @@ async def test_archiving_a_default_channel_takes_it_off_the_list(org: Organizati
     assert event["default_streams"] == []
 
 
+# Default channels
+
+
+async def test_default_channels_are_chosen_by_administrators(org: Organization) -> None:
+    channel = await org.channel("den")
+    vault = await org.channel("vault", "ann", is_private=True)
+    ben, gus = await org["ben"].register(), await org["gus"].register()
+    (await org["ben"].post("/default_streams", stream_id=channel)).refused("UNAUTHORIZED_PRINCIPAL")
+    assert (await org["ann"].post("/default_streams", stream_id=channel)).ok
+    assert [event["default_streams"] for event in await ben.events()] == [[channel]]
+    assert (await org["ann"].delete("/default_streams", stream_id=channel)).ok
+    assert [event["default_streams"] for event in await ben.events()] == [[]]
+    assert await gus.events() == []
+    for refused in (vault, 99):
+        (await org["ann"].post("/default_streams", stream_id=refused)).refused()
+
+
 # After a restart
 
 

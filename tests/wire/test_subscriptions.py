@@ -399,7 +399,7 @@ async def test_leaving_a_public_channel_leaves_it_in_sight_but_for_guests(
     ben, gus = [await org[name].register() for name in ("ben", "gus")]
     both = [org["ben"].user_id, org["gus"].user_id]
     assert (await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=both)).ok
-    assert await told(ben) == [("subscription", "remove")]
+    assert await told(ben) == [("subscription", "remove"), ("subscription", "peer_remove")]
     assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
@@ -429,6 +429,54 @@ async def test_a_queue_that_slept_is_not_shown_what_was_lost_meanwhile(org: Orga
     events = [event for event in await ben.events() if event["type"] != "message"]
     assert [event["op"] for event in events] == ["remove", "delete"]
     assert "secret" not in str(events)
+
+
+@pytest.mark.parametrize("polls_meanwhile", [True, False])
+async def test_who_is_let_in_is_not_shown_what_happened_before(
+    org: Organization, polls_meanwhile: bool
+) -> None:
+    channel = await org.channel("vault", "ann", "robo", is_private=True)
+    cleo = await org["cleo"].register()
+    ann, people = org["ann"], [org["cleo"].user_id]
+    assert (await ann.patch(f"/streams/{channel}", description="a secret")).ok
+    assert (await ann.patch(f"/streams/{channel}", description="nothing")).ok
+    robo = [org["robo"].user_id]
+    assert (await ann.delete(SUBSCRIPTIONS, subscriptions=["vault"], principals=robo)).ok
+    if polls_meanwhile:
+        assert await cleo.events() == []
+    assert (await ann.post(SUBSCRIPTIONS, subscriptions=named("vault"), principals=people)).ok
+    events = [event for event in await cleo.events() if event["type"] != "message"]
+    assert [event["op"] for event in events] == ["create", "add"]
+    assert "a secret" not in str(events)
+
+
+async def test_an_idle_queue_hears_nothing_of_the_time_before_a_channel_was_opened(
+    org: Organization,
+) -> None:
+    channel = await org.channel("vault", "ann", is_private=True)
+    cleo = await org["cleo"].register()
+    path = f"/streams/{channel}"
+    assert (await org["ann"].patch(path, description="a secret")).ok
+    assert (await org["ann"].patch(path, description="")).ok
+    assert await cleo.events() == []
+    assert (await org["ann"].patch(path, is_private=False)).ok
+    events = await cleo.events()
+    assert [event["op"] for event in events] == ["create", "peer_add"]
+    assert "a secret" not in str(events)
+
+
+async def test_those_who_leave_together_know_of_each_other(org: Organization) -> None:
+    channel = await org.channel("lounge", "ben", "cleo", "gus")
+    ben, gus = [await org[name].register() for name in ("ben", "gus")]
+    all_three = [org[name].user_id for name in ("ben", "cleo", "gus")]
+    assert (
+        await org["ann"].delete(SUBSCRIPTIONS, subscriptions=["lounge"], principals=all_three)
+    ).ok
+    remove, peers = await ben.events()
+    assert remove["op"] == "remove"
+    assert (peers["op"], peers["stream_ids"]) == ("peer_remove", [channel])
+    assert peers["user_ids"] == [org["cleo"].user_id, org["gus"].user_id]
+    assert await told(gus) == [("subscription", "remove"), ("stream", "delete")]
 
 
 # Unsubscribing
@@ -480,6 +528,41 @@ async def test_who_may_unsubscribe_whom(
         assert reply.ok["removed"] == ["lounge"]
     else:
         reply.refused()
+
+
+async def test_one_can_join_and_leave_at_once(org: Organization) -> None:
+    await org.channel("old", "ben")
+    await org.channel("kept", "ben")
+    ben = org["ben"]
+    reply = await ben.patch(
+        SUBSCRIPTIONS, delete=["old"], add=[{"name": "new", "color": "#AAbbcc"}, {"name": "kept"}]
+    )
+    assert reply.ok["subscribed"] == {str(ben.user_id): ["new"]}
+    assert reply.ok["already_subscribed"] == {str(ben.user_id): ["kept"]}
+    assert reply.ok["removed"] == ["old"]
+    assert reply.ok["not_removed"] == []
+    own = (await ben.get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert [(one["name"], one["color"]) for one in own][1:] == [("new", "#aabbcc")]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"delete": ["nowhere"], "add": [{"name": "x"}]},
+        {"delete": ["old"], "add": [{"name": "OLD"}]},
+        {"delete": ["old"], "add": [{"name": "x", "color": "blue"}]},
+        {"delete": ["old"], "add": [{"name": ""}]},
+    ],
+)
+async def test_joining_and_leaving_fail_together(
+    org: Organization, parameters: dict[str, Any]
+) -> None:
+    await org.channel("old", "ben")
+    reply = await org["ben"].patch(SUBSCRIPTIONS, **parameters)
+    assert reply.status == 400
+    (own,) = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    assert own["name"] == "old"
 
 
 # One's own settings
@@ -614,6 +697,22 @@ async def test_whether_somebody_is_subscribed(org: Organization) -> None:
     assert await ask("gus", ben, lounge) is True
     assert await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "Invalid channel ID"
     assert await ask("cleo", 999, lounge) == "No such user"
+
+
+async def test_the_channels_of_others_are_those_one_may_know_of(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ben", "gus")
+    den = await org.channel("den", "ben")
+    vault = await org.channel("vault", "ben", is_private=True)
+    await org.channel("old", "ben", is_archived=True)
+    path = f"/users/{org['ben'].user_id}/channels"
+    for who, expected in (
+        ("ben", [lounge, den, vault]),
+        ("ann", [lounge, den, vault]),
+        ("cleo", [lounge, den]),
+        ("gus", [lounge]),
+    ):
+        assert (await org[who].get(path)).ok["subscribed_channel_ids"] == expected
+    (await org["ben"].get("/users/999/channels")).refused()
 
 
 async def test_a_guest_cannot_ask_who_is_in_a_channel_they_are_not_in(org: Organization) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tertulia.model.changes import RealmChanged, UserGroupCreated
-from tertulia.model.groups import SystemGroup, UserGroup
+from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, PersonalSettings, Role
 from tests.support import Listener, Organization
 
@@ -535,3 +535,52 @@ async def test_a_new_key_leaves_the_password(org: Organization) -> None:
 
 def test_the_defaults_of_a_new_account_show_its_address() -> None:
     assert PersonalSettings(user_id=1).email_address_visibility is AddressVisibility.EVERYONE
+
+
+async def test_a_new_role_shows_and_hides_channels(org: Organization) -> None:
+    await org.channel("own", "ben", "cleo")
+    public = await org.channel("public", "ann", is_default=True)
+    private = await org.channel("private", "ann", is_private=True)
+    cleo = org["cleo"].user_id
+    listener = await org["cleo"].register(event_types=["stream", "subscription", "default_streams"])
+    assert (await org["ann"].patch(f"/users/{cleo}", role=200)).ok
+    created, peers = await listener.events()
+    assert [stream["stream_id"] for stream in created["streams"]] == [private]
+    assert (peers["op"], peers["stream_ids"]) == ("peer_add", [private])
+    assert peers["user_ids"] == [org["ann"].user_id]
+    assert (await org["ann"].patch(f"/users/{cleo}", role=600)).ok
+    events = await listener.events()
+    assert [event.get("stream_ids") for event in events] == [[public], [private], None]
+    assert [event.get("op") for event in events] == ["delete", "delete", None]
+    assert events[-1]["default_streams"] == []
+    assert (await org["ann"].patch(f"/users/{cleo}", role=400)).ok
+    created, _, defaults = await listener.events()
+    assert [stream["stream_id"] for stream in created["streams"]] == [public]
+    assert defaults["default_streams"] == [public]
+
+
+async def test_settings_do_not_name_who_left(org: Organization) -> None:
+    ben, cleo = org["ben"].user_id, org["cleo"].user_id
+    both = Members(direct_members=(ben, cleo))
+    open_, hidden = [
+        await org.channel(name, "ben", is_private=private, can_administer_channel_group=both)
+        for name, private in (("open", False), ("hidden", True))
+    ]
+    group = UserGroup(id=20, name="crew", can_manage_group=both)
+    realm = RealmChanged(values={"can_create_groups": both})
+    await org.do(UserGroupCreated(group=group), realm)
+    listener, guest = await org["cleo"].register(), await org["gus"].register()
+    for act, left in (("delete", [cleo]), ("post", [ben, cleo])):
+        holder = {"direct_members": left, "direct_subgroups": []}
+        path = f"/users/{ben}" + ("" if act == "delete" else "/reactivate")
+        assert (await org["ann"].request(act.upper(), path)).ok
+        events = await listener.events()
+        streams = [e for e in events if e["type"] == "stream"]
+        assert [e["stream_id"] for e in streams] == [open_, hidden]
+        assert {e["property"] for e in streams} == {"can_administer_channel_group"}
+        assert all(e["value"] == holder for e in streams)
+        (told,) = [e for e in events if (e["type"], e["op"]) == ("user_group", "update")]
+        assert (told["group_id"], told["data"]) == (20, {"can_manage_group": holder})
+        (told,) = [e for e in events if e["type"] == "realm"]
+        assert told["data"] == {"can_create_groups": holder}
+        assert not any(e["type"] == "stream" for e in await guest.events())

@@ -6,10 +6,11 @@ queue's eyes by an encoder. Only a poll that waits costs anything when an entry 
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ from tertulia.model.changes import Entry
 from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
+from tertulia.model.users import Credential
+from tertulia.state.moment import Decision, Moment
 from tertulia.store import reading
 from tertulia.store.writing import QueueDeleted, QueueSeen
 
@@ -34,16 +37,19 @@ PAGE = 500
 """Entries read from the database at once, and events in one answer at most."""
 PENDING_TRANSIENTS = 100
 SWEEP_SECONDS = 30
+GONE = 10_000
+"""Deleted queues that a node remembers, for as long as the database may still have them."""
 
 
 class Posted:
-    """A committed entry, with its events as they were encoded for each distinct view."""
+    """A committed entry, with its events as they were encoded for each distinct view: what
+    `views` holds is the encoder's business."""
 
     __slots__ = ("entry", "views")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.views: dict[Hashable, Sequence[bytes]] = {}
+        self.views: dict[Hashable, Any] = {}
 
 
 class Encoder(Protocol):
@@ -75,9 +81,11 @@ class Queue:
         "ended",
         "last_transient",
         "poll",
+        "quiet",
         "record",
         "seen_at",
         "transients",
+        "turn",
         "written_at",
     )
 
@@ -88,6 +96,11 @@ class Queue:
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         self.poll: Poll | None = None
+        self.quiet = (0, 0)
+        """A cursor, and the entry up to which nothing came after it for this queue. It is not
+        looked at again, later, when its user may see more than they could then."""
+        self.turn = 0
+        """How many polls have come: the newest is the one that counts."""
         self.ended = False
 
     @property
@@ -138,6 +151,7 @@ class Delivery:
         self._by_user: dict[int, dict[str, Queue]] = {}
         self._waiting: dict[int, set[Queue]] = {}
         self._waiting_for_all: set[Queue] = set()
+        self._gone: OrderedDict[str, None] = OrderedDict()
         self._sweeper: asyncio.Task[None] | None = None
         self._outbox: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -156,6 +170,8 @@ class Delivery:
         self._closing = True
         if self._sweeper is not None:
             self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
         for queues in list(self._waiting.values()):
             for queue in list(queues):
                 self._answer(queue, [])
@@ -186,7 +202,10 @@ class Delivery:
 
     async def delete(self, queue_id: str, user_id: int) -> None:
         """Delete the user's queue. Raises NoSuchQueue."""
-        self._delete(await self._queue(queue_id, user_id))
+        queue = await self._queue(queue_id, user_id)
+        await self.log.submit(None, _nothing, notes=(QueueDeleted(queue_id),))
+        self._forget(queue)
+        self.publish(QueueGone(queue_id=queue_id))
 
     async def poll(
         self, queue_id: str, user_id: int, last_event_id: int, *, block: bool
@@ -197,21 +216,25 @@ class Delivery:
         when a newer poll of the queue has come or the server stops. Raises NoSuchQueue, Refused
         for an ID that was never given out, and what ended the account.
         """
+        credential = self.log.state.credentials.get(user_id)
         queue = await self._queue(queue_id, user_id)
+        queue.seen_at = self._clock()
         cursor = await self._cursor(queue, last_event_id)
+        queue.turn += 1
+        turn = queue.turn
         if queue.poll is not None:
             self._answer(queue, [])
         while queue.transients and queue.transients[0][0] <= cursor:
             queue.transients.popleft()
         queue.last_transient = max(queue.last_transient, cursor)
-        queue.seen_at = self._clock()
         events = await self._pending(queue, cursor)
-        if events or not block or self._closing:
-            return events
         if queue.ended:
             raise NoSuchQueue(queue_id)
-        if queue.poll is not None:
-            self._answer(queue, [])
+        if turn != queue.turn:
+            return []
+        if events or not block or self._closing:
+            return events
+        self._check_access(user_id, credential)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[bytes]] = loop.create_future()
         pause = random.uniform(*self._poll_seconds)  # noqa: S311 (spreads heartbeats, no secret)
@@ -247,7 +270,12 @@ class Delivery:
         queue = self._queues.get(queue_id)
         if queue is None:
             found = await self.log.store.read(reading.queue, queue_id)
-            if found is None or self._clock() - self._last_seen(found[1]) >= found[0].idle_timeout:
+            if (
+                found is None
+                or queue_id in self._gone
+                or self._clock() - max(found[1], self._started) >= found[0].idle_timeout
+            ):
+                # (The time that the server was not there does not count as idle.)
                 raise NoSuchQueue(queue_id)
             queue = self._queues.get(queue_id)
             if queue is None:
@@ -257,16 +285,13 @@ class Delivery:
             raise NoSuchQueue(queue_id)
         return queue
 
-    def _last_seen(self, seen_at: float) -> float:
-        """The time that the server was not there does not count as idle."""
-        return max(seen_at, self._started)
-
     def _remember(self, queue: Queue) -> None:
         self._queues[queue.record.id] = queue
         self._by_user.setdefault(queue.user_id, {})[queue.record.id] = queue
 
     def _forget(self, queue: Queue) -> None:
         queue.ended = True
+        self._bury(queue.record.id)
         self._queues.pop(queue.record.id, None)
         own = self._by_user.get(queue.user_id, {})
         own.pop(queue.record.id, None)
@@ -274,6 +299,11 @@ class Delivery:
             self._by_user.pop(queue.user_id, None)
         if queue.poll is not None:
             self._fail(queue, NoSuchQueue(queue.record.id))
+
+    def _bury(self, queue_id: str) -> None:
+        self._gone[queue_id] = None
+        if len(self._gone) > GONE:
+            self._gone.popitem(last=False)
 
     def _delete(self, queue: Queue) -> None:
         self.log.note(QueueDeleted(queue.record.id))
@@ -304,6 +334,8 @@ class Delivery:
         seq = event_ids.seq_of(cursor)
         if not event_ids.is_complete(cursor):
             seq -= 1
+        if queue.quiet[0] == cursor:
+            seq = max(seq, queue.quiet[1])
         while seq < self._head and len(found) < PAGE:
             first = self._recent[0].entry.seq if self._recent else self._head + 1
             posted: Iterable[Posted]
@@ -319,9 +351,11 @@ class Delivery:
                 self._collect(found, one, queue, cursor)
                 if len(found) >= PAGE:
                     break
-        if len(found) < PAGE:
-            found += [one for one in queue.transients if one[0] > cursor]
-            found.sort(key=lambda one: one[0])
+        if not found:
+            queue.quiet = (cursor, seq)
+        end = found[-1][0] if len(found) >= PAGE else event_ids.of_entry(self._head + 1, 0)
+        found += [one for one in queue.transients if cursor < one[0] < end]
+        found.sort(key=lambda one: one[0])
         return [event for _, event in found]
 
     @staticmethod
@@ -334,27 +368,50 @@ class Delivery:
     def _collect(
         self, found: list[tuple[int, bytes]], posted: Posted, queue: Queue, cursor: int
     ) -> None:
-        audience = self.encoder.audience(posted.entry)
+        audience = self._audience(posted.entry)
         if not (
             audience is None
             or queue.user_id in audience
             or queue.record.registration.all_public_channels
         ):
             return
-        for event in self.encoder.events(posted, queue.record):
+        for event in self._events(posted, queue):
             event_id = _id_of(event)
             if event_id > cursor:
                 found.append((event_id, event))
+
+    # A mistake in how one change is shown is nobody else's, and it must not be passed over: the
+    # queue ends, so that its client fetches everything anew.
+
+    def _audience(self, entry: Entry) -> Collection[int] | None:
+        try:
+            return self.encoder.audience(entry)
+        except Exception:
+            logger.exception("the audience of entry %d is not known", entry.seq)
+            return None
+
+    def _events(self, posted: Posted, queue: Queue) -> Sequence[bytes]:
+        try:
+            return self.encoder.events(posted, queue.record)
+        except Exception:
+            logger.exception("entry %d cannot be shown to %d", posted.entry.seq, queue.user_id)
+            self._delete(queue)
+            raise NoSuchQueue(queue.record.id) from None
 
     # What happens
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         batch = [Posted(entry) for entry in entries]
+        if self._recent and batch[0].entry.seq != self._recent[-1].entry.seq + 1:
+            self._recent.clear()
         self._recent.extend(batch)
         ready: dict[Queue, list[bytes]] = {}
         for posted in batch:
-            for queue in self._waiting_of(self.encoder.audience(posted.entry)):
-                events = self.encoder.events(posted, queue.record)
+            for queue in self._waiting_of(self._audience(posted.entry)):
+                try:
+                    events = self._events(posted, queue)
+                except NoSuchQueue:  # It was told so.
+                    continue
                 if events:
                     ready.setdefault(queue, []).extend(events)
         for queue, events in ready.items():
@@ -375,14 +432,22 @@ class Delivery:
     def _end_access(self, change: changes.AnyChange) -> None:
         match change:
             case changes.UserDeactivated(user_id=user_id):
-                error: Refused = AccountDeactivated("The account has been deactivated.")
+                error: Refused = _deactivated()
             case changes.CredentialChanged(credential=credential):
                 user_id = credential.user_id
-                error = WrongApiKey("The API key is not valid any more.")
+                error = _key_void()
             case _:
                 return
         for queue in list(self._waiting.get(user_id, ())):
             self._fail(queue, error)
+
+    def _check_access(self, user_id: int, credential: Credential | None) -> None:
+        """Refuse what `_end_access` would have ended, had the poll been waiting already."""
+        user = self.log.state.users.get(user_id)
+        if user is None or not user.is_active:
+            raise _deactivated()
+        if self.log.state.credentials.get(user_id) != credential:
+            raise _key_void()
 
     def _reloaded(self) -> None:
         """The state was loaded anew; what is in memory of the log is still what was committed."""
@@ -392,6 +457,7 @@ class Delivery:
     def _deliver(self, transient: Transient) -> None:
         match transient:
             case QueueGone(queue_id=queue_id):
+                self._bury(queue_id)
                 queue = self._queues.get(queue_id)
                 if queue is not None:
                     self._forget(queue)
@@ -462,20 +528,27 @@ class Delivery:
         """Delete the queues that were idle for too long, and write down when the others were
         seen."""
         now = self._clock()
+        store = self.log.store
+        # Another node may be serving a queue, and writes down that it does only now and then.
+        spared = 4 * SWEEP_SECONDS
+        own = spared if store.is_shared else 0
         for queue in list(self._queues.values()):
             if queue.poll is not None:
                 queue.seen_at = now
-            elif now - queue.seen_at >= queue.record.idle_timeout:
-                self._delete(queue)
+            elif self._is_idle(queue, now, own):
+                if store.is_shared and (found := await store.read(reading.queue, queue.record.id)):
+                    queue.seen_at = max(queue.seen_at, found[1])
+                if not queue.ended and queue.poll is None and self._is_idle(queue, now, own):
+                    self._delete(queue)
         self._write_down()
-        for queue_id, _user_id, seen_at in await self.log.store.read(reading.queue_times):
-            if queue_id in self._queues:
-                continue
-            found = await self.log.store.read(reading.queue, queue_id)
-            # Another node may be serving it, and writes down that it does only now and then.
-            spared = 4 * SWEEP_SECONDS
-            if found and now - self._last_seen(seen_at) >= found[0].idle_timeout + spared:
+        for queue_id in await store.read(reading.idle_queues, now, self._started, spared):
+            if queue_id not in self._queues:
+                self._bury(queue_id)
                 self.log.note(QueueDeleted(queue_id))
+
+    @staticmethod
+    def _is_idle(queue: Queue, now: float, spared: float) -> bool:
+        return now - queue.seen_at >= queue.record.idle_timeout + spared
 
     def _write_down(self) -> None:
         for queue in self._queues.values():
@@ -484,6 +557,19 @@ class Delivery:
                 self.log.note(QueueSeen(queue.record.id, int(queue.seen_at)))
         for seen in self.presence.take_unwritten():
             self.log.note(seen)
+
+
+def _nothing(_: Moment) -> Decision[None]:
+    """A command that waits for its notes to be on disk."""
+    return Decision(None)
+
+
+def _deactivated() -> Refused:
+    return AccountDeactivated("The account has been deactivated.")
+
+
+def _key_void() -> Refused:
+    return WrongApiKey("The API key is not valid any more.")
 
 
 _announcement = msgspec.json.Decoder(tuple[str, Transient])

@@ -278,6 +278,32 @@ def unsubscribed(
     )
 
 
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What became of subscribing and unsubscribing oneself at once."""
+
+    outcome: Outcome
+    removal: Removal
+
+
+def exchange(
+    moment: Moment, wanted: Wanted, leaving: Sequence[str], render: Render
+) -> Decision[Exchange]:
+    """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
+
+    Raises as the two do; Refused for a channel that is named for both.
+    """
+    left = {name.strip().casefold() for name in leaving}
+    for new in wanted.channels:
+        if new.name.strip().casefold() in left:
+            raise Refused(f"'{names.channel_name(new.name)}' is to be both added and deleted.")
+    removed = unsubscribe(moment, leaving, None)
+    added = subscribe(moment, wanted, render)
+    return Decision(
+        Exchange(outcome=added.result, removal=removed.result),
+        [*removed.changes, *added.changes],
+    )
+
+
 # One's own settings
 
 

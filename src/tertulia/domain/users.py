@@ -11,12 +11,14 @@ from tertulia.domain import names, permissions, subscribing
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
+    Named,
     UserChanged,
     UserCreated,
     UserDeactivated,
     UserReactivated,
 )
 from tertulia.model.errors import LastOfKind, Refused
+from tertulia.model.groups import Members
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -243,7 +245,25 @@ def _deactivated(moment: Moment, user: User) -> UserDeactivated:
         user_id=user.id,
         channel_ids=tuple(sorted(state.channel_ids_of(user.id))),
         group_ids=state.groups_of(user, moment.now),
+        named=_named(state, user),
     )
+
+
+def _named(state: State, user: User) -> Named:
+    return Named(
+        channels=tuple((c.id, name) for c in state.channels for name in _settings_naming(c, user)),
+        groups=tuple((g.id, name) for g in state.groups for name in _settings_naming(g, user)),
+        realm=tuple(_settings_naming(state.realm, user)),
+    )
+
+
+def _settings_naming(record: Struct, user: User) -> list[str]:
+    """The permission settings of a channel, a group or the organization that name the account."""
+    return [
+        name
+        for name in record.__struct_fields__
+        if isinstance(holder := getattr(record, name), Members) and user.id in holder.direct_members
+    ]
 
 
 def reactivate(moment: Moment, user_id: int) -> Decision[None]:
@@ -262,6 +282,7 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
             user_id=target.id,
             channel_ids=tuple(sorted(state.channel_ids_of(target.id))),
             group_ids=state.groups_of(target, now),
+            named=_named(state, target),
         )
     ]
     if target.bot is None:

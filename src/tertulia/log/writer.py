@@ -5,7 +5,6 @@ must wait for it: `settled`. When a commit fails, the state is thrown away and l
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import deque
@@ -23,7 +22,7 @@ from tertulia.state.reading import ChannelMessages, Reader
 from tertulia.store import reading
 from tertulia.store.database import Connection
 from tertulia.store.store import CATCH_UP, Store
-from tertulia.store.writing import Batch, Note
+from tertulia.store.writing import Batch, Note, QueueDeleted
 
 logger = logging.getLogger("tertulia.log")
 
@@ -53,6 +52,16 @@ class _Snapshot(Generic[T, R]):
     conclude: Callable[[State, T], R]
     queue: Callable[[int], QueueRecord] | None
     answer: asyncio.Future[R]
+    registered: QueueRecord | None = None
+    """The queue that was written down for it."""
+
+
+class _Misfold(Exception):
+    """A verb asked for a change that cannot be folded: a mistake of ours in that verb."""
+
+    def __init__(self, command: _Command) -> None:
+        self.command = command
+        super().__init__("a change could not be folded")
 
 
 class Log:
@@ -67,12 +76,18 @@ class Log:
         self.state = State()
         self.durable = 0
         """The newest entry that is on disk, as far as this node knows."""
+        self.generation = 0
+        """How many times the state had to be thrown away."""
         self._commands: deque[_Command] = deque()
         self._snapshots: deque[_Snapshot[Any, Any]] = deque()
         self._notes: deque[Note] = deque()
+        self._held: list[Note] = []
+        """Notes of a commit that failed, for the next one that there is a reason for."""
         self._wake = asyncio.Event()
         self._grown = False
         self._closing = False
+        self._failed = False
+        """Whether the node stops without a true state."""
         self._settling: asyncio.Future[None] | None = None
         self._followers: list[Follower] = []
         self._reloads: list[Callable[[], None]] = []
@@ -86,14 +101,11 @@ class Log:
 
         `heard` gets what other nodes `announce`.
         """
-        await self._load()
-        self._end_watch = self.store.watch(self._notice, heard)
-        self._task = asyncio.create_task(self._work(), name="log-writer")
-
-    async def _load(self) -> None:
         seq, records = await self.store.read(lambda c: (reading.head(c), reading.records(c)))
         self.state = State.load(seq, records)
         self.durable = seq
+        self._end_watch = self.store.watch(self._notice, heard)
+        self._task = asyncio.create_task(self._work(), name="log-writer")
 
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
@@ -127,9 +139,9 @@ class Log:
         Raises what the verb refuses with; NotAuthenticated when the actor is deactivated by then;
         Unavailable when the commit failed (nothing was done).
         """
+        self._admit()
         answer = asyncio.get_running_loop().create_future()
         self._commands.append(_Command(actor_id, verb, arguments, notes, answer))
-        self._admit()
         result: T = await answer
         return result
 
@@ -152,11 +164,11 @@ class Log:
         `look` runs in a thread, on a transaction that sees exactly what the state has folded;
         `conclude` then runs at once on the event loop. What is unread of `reader_id` is loaded
         (`state.reading`). `queue`, given that entry's sequence number, is a queue to register: it
-        is on disk when this returns.
+        is on disk when this returns. It may be asked for several, of which the last one counts.
         """
+        self._admit()
         answer = asyncio.get_running_loop().create_future()
         self._snapshots.append(_Snapshot(reader_id, look, conclude, queue, answer))
-        self._admit()
         result: R = await answer
         return result
 
@@ -165,11 +177,13 @@ class Log:
         self._notes.append(note)
         self._wake.set()
 
-    async def settled(self) -> None:
+    async def settled(self, since: int | None = None) -> None:
         """Return when everything that the state shows now is on disk. Unavailable if it will not
-        be."""
+        be; and, given the `generation` in which one began to look, if that is over."""
         if self._settling is not None:
             await asyncio.shield(self._settling)
+        if since is not None and since != self.generation:
+            raise Unavailable("The server had to begin anew. Try again.")
 
     async def catch_up(self) -> None:
         """Fold what other processes have written, and return."""
@@ -201,35 +215,51 @@ class Log:
         self._snapshots.clear()
         notes = list(self._notes)
         self._notes.clear()
+        must_commit = commands or notes or any(snapshot.queue for snapshot in snapshots)
+        if must_commit:
+            notes[:0] = self._held
+            self._held = []
         try:
-            if commands or notes or any(snapshot.queue for snapshot in snapshots):
+            if must_commit:
                 await self._commit(commands, snapshots, notes)
             elif self._grown:
                 self._grown = False
                 await self._tail()
             for snapshot in snapshots:
                 await self._take(snapshot)
-        except Exception as error:
+        except _Misfold as error:
+            # Nothing was written: the others have their turn once more.
+            logger.exception("a command of %s made no sense", error.command.verb)
+            if not error.command.answer.done():
+                error.command.answer.set_exception(error.__cause__ or error)
+            self._held = notes
+            await self._recover([])
+            self._commands.extendleft(c for c in reversed(commands) if c is not error.command)
+            self._snapshots.extendleft(reversed(snapshots))
+            if self._failed:
+                self._refuse_all()
+        except Exception:
             logger.exception("the log could not be written")
-            await self._recover([*commands, *snapshots], error)
+            self._held = notes
+            await self._recover([*commands, *snapshots])
 
     async def _commit(
         self,
         commands: Sequence[_Command],
         snapshots: Sequence[_Snapshot[Any, Any]],
-        notes: list[Note],
+        notes: Sequence[Note],
     ) -> None:
         self._grown = False
         self._adopt(await self.store.begin(self.state.seq))
         self._settling = asyncio.get_running_loop().create_future()
         entries: list[Entry] = []
-        outcomes: list[tuple[_Command, Any]] = []
-        for command in commands:
-            outcomes.append((command, self._decide(command, entries)))
-            notes.extend(command.notes)
-        queues = [s.queue(self.state.seq) for s in snapshots if s.queue is not None]
-        batch = Batch(entries, self.state.take_dirty(), [*notes, *queues])
-        await self.store.commit(batch)
+        outcomes = [(command, self._decide(command, entries)) for command in commands]
+        written = [*notes, *(note for command, _ in outcomes for note in command.notes)]
+        for snapshot in snapshots:
+            if snapshot.queue is not None and not snapshot.answer.done():
+                snapshot.registered = snapshot.queue(self.state.seq)
+                written.append(snapshot.registered)
+        await self.store.commit(Batch(entries, self.state.take_dirty(), written))
         self.durable = self.state.seq
         self._settling.set_result(None)
         self._settling = None
@@ -253,10 +283,13 @@ class Log:
             return refusal
         except Exception as error:  # A mistake of ours in one command is that command's alone.
             return error
-        for change in decision.changes:
-            entry = self._entry(command.actor_id, change, now)
-            fold(self.state, entry)
-            entries.append(entry)
+        try:
+            for change in decision.changes:
+                entry = self._entry(command.actor_id, change, now)
+                fold(self.state, entry)
+                entries.append(entry)
+        except Exception as error:
+            raise _Misfold(command) from error
         return decision.result
 
     def _moment(self, actor_id: int | None, now: float) -> Moment:
@@ -304,11 +337,17 @@ class Log:
 
         if snapshot.answer.cancelled():
             return
+        queue = snapshot.registered
         while True:
             newer, loaded, seen = await self.store.read(look)
+            self._adopt(newer)
+            if queue is not None and queue.start != self.state.seq:
+                # It begins before what would be seen now: once more, with another queue.
+                self._notes.append(QueueDeleted(queue.id))
+                self._snapshots.append(snapshot)
+                return
             if not newer:
                 break
-            self._adopt(newer)
         if loaded is not None:
             self._install(loaded)
         try:
@@ -341,26 +380,59 @@ class Log:
             kept.channels[channel_id] = ChannelMessages(*messages)
         kept.directs.update(directs)
 
-    async def _recover(self, waiting: Sequence[Any], error: Exception) -> None:
-        """The commit failed: nothing of it is true. Load the state again and say so."""
-        unavailable = Unavailable("The change could not be written. Nothing was done.")
-        settling, self._settling = self._settling, None
-        if settling is not None:
-            settling.set_exception(unavailable)
-            with contextlib.suppress(Unavailable):
-                await settling  # Marks it as seen where nobody waits.
+    async def _recover(self, waiting: Sequence[Any]) -> None:
+        """The commit failed: nothing of it is true. Say so, and load the state again."""
+        unavailable = _unavailable()
+        self.generation += 1
+        # Until it is loaded, what the state shows is in doubt: `settled` says so at once.
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().create_future()
+        self._settling.set_exception(unavailable)
+        self._settling.exception()  # It is no mistake if nobody waits for it.
         for request in waiting:
             if not request.answer.done():
                 request.answer.set_exception(unavailable)
         while True:
             try:
                 await self.store.rollback()
-                await self._load()
+                await self._reload()
                 break
             except Exception:
                 logger.exception("the state could not be loaded again")
                 if self._closing:
+                    self._failed = True
+                    self._refuse_all()
                     return
                 await asyncio.sleep(RETRY_SECONDS)
+        self._settling = None
         for callback in self._reloads:
             callback()
+
+    async def _reload(self) -> None:
+        """Load the state, and tell what was committed meanwhile (by others, or by a commit whose
+        success was not heard of)."""
+        seq, records, missed = await self.store.read(
+            lambda c: (
+                reading.head(c),
+                reading.records(c),
+                reading.entries(c, self.durable, 2**31),
+            )
+        )
+        self.state = State.load(seq, records)
+        self.durable = seq
+        self._tell(missed)
+
+    def _refuse_all(self) -> None:
+        """There is no way on, and the end is near."""
+        waiting: list[_Command | _Snapshot[Any, Any]] = [*self._commands, *self._snapshots]
+        for request in waiting:
+            if not request.answer.done():
+                request.answer.set_exception(_unavailable())
+        self._commands.clear()
+        self._snapshots.clear()
+        self._notes.clear()
+        self._grown = False
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable("The change could not be written. Nothing was done.")

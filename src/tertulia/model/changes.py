@@ -60,23 +60,36 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
     lost: tuple[int, ...] = ()
 
 
+class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The permission settings that name an account itself, beside groups."""
+
+    channels: tuple[tuple[int, str], ...] = ()
+    """Channel and setting."""
+    groups: tuple[tuple[int, str], ...] = ()
+    """User group and setting."""
+    realm: tuple[str, ...] = ()
+
+
 class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
     """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
 
-    `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in.
+    `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
+    `named` the settings that show it as a holder.
     """
 
     user_id: int
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
+    named: Named = Named()
 
 
 class UserReactivated(Change, frozen=True, tag="user_reactivated"):
-    """The account can be used again. `channel_ids` and `group_ids` are as in its deactivation."""
+    """The account can be used again. The other fields are as in its deactivation."""
 
     user_id: int
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
+    named: Named = Named()
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):

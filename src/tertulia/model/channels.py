@@ -66,6 +66,8 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
     channel_id: int
     user_id: int
     spans: tuple[tuple[int, int | None], ...]
+    began: int = 0
+    """The log's entry that began the present subscription (or the last)."""
     color: str
     """`#rrggbb` in lower case."""
     is_muted: bool = False

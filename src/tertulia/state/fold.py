@@ -112,13 +112,13 @@ def _(state: State, change: changes.ChannelChanged) -> None:
 @_folds(changes.Subscribed)
 def _(state: State, change: changes.Subscribed) -> None:
     for user_id, color in change.colors.items():
-        past = state.subscription(user_id, change.channel_id)
-        span = (change.after, None)
-        state.subscriptions.put(
-            Subscription(channel_id=change.channel_id, user_id=user_id, color=color, spans=(span,))
-            if past is None
-            else revised(past, {"color": color, "spans": (*past.spans, span)})
+        past = state.subscription(user_id, change.channel_id) or Subscription(
+            channel_id=change.channel_id, user_id=user_id, color=color, spans=()
         )
+        spans = (*past.spans, (change.after, None))
+        # The entry that is being folded is the next one.
+        values = {"color": color, "spans": spans, "began": state.seq + 1}
+        state.subscriptions.put(revised(past, values))
 
 
 @_folds(changes.Unsubscribed)

@@ -140,13 +140,15 @@ class Reading:
         recorded = BitMap(m for m, flag in reader.flags.items() if flag & Flag.RECORD)
         for channel_id in self._channel_ids(state, user_id):
             channel = self.channels[channel_id]
-            since = state.subscriptions[(channel_id, user_id)].since
+            subscription = state.subscriptions[(channel_id, user_id)]
+            since = subscription.since
             fresh = channel.all - reader.read
             if fresh and fresh.min() <= since:
                 fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
             if not fresh:
                 continue
-            wildcards |= channel.wildcards & fresh
+            # A wildcard mentions those who received it, which a record of one's own does not say.
+            wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
             left = len(fresh)
             for key, ids in channel.topics.items():
                 hit = ids & fresh

@@ -30,9 +30,8 @@ def find(connection: Connection, search: Search) -> Page:
     # history goes on.
     want_anchor = search.include_anchor
     if search.after or want_anchor:
-        newer = _half(connection, search, ">=", search.after + int(want_anchor) + 1)
-        if not want_anchor:
-            newer = [m for m in newer if m.id != anchor]
+        comparison = ">=" if want_anchor else ">"
+        newer = _half(connection, search, comparison, search.after + int(want_anchor) + 1)
     has_anchor = bool(newer) and newer[0].id == anchor
     keep = search.after + int(has_anchor and want_anchor)
     found_newest = len(newer) <= keep if (search.after or anchor >= narrow.LARGEST) else False
@@ -48,7 +47,7 @@ def find(connection: Connection, search: Search) -> Page:
 def _half(connection: Connection, search: Search, comparison: str, limit: int) -> list[Message]:
     dialect = connection.dialect
     joins, wheres, parameters, id_column = _compile(dialect, search)
-    order = "ASC" if comparison == ">=" else "DESC"
+    order = "DESC" if comparison == "<" else "ASC"
     sql = (
         f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
         f" WHERE {' AND '.join([*wheres, f'{id_column} {comparison} ?'])}"

@@ -152,15 +152,16 @@ class PostgresDatabase(Database):
     def announce(self, message: str) -> None:
         if len(message.encode()) > _NOTIFY_LIMIT:
             return
-        if self._announcer is None:
-            self._announcer = self._connect()
-        channel = self._channel(self._announcer)
         try:
+            if self._announcer is None:
+                self._announcer = self._connect()
+            channel = self._channel(self._announcer)
             self._announcer.run("SELECT pg_notify(?, ?)", (channel, message))
-        except psycopg.Error:
+        except (psycopg.Error, DatabaseError):
             # A doorbell, not the news itself: the next one rings on a new connection.
-            self._announcer.close()
-            self._announcer = None
+            announcer, self._announcer = self._announcer, None
+            if announcer is not None:
+                announcer.close()
 
     @staticmethod
     def _channel(connection: PostgresConnection) -> str:

@@ -162,11 +162,16 @@ def queue(connection: Connection, queue_id: str) -> tuple[QueueRecord, int] | No
     return (_queue_decoder.decode(rows[0][0]), rows[0][1]) if rows else None
 
 
-def queue_times(connection: Connection) -> list[tuple[str, int, int]]:
-    """Every queue's ID, user and last sight (UNIX seconds)."""
+def idle_queues(connection: Connection, now: float, started: float, spared: float) -> list[str]:
+    """The queues that were not seen for their timeout and `spared` seconds more. The time before
+    `started` does not count. UNIX seconds."""
+    rows = connection.query(
+        "SELECT id, doc, seen_at FROM queues WHERE seen_at <= ?", (int(now - spared),)
+    )
     return [
-        (queue_id, user_id, seen)
-        for queue_id, user_id, seen in connection.query("SELECT id, user_id, seen_at FROM queues")
+        queue_id
+        for queue_id, doc, seen_at in rows
+        if now - max(seen_at, started) >= _queue_decoder.decode(doc).idle_timeout + spared
     ]
 
 

@@ -127,6 +127,7 @@ class SqliteDatabase(Database):
 
         def look() -> None:
             version = connection.query("PRAGMA data_version")
+            grown()  # Whatever was written before anybody looked.
             while not stop.wait(_WATCH_SECONDS):
                 now = connection.query("PRAGMA data_version")
                 if now != version:

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from tertulia.model.changes import Entry
+from tertulia.model.errors import Refused
 from tertulia.store import reading
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.migrations import migrate
@@ -73,13 +74,27 @@ class Store:
 
         def transaction() -> T:
             connection = self._reader_connection()
-            connection.run(connection.dialect.begin_read)
             try:
-                return function(connection, *arguments, **keywords)
-            finally:
-                connection.run("COMMIT")
+                connection.run(connection.dialect.begin_read)
+                try:
+                    return function(connection, *arguments, **keywords)
+                finally:
+                    connection.run("COMMIT")
+            except Refused:
+                raise
+            except Exception:
+                # It may be the connection that broke: the next one who reads gets a new one.
+                self._drop_reader_connection()
+                raise
 
         return await self._in(self._readers, transaction)
+
+    def _drop_reader_connection(self) -> None:
+        connection: Connection = self._local.connection
+        self._local.connection = None
+        with self._lock:
+            self._open.remove(connection)
+        connection.close()
 
     def _reader_connection(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
@@ -93,7 +108,10 @@ class Store:
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
     async def begin(self, after: int) -> list[Entry]:
-        """Keep all other writers out, and return the entries since `after` (others' commits)."""
+        """Keep all other writers out, and return the entries since `after` (others' commits).
+
+        After a failure of this or of `commit`, `rollback` must follow.
+        """
         return await self._in(self._writer, self._begin, after)
 
     def _begin(self, after: int) -> list[Entry]:
@@ -102,8 +120,11 @@ class Store:
         connection = self._write_connection
         for statement in connection.dialect.begin_write:
             connection.run(statement)
-        if reading.head(connection) == after:
+        head = reading.head(connection)
+        if head == after:
             return []
+        if head < after:
+            raise DatabaseError(f"The log ends at {head}, and {after} was thought to be in it.")
         found: list[Entry] = []
         while page := reading.entries(connection, found[-1].seq if found else after, CATCH_UP):
             found += page

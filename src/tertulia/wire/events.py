@@ -140,23 +140,23 @@ class EventEncoder:
         view = projection.view(scene, change, Viewer(user, queue))
         if view is None:
             return ()
-        types = queue.registration.event_types
-        key = (types, view)
-        encoded = posted.views.get(key)
+        encoded = posted.views.get(view)
         if encoded is None:
-            encoded = self._encode(projection, scene, view, types)
-            posted.views[key] = encoded
-        return encoded
+            encoded = self._encode(projection, scene, view)
+            posted.views[view] = encoded
+        types = queue.registration.event_types
+        return [event for tag, event in encoded if types is None or tag in types]
 
     def _encode(
-        self, projection: Projection[Any], scene: Scene, view: Any, types: tuple[str, ...] | None
-    ) -> Sequence[bytes]:
+        self, projection: Projection[Any], scene: Scene, view: Any
+    ) -> Sequence[tuple[str, bytes]]:
+        """The events with their types. A queue's choice of types is no part of the view: it is
+        the client's to make up, and would be kept for each."""
         encoded = []
         for index, event in enumerate(projection.events(scene, scene.entry.change, view)):
-            tag = event.__struct_config__.tag
-            if types is None or tag in types:
-                encoded.append(with_id(event, event_ids.of_entry(scene.entry.seq, index)))
-                self.encoded += 1
+            event_id = event_ids.of_entry(scene.entry.seq, index)
+            encoded.append((str(event.__struct_config__.tag), with_id(event, event_id)))
+            self.encoded += 1
         return encoded
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:

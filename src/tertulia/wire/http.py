@@ -99,6 +99,7 @@ class Endpoint:
 
     async def _answer(self, request: Request, route: Route) -> bytes:
         node = self._node
+        generation = node.log.generation
         # The body is taken in any case: a client that is still sending hears no answer.
         sent, uploads = await received(request, node.config.max_body_mib * MIB)
         if route.dev and not node.config.dev:
@@ -118,7 +119,8 @@ class Endpoint:
         params, ignored = decode(route.params, sent, request.path_params)
         answer = await route.handler(call, params)
         # What the answer shows may be ahead of the disk by a moment.
-        await node.log.settled()
+        # (Where a command was carried out since, it saw the state that counts.)
+        await node.log.settled(generation if route.method == "GET" else None)
         return success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
 
     def _authenticated(self, request: Request, route: Route) -> User | None:

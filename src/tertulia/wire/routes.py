@@ -25,33 +25,6 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/messages/{message_id:int}", messages.get_message, Access.SPECTATOR),
     Route("POST", "/messages/flags", messages.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
-    # Channels
-    Route("GET", "/streams", channels.get_streams),
-    Route("GET", "/get_stream_id", channels.get_stream_id),
-    Route("POST", "/channels/create", channels.create_channel),
-    Route("GET", "/streams/{stream_id:int}", channels.get_stream),
-    Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
-    Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
-    Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
-    # Subscriptions
-    Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
-    Route("POST", "/users/me/subscriptions", subscriptions.subscribe),
-    Route("DELETE", "/users/me/subscriptions", subscriptions.unsubscribe),
-    Route(
-        "POST",
-        "/users/me/subscriptions/properties",
-        subscriptions.update_subscription_properties,
-    ),
-    Route(
-        "PATCH",
-        "/users/me/subscriptions/{stream_id:int}",
-        subscriptions.update_subscription_property,
-    ),
-    Route(
-        "GET",
-        "/users/{user_id:int}/subscriptions/{stream_id:int}",
-        subscriptions.get_subscription_status,
-    ),
     # Users
     Route("GET", "/users", users.get_users, Access.SPECTATOR),
     Route("POST", "/users", users.create_user),
@@ -72,6 +45,37 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/bots/{bot_id:int}", bots.deactivate_bot),
     Route("GET", "/bots/{bot_id:int}/api_key", bots.get_bot_key),
     Route("POST", "/bots/{bot_id:int}/api_key/regenerate", bots.regenerate_bot_key),
+    # Channels
+    Route("GET", "/streams", channels.get_streams),
+    Route("GET", "/get_stream_id", channels.get_stream_id),
+    Route("POST", "/channels/create", channels.create_channel),
+    Route("GET", "/streams/{stream_id:int}", channels.get_stream),
+    Route("PATCH", "/streams/{stream_id:int}", channels.update_stream),
+    Route("DELETE", "/streams/{stream_id:int}", channels.archive_stream),
+    Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
+    Route("POST", "/default_streams", channels.add_default_stream),
+    Route("DELETE", "/default_streams", channels.remove_default_stream),
+    # Subscriptions
+    Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
+    Route("POST", "/users/me/subscriptions", subscriptions.subscribe),
+    Route("PATCH", "/users/me/subscriptions", subscriptions.update_subscriptions),
+    Route("DELETE", "/users/me/subscriptions", subscriptions.unsubscribe),
+    Route("GET", "/users/{user_id:int}/channels", subscriptions.get_user_channels),
+    Route(
+        "POST",
+        "/users/me/subscriptions/properties",
+        subscriptions.update_subscription_properties,
+    ),
+    Route(
+        "PATCH",
+        "/users/me/subscriptions/{stream_id:int}",
+        subscriptions.update_subscription_property,
+    ),
+    Route(
+        "GET",
+        "/users/{user_id:int}/subscriptions/{stream_id:int}",
+        subscriptions.get_subscription_status,
+    ),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR),
     Route("GET", "/events", events.get_events),

@@ -92,7 +92,7 @@ def message_object(
         id=message.id,
         type="stream" if is_channel else "private",
         sender_id=sender.id,
-        sender_email=api_email(state, sender, host),
+        sender_email=api_email(state, sender, host, sees_address=sees_address),
         sender_full_name=sender.full_name,
         client=message.client,
         content=message.rendered if apply_markdown else message.content,

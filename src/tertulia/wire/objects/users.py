@@ -35,10 +35,12 @@ class UserObject(Struct, kw_only=True):
     profile_data: dict[str, Any] | UnsetType = UNSET
 
 
-def api_email(state: State, user: User, host: str) -> str:
+def api_email(state: State, user: User, host: str, *, sees_address: bool = True) -> str:
     """The address by which the interface knows the account: the real one where everybody may see
-    it, otherwise one that works nowhere else."""
-    if user.is_bot or permissions.address_visibility(state, user) is AddressVisibility.EVERYONE:
+    it, otherwise one that works nowhere else. A spectator is not one of everybody: for them,
+    `sees_address` is false all the same."""
+    is_open = permissions.address_visibility(state, user) is AddressVisibility.EVERYONE
+    if user.is_bot or (is_open and sees_address):
         return user.address
     return f"user{user.id}@{host}"
 
@@ -108,7 +110,7 @@ def user_shown(
     return UserObject(
         user_id=user.id,
         delivery_email=user.address if sees_address else None,
-        email=api_email(state, user, host),
+        email=api_email(state, user, host, sees_address=sees_address),
         full_name=user.full_name,
         date_joined=date_joined(user, by_day=by_day),
         is_active=user.is_active if with_activity else UNSET,

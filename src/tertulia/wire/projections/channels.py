@@ -20,7 +20,7 @@ from tertulia.wire.objects.channels import (
     post_policy,
 )
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
+from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees
 from tertulia.wire.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
@@ -50,7 +50,8 @@ class DefaultChannelsEvent(Event, kw_only=True, tag="default_streams"):
     default_streams: list[int]
 
 
-def _default_channels(state: State) -> DefaultChannelsEvent:
+def default_channels(state: State) -> DefaultChannelsEvent:
+    """The event that lists them."""
     return DefaultChannelsEvent(
         default_streams=sorted(c.id for c in state.channels if c.is_default and not c.is_archived)
     )
@@ -79,7 +80,7 @@ class ChannelCreatedProjection(Projection[ChannelCreated]):
     def events(self, scene: Scene, change: ChannelCreated, view: Any) -> Iterable[Event]:
         yield channel_appeared(scene.state, change.channel, scene.at, 0)
         if view:
-            yield _default_channels(scene.state)
+            yield default_channels(scene.state)
 
 
 class _Shown(Enum):
@@ -135,11 +136,11 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
     def _shown(self, scene: Scene, change: ChannelChanged, viewer: Viewer) -> _Shown:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
-        if user.id in change.lost:
-            return _Shown.GONE
-        if not permissions.sees_channel(state, user, channel, scene.at):
-            return _Shown.NOTHING
         knows_archived = viewer.registration.capabilities.archived_channels
+        if user.id in change.lost:
+            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
+        if not sees(scene, user, channel):
+            return _Shown.NOTHING
         archiving = change.values.get("is_archived")
         if archiving and not knows_archived:
             return _Shown.GONE
@@ -165,7 +166,7 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
             case _:
                 pass
         if view.defaults:
-            yield _default_channels(state)
+            yield default_channels(state)
 
     def _appeared(
         self, scene: Scene, change: ChannelChanged, channel: Channel, view: _ChangeView

@@ -6,7 +6,7 @@ from typing import Any
 from tertulia.model.changes import UserGroupCreated
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
-from tertulia.wire.objects.groups import UserGroupObject, user_group
+from tertulia.wire.objects.groups import GroupSettingValue, UserGroupObject, user_group
 
 
 class GroupAddEvent(Event, kw_only=True, tag="user_group"):
@@ -14,6 +14,14 @@ class GroupAddEvent(Event, kw_only=True, tag="user_group"):
 
     op: str = "add"
     group: UserGroupObject
+
+
+class GroupUpdateEvent(Event, kw_only=True, tag="user_group"):
+    """Properties of a group have new values."""
+
+    op: str = "update"
+    group_id: int
+    data: dict[str, str | bool | GroupSettingValue]
 
 
 class GroupMembersEvent(Event, kw_only=True, tag="user_group"):

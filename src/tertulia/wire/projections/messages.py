@@ -51,9 +51,14 @@ class MessageSentProjection(Projection[MessageSent]):
     def view(self, scene: Scene, change: MessageSent, viewer: Viewer) -> Hashable | None:
         state, message, user = scene.state, change.message, viewer.user
         registration = viewer.registration
-        if change.gone or not (
-            state.received(user.id, message)
-            or (registration.all_public_channels and _is_public(scene, message, viewer))
+        if (
+            change.gone
+            or not (
+                state.received(user.id, message)
+                or (registration.all_public_channels and _is_public(scene, message, viewer))
+            )
+            # Who has left a private channel since cannot read what they received in it any more.
+            or not permissions.reads_message(state, user, message, scene.at)
         ):
             return None
         flags = tuple(flags_on_arrival(state, user.id, change))

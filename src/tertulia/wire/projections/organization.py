@@ -1,7 +1,17 @@
 """Events of the organization itself."""
 
+from typing import Any
+
 from tertulia.model import changes
-from tertulia.wire.events import Unseen
+from tertulia.wire.events import Event, Unseen
+
+
+class RealmUpdateDictEvent(Event, kw_only=True, tag="realm"):
+    """Settings of the organization have new values."""
+
+    op: str = "update_dict"
+    property: str = "default"
+    data: dict[str, Any]
 
 
 class RealmCreatedProjection(Unseen):

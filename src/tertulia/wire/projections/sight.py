@@ -2,9 +2,11 @@
 
 from msgspec import Struct
 
+from tertulia.domain import permissions
 from tertulia.model.channels import Channel
+from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.events import Event
+from tertulia.wire.events import Event, Scene
 from tertulia.wire.objects.channels import ChannelObject, channel_object
 
 
@@ -27,6 +29,27 @@ class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
     op: str = "delete"
     stream_ids: list[int]
     streams: list[GoneChannel]
+
+
+def sees(scene: Scene, user: User, channel: Channel) -> bool:
+    """Whether the user sees the channel, and did when the entry was written: one who sees it as
+    a subscriber only, and became that later, did not."""
+    state = scene.state
+    if permissions.sees_unsubscribed(state, user, channel, scene.at):
+        return True
+    subscription = state.subscription(user.id, channel.id)
+    return (
+        subscription is not None
+        and subscription.is_active
+        and subscription.began <= scene.entry.seq
+    )
+
+
+def sees_subscribers(scene: Scene, user: User, channel: Channel) -> bool:
+    """The same for who is subscribed to it."""
+    return sees(scene, user, channel) and permissions.sees_subscribers(
+        scene.state, user, channel, scene.at
+    )
 
 
 def channel_gone(channel_id: int) -> ChannelDeleteEvent:

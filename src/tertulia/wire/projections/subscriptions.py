@@ -15,7 +15,7 @@ from tertulia.wire.objects.channels import (
     excluded,
     subscription_object,
 )
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
+from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees_subscribers
 
 
 class SubscriptionAddEvent(Event, kw_only=True, tag="subscription"):
@@ -110,7 +110,7 @@ class SubscribedProjection(Projection[Subscribed]):
         if excluded(channel, registration, archived=change.archived):
             return None
         if user.id not in change.colors:
-            sees = permissions.sees_subscribers(state, user, channel, scene.at)
+            sees = sees_subscribers(scene, user, channel)
             return _PeerView() if sees else None
         # One who has lost sight of it since is told of that by what follows.
         if not permissions.sees_channel(state, user, channel, scene.at):
@@ -145,6 +145,8 @@ class SubscribedProjection(Projection[Subscribed]):
 
 class _GoneView(NamedTuple):
     lost: bool
+    others: tuple[int, ...]
+    """Who left with the viewer, as far as the viewer may still know."""
 
 
 class UnsubscribedProjection(Projection[Unsubscribed]):
@@ -161,10 +163,12 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
         channel = state.channels[change.channel_id]
         if excluded(channel, viewer.registration, archived=change.archived):
             return None
-        if user.id in change.user_ids:
-            return _GoneView(user.id in change.lost)
-        sees = permissions.sees_subscribers(state, user, channel, scene.at)
-        return _PeerView() if sees else None
+        sees = sees_subscribers(scene, user, channel)
+        if user.id not in change.user_ids:
+            return _PeerView() if sees else None
+        lost = user.id in change.lost
+        others = tuple(other for other in change.user_ids if other != user.id)
+        return _GoneView(lost, others if sees and not lost else ())
 
     def events(self, scene: Scene, change: Unsubscribed, view: Any) -> Iterable[Event]:
         if isinstance(view, _PeerView):
@@ -172,6 +176,8 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
             return
         left = LeftChannel(stream_id=change.channel_id, name=change.name)
         yield SubscriptionRemoveEvent(subscriptions=[left])
+        if view.others:
+            yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(view.others))
         if view.lost:
             yield channel_gone(change.channel_id)
 

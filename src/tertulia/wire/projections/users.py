@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from tertulia.domain import permissions
-from tertulia.model.changes import UserChanged, UserCreated, UserDeactivated, UserReactivated
+from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
@@ -12,6 +12,7 @@ from tertulia.wire.objects.channels import excluded
 from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
 from tertulia.wire.projections.groups import groups_known, members_added, members_removed
+from tertulia.wire.projections.holders import holders_changed, named_in_sight
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
@@ -21,22 +22,7 @@ from tertulia.wire.projections.people import (
     sight_of,
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
-
-
-class PeerAddEvent(Event, kw_only=True, tag="subscription"):
-    """Others were subscribed to channels."""
-
-    op: str = "peer_add"
-    stream_ids: list[int]
-    user_ids: list[int]
-
-
-class PeerRemoveEvent(Event, kw_only=True, tag="subscription"):
-    """Others are not subscribed to channels any more."""
-
-    op: str = "peer_remove"
-    stream_ids: list[int]
-    user_ids: list[int]
+from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
 
 
 class _CreatedView(NamedTuple):
@@ -131,6 +117,7 @@ class _ActivityView(NamedTuple):
     sees: bool
     channel_ids: tuple[int, ...]
     group_ids: tuple[int, ...]
+    named: Named
 
 
 def _activity_view(
@@ -141,6 +128,7 @@ def _activity_view(
         sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
         channel_ids=_lists_seen(scene, change, viewer),
         group_ids=groups_known(scene, change.group_ids, viewer),
+        named=named_in_sight(scene, change.named, viewer),
     )
 
 
@@ -175,6 +163,7 @@ class UserDeactivatedProjection(Projection[UserDeactivated]):
         if view.channel_ids:
             yield PeerRemoveEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
         yield from members_removed(view.group_ids, user_id)
+        yield from holders_changed(scene, view.named)
         if view.sees:
             yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
 
@@ -195,5 +184,6 @@ class UserReactivatedProjection(Projection[UserReactivated]):
         if view.sees:
             yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=True))
         yield from members_added(view.group_ids, user_id)
+        yield from holders_changed(scene, view.named)
         if view.channel_ids:
             yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])

@@ -314,3 +314,27 @@ async def archive_stream(call: Call, params: OneChannel) -> Answer:
     """Archive a channel."""
     await call.submit(channels.archive, params.stream_id)
     return Answer()
+
+
+class DefaultChannel(Params, kw_only=True, frozen=True):
+    """A channel that new users are subscribed to."""
+
+    stream_id: Int
+
+
+async def add_default_stream(call: Call, params: DefaultChannel) -> Answer:
+    """Subscribe new users to a channel from now on."""
+    await _make_default(call, params.stream_id, is_default=True)
+    return Answer()
+
+
+async def remove_default_stream(call: Call, params: DefaultChannel) -> Answer:
+    """Subscribe new users to a channel no longer."""
+    await _make_default(call, params.stream_id, is_default=False)
+    return Answer()
+
+
+async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:
+    permissions.require_administrator(call.user)
+    edit = ChannelEdit(is_default=is_default)
+    await call.submit(channels.change, channel_id, edit, call.node.renderer.render)

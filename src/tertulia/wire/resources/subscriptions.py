@@ -78,6 +78,33 @@ async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> 
     )
 
 
+class GetChannelsOf(Params, kw_only=True, frozen=True):
+    """Somebody."""
+
+    user_id: Annotated[Int, Path()]
+
+
+class ChannelsOf(Answer, kw_only=True):
+    """IDs of channels, ascending."""
+
+    subscribed_channel_ids: list[int]
+
+
+async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
+    """The channels that somebody is subscribed to, as far as the caller may know."""
+    state, user, now = call.state, call.user, call.now
+    other = state.users.get(params.user_id)
+    if other is None or not permissions.sees_user(state, user, other, now):
+        raise Refused("No such user")
+    found = [
+        channel_id
+        for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
+        if not state.channels[channel_id].is_archived
+        and permissions.sees_subscribers(state, user, state.channels[channel_id], now)
+    ]
+    return ChannelsOf(subscribed_channel_ids=sorted(found))
+
+
 # Subscribing and unsubscribing
 
 Principals = Annotated[
@@ -166,6 +193,42 @@ async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
         subscriptions.unsubscribe, params.subscriptions, tuple(params.principals) or None
     )
     return UnsubscribeAnswer(removed=removal.removed, not_removed=removal.not_removed)
+
+
+class ExchangeSubscriptions(Params, kw_only=True, frozen=True):
+    """Channels to subscribe oneself to, and to unsubscribe from."""
+
+    add: list[NamedChannel] = []
+    delete: list[str] = []
+
+
+class ExchangeAnswer(Answer, kw_only=True):
+    """Names of channels, as subscribing and unsubscribing tell them."""
+
+    subscribed: dict[str, list[str]]
+    already_subscribed: dict[str, list[str]]
+    removed: list[str]
+    not_removed: list[str]
+
+
+async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> ExchangeAnswer:
+    """Subscribe oneself to some channels and unsubscribe from others, at once."""
+    if not params.add and not params.delete:
+        raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
+    usual = NewChannelOptions()
+    wanted = Wanted(
+        channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
+        colors=_colors(params.add),
+    )
+    done = await call.submit(
+        subscriptions.exchange, wanted, params.delete, call.node.renderer.render
+    )
+    return ExchangeAnswer(
+        subscribed=_by_user(done.outcome.subscribed),
+        already_subscribed=_by_user(done.outcome.already_subscribed),
+        removed=done.removal.removed,
+        not_removed=done.removal.not_removed,
+    )
 
 
 # One's own settings

@@ -1,0 +1,300 @@
+"""Random histories of an organization, and what must hold of it at any time.
+
+Hypothesis does not drive event loops, so a test draws a seed and a length, and drives one itself.
+Each step is a request as a client makes it; a refusal is an answer like another.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tertulia.config import Config
+from tertulia.model.channels import Channel
+from tertulia.model.users import Role
+from tertulia.state.organization import State
+from tests.support import Organization, Reply, founded
+
+PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
+TOPICS = ("", "lunch", "Lunch", "✔ lunch", "plans")
+TEXTS = (
+    "hello",
+    "@**Ben** look",
+    "@**all** everybody",
+    "@**topic** you",
+    "@_**Cleo** quietly",
+    "@**Ann** and @**all** and @**topic**",
+    "/me waves",
+    "https://example.com",
+)
+
+Step = Callable[["History"], Awaitable[None]]
+
+
+@dataclass
+class History:
+    """An organization to which random things happen."""
+
+    org: Organization
+    rng: random.Random
+    sent: list[int] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    """What was done, to be read when a test fails."""
+
+    @property
+    def state(self) -> State:
+        return self.org.node.state
+
+    async def step(self) -> None:
+        """One more thing happens."""
+        (step,) = self.rng.choices(list(STEPS), list(STEPS.values()))
+        self.done.append(step.__name__)
+        await step(self)
+
+    async def run(self, steps: int) -> None:
+        """So many things happen, one after the other."""
+        for _ in range(steps):
+            await self.step()
+
+    # What they happen to
+
+    def who(self) -> str:
+        """Somebody whose account is active."""
+        return self.rng.choice(
+            [n for n in PEOPLE if self.state.users[self.org[n].user_id].is_active]
+        )
+
+    def channel(self) -> Channel | None:
+        channels = list(self.state.channels)
+        return self.rng.choice(channels) if channels else None
+
+    def some_messages(self) -> list[int]:
+        return sorted(self.rng.sample(self.sent, min(len(self.sent), self.rng.randint(1, 4))))
+
+    def accepted(self, reply: Reply) -> bool:
+        """A refusal is as good as an answer here; a mistake of the server is not."""
+        assert reply.status < 500, (self.done, reply.body)
+        return reply.status == 200
+
+
+async def send_to_channel(history: History) -> None:
+    channel = history.channel()
+    if channel is None:
+        return
+    rng = history.rng
+    reply = await history.org[history.who()].post(
+        "/messages",
+        type="channel",
+        to=channel.id,
+        topic=rng.choice(TOPICS),
+        content=rng.choice(TEXTS),
+        read_by_sender=rng.choice([True, False]),
+    )
+    if history.accepted(reply):
+        history.sent.append(reply.body["id"])
+
+
+async def send_directly(history: History) -> None:
+    rng = history.rng
+    to = [history.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(1, 3))]
+    reply = await history.org[history.who()].post(
+        "/messages",
+        type="direct",
+        to=to,
+        content=rng.choice(TEXTS),
+        read_by_sender=rng.choice([True, False]),
+    )
+    if history.accepted(reply):
+        history.sent.append(reply.body["id"])
+
+
+async def send_at_once(history: History) -> None:
+    """Several of these and of other things, which are committed together."""
+    steps = [send_to_channel, send_directly, flag, send_to_channel]
+    await asyncio.gather(*(step(history) for step in history.rng.sample(steps, 3)))
+
+
+async def flag(history: History) -> None:
+    if not history.sent:
+        return
+    rng = history.rng
+    who = history.who()
+    name = rng.choice(["read", "read", "read", "starred", "collapsed"])
+    # Whoever names one message that they cannot read is refused all of them.
+    for ids in (history.some_messages(), [rng.choice(history.sent)], [rng.choice(history.sent)]):
+        reply = await history.org[who].post(
+            "/messages/flags", messages=ids, op=rng.choice(["add", "remove"]), flag=name
+        )
+        history.accepted(reply)
+
+
+async def create_channel(history: History) -> None:
+    state, rng = history.state, history.rng
+    if len(state.channels) >= 6:
+        return
+    others = [history.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(1, 4))]
+    reply = await history.org[history.who()].post(
+        "/users/me/subscriptions",
+        subscriptions=[{"name": f"Channel {len(state.channels)}"}],
+        principals=others,
+        invite_only=rng.random() < 0.4,
+        history_public_to_subscribers=rng.random() < 0.5,
+    )
+    history.accepted(reply)
+
+
+async def subscribe(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
+        return
+    own = history.who()
+    others = [history.org[rng.choice(PEOPLE)].user_id] if rng.random() < 0.6 else None
+    reply = await history.org[own].post(
+        "/users/me/subscriptions", subscriptions=[{"name": channel.name}], principals=others
+    )
+    history.accepted(reply)
+
+
+async def unsubscribe(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
+        return
+    others = [history.org[rng.choice(PEOPLE)].user_id] if rng.random() < 0.5 else None
+    reply = await history.org[history.who() if others is None else "ann"].delete(
+        "/users/me/subscriptions", subscriptions=[channel.name], principals=others
+    )
+    history.accepted(reply)
+
+
+async def change_subscription(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
+        return
+    name, value = rng.choice(
+        [("color", "#f00f00"), ("is_muted", True), ("is_muted", False), ("pin_to_top", True)]
+    )
+    data = [{"stream_id": channel.id, "property": name, "value": value}]
+    person = history.org[history.who()]
+    history.accepted(
+        await person.post("/users/me/subscriptions/properties", subscription_data=data)
+    )
+
+
+async def change_channel(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is None:
+        return
+    values: dict[str, Any] = rng.choice(
+        [
+            {"description": rng.choice(["", "for *all*", "other"])},
+            {"new_name": f"{channel.name.split('.')[0]}.{rng.randint(1, 99)}"},
+            {"is_private": True, "history_public_to_subscribers": rng.random() < 0.5},
+            {"is_private": False},
+            {"topics_policy": "disable_empty_topic"},
+            {"can_send_message_group": {"new": rng.choice([3, 7])}},
+            {"can_add_subscribers_group": {"new": rng.choice([1, 6])}},
+        ]
+    )
+    history.done[-1] += f" {channel.id} {values}"
+    history.accepted(await history.org["ann"].patch(f"/streams/{channel.id}", **values))
+
+
+async def archive(history: History) -> None:
+    channel = history.channel()
+    if channel is not None and history.rng.random() < 0.5:
+        history.accepted(await history.org["ann"].delete(f"/streams/{channel.id}"))
+
+
+async def change_role(history: History) -> None:
+    user_id = history.org[history.rng.choice(["ben", "cleo"])].user_id
+    role = history.rng.choice([Role.MEMBER, Role.MODERATOR, Role.ADMINISTRATOR, Role.GUEST])
+    history.done[-1] += f" {user_id} {role}"
+    history.accepted(await history.org["ann"].patch(f"/users/{user_id}", role=int(role)))
+
+
+async def rename(history: History) -> None:
+    user_id = history.org[history.rng.choice(["ben", "gus"])].user_id
+    name = f"Name {history.rng.randint(1, 99)}"
+    history.accepted(await history.org["ann"].patch(f"/users/{user_id}", full_name=name))
+
+
+async def deactivate_or_reactivate(history: History) -> None:
+    user = history.state.users[history.org["ben"].user_id]
+    if user.is_active:
+        reply = await history.org["ann"].delete(f"/users/{user.id}")
+    else:
+        reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
+    history.accepted(reply)
+
+
+STEPS: dict[Step, int] = {
+    send_to_channel: 10,
+    send_directly: 4,
+    send_at_once: 3,
+    flag: 6,
+    create_channel: 3,
+    subscribe: 4,
+    unsubscribe: 3,
+    change_subscription: 1,
+    change_channel: 3,
+    archive: 1,
+    change_role: 1,
+    rename: 1,
+    deactivate_or_reactivate: 1,
+}
+
+
+@asynccontextmanager
+async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
+    """A new organization with `PEOPLE` and two channels, before anything has happened."""
+    async with founded(config) as org:
+        await org.add("ben")
+        await org.add("cleo")
+        await org.add("gus", Role.GUEST)
+        await org.add("robo", owner="ben")
+        await org.channel("lounge", "ann", "ben", "gus")
+        await org.channel("den", "ben", "cleo", is_private=True, history_public=False)
+        yield History(org, random.Random(seed))
+
+
+def on_a_new_database(
+    url: str, seed: int, test: Callable[[History, Config], Awaitable[None]]
+) -> None:
+    """Run the test with an organization of its own, on an event loop of its own."""
+
+    async def run(config: Config) -> None:
+        async with beginning(config, seed) as history:
+            try:
+                await test(history, config)
+            except BaseException as error:
+                error.add_note(f"seed {seed}: {', '.join(history.done)}")
+                raise
+
+    with tempfile.TemporaryDirectory(prefix="tertulia-") as directory:
+        config = Config(data_dir=directory, database_url=url, external_url="http://chat.test")
+        asyncio.run(run(config))
+
+
+def same(one: State, other: State) -> None:
+    """Fails with what differs between two states."""
+    assert one.seq == other.seq
+    for name, table in one.tables.items():
+        rows = other.tables[name].rows
+        for key in table.rows.keys() | rows.keys():
+            assert table.rows.get(key) == rows.get(key), (name, key)
+            assert msgspec.json.encode(table.rows[key]) == msgspec.json.encode(rows[key])
+    indexes = [name for name, value in vars(one).items() if isinstance(value, dict)]
+    for name in set(indexes) - {"tables"}:
+        assert without_empty(getattr(one, name)) == without_empty(getattr(other, name)), name
+
+
+def without_empty(index: dict[object, object]) -> dict[object, object]:
+    """An index may keep empty sets where there was something once."""
+    return {
+        key: value for key, value in index.items() if value or not isinstance(value, set | dict)
+    }

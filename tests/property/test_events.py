@@ -1,0 +1,149 @@
+"""What events tell a client, and under which numbers."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tertulia.config import Config
+from tests.property.histories import History, on_a_new_database
+from tests.property.test_state import both, examples, new_database, seeds
+from tests.reference_client import WAYS, ReferenceClient, differences
+from tests.support import Listener, Organization, reopened
+
+VIEWERS = ("ann", "cleo", "gus", "robo")
+"""An owner, somebody whose role changes, a guest, a bot."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@both
+@examples(3)
+@given(seed=seeds)
+def test_a_snapshot_and_later_events_equal_a_later_snapshot(
+    request: pytest.FixtureRequest, kind: str, way: str, seed: int
+) -> None:
+    async def check(history: History, config: Config) -> None:
+        clients = [await ReferenceClient.begin(history.org[v], WAYS[way]) for v in VIEWERS]
+        for _ in range(4):
+            await history.run(12)
+            for viewer, client in zip(VIEWERS, clients, strict=True):
+                await client.catch_up()
+                fresh = await ReferenceClient.begin(history.org[viewer], WAYS[way])
+                assert not differences(client.shown(), fresh.shown()), viewer
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+@both
+@examples(4)
+@given(seed=seeds)
+def test_no_event_brings_a_message_that_could_not_be_fetched(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """At once, and late."""
+
+    async def check(history: History, config: Config) -> None:
+        prompt = [await history.org[v].register(all_public_streams=v == "ann") for v in VIEWERS]
+        late = [await history.org[v].register() for v in VIEWERS]
+        for number in range(40):
+            await history.step()
+            for listener in [*prompt, *(late if number % 10 == 9 else [])]:
+                for event in await listener.events():
+                    if event["type"] == "message":
+                        message_id = event["message"]["id"]
+                        reply = await listener.person.get(f"/messages/{message_id}")
+                        assert reply.status == 200, (message_id, reply.body)
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+@both
+@examples(3)
+@given(seed=seeds)
+def test_event_ids_grow_across_restarts(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """Nothing is lost, nothing comes twice, and what comes is what a queue without restarts has."""
+
+    async def check(history: History, config: Config) -> None:
+        steady = await history.org["ann"].register()
+        moving = await history.org["ann"].register()
+        events: list[dict[str, Any]] = []
+        for _ in range(3):
+            await history.run(6)
+            # (`Listener.events` holds each ID against the one before.)
+            events += await everything(moving)
+            await history.run(6)
+            async with reopened(config) as later:
+                moved = Listener(later["ann"], moving.queue_id, moving.last_event_id, {})
+                await later["ann"].post("/users/me/presence", status="active", ping_only=True)
+                events += await everything(moved)
+                moving.last_event_id = moved.last_event_id
+            await history.org.node.log.catch_up()
+        assert written(events) == written(await everything(steady))
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+async def everything(listener: Listener) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while events := await listener.events():
+        found += events
+    return found
+
+
+def written(events: list[dict[str, Any]]) -> list[int]:
+    """The messages that the events brought."""
+    return [event["message"]["id"] for event in events if event["type"] == "message"]
+
+
+async def test_a_queue_is_polled_on_whichever_node(org: Organization, config: Config) -> None:
+    """Alternately, while both nodes send, type and see presence."""
+    if not org.node.store.is_shared:
+        pytest.skip("one node at a time")
+    await org.channel("lounge", "ann", "ben")
+    async with AsyncExitStack() as stack:
+        nodes = [org, await stack.enter_async_context(reopened(config))]
+        ben = await org["ben"].register()
+        sent: list[int] = []
+        events: list[dict[str, Any]] = []
+        for turn in range(30):
+            sender, reader = nodes[turn % 3 % 2], nodes[turn % 2]
+            to = [org["ben"].user_id]
+            await sender["ann"].post("/typing", op="start", to=to)
+            sent.append(await sender["ann"].send("lounge", "t", f"m{turn}"))
+            listener = Listener(reader["ben"], ben.queue_id, ben.last_event_id, {})
+            wanted = sent[-1]
+            while not events or written(events)[-1:] != [wanted]:
+                events += await listener.events(block=True)
+            ben.last_event_id = listener.last_event_id
+        ids = [event["id"] for event in events]
+        assert ids == sorted(set(ids))
+        assert written(events) == sent
+
+
+async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
+    org: Organization, config: Config
+) -> None:
+    if not org.node.store.is_shared:
+        pytest.skip("one node at a time")
+    await org.channel("lounge", "ann", "ben")
+    async with reopened(config) as other:
+        ben = await other["ben"].register()
+        poll = asyncio.create_task(ben.events(block=True))
+        while not other.node.delivery.waiting:
+            await asyncio.sleep(0)
+        sent = await org["ann"].send("lounge", "t", "hi")
+        assert written(await poll) == [sent]
+        # A queue deleted on one node is gone on the other, whatever that one remembers.
+        assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
+        await asyncio.sleep(0)
+        while ben.queue_id in other.node.delivery._queues:
+            await asyncio.sleep(0)
+        reply = await other["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
+        reply.refused("BAD_EVENT_QUEUE_ID")

@@ -1,0 +1,147 @@
+"""What the tables, the log and the memory say of an organization is the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tertulia.config import Config
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.state.fold import fold
+from tertulia.state.organization import State
+from tertulia.state.reading import Unread
+from tertulia.store import reading
+from tertulia.store.database import Connection
+from tests import postgres
+from tests.property.histories import PEOPLE, History, on_a_new_database, same
+from tests.support import reopened
+
+seeds = st.integers(0, 2**32)
+
+
+@contextmanager
+def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
+    """An empty database of that kind for one example."""
+    if kind == "sqlite":
+        yield ""
+        return
+    with postgres.schema(request.getfixturevalue("postgres_url")) as url:
+        yield url
+
+
+def examples(count: int) -> Any:
+    """So many examples, always the same ones."""
+    return settings(
+        max_examples=count,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+
+
+both = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+
+
+@both
+@examples(5)
+@given(seed=seeds)
+def test_fold_of_the_log_equals_the_tables_and_the_live_state(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check_fold)
+
+
+async def check_fold(history: History, config: Config) -> None:
+    await history.run(60)
+    log = history.org.node.log
+
+    def look(connection: Connection) -> tuple[int, Any, Any]:
+        return (
+            reading.head(connection),
+            reading.records(connection),
+            reading.entries(connection, 0, 2**31),
+        )
+
+    head, records, entries = await log.store.read(look)
+    assert [entry.seq for entry in entries] == list(range(1, head + 1))
+    loaded = State.load(head, records)
+    folded = State()
+    for entry in entries:
+        fold(folded, entry)
+    same(folded, loaded)
+    same(log.state, loaded)
+
+
+@both
+@examples(5)
+@given(seed=seeds)
+def test_what_is_unread_is_what_a_plain_count_says(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """For everybody, loaded in the middle of the history and after a restart."""
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check_unread)
+
+
+async def check_unread(history: History, config: Config) -> None:
+    early = {name: history.org[name].user_id for name in history.rng.sample(PEOPLE, 3)}
+    await history.run(20)
+    for user_id in early.values():
+        await unread_of(history, user_id)
+    for _ in range(4):
+        await history.run(15)
+        for name in PEOPLE:
+            await assert_unread(history, history.org[name].user_id)
+    async with reopened(config) as later:
+        again = History(later, history.rng, history.sent, history.done)
+        for name in PEOPLE:
+            await assert_unread(again, later[name].user_id)
+
+
+async def unread_of(history: History, user_id: int) -> Unread:
+    return await history.org.node.log.snapshot(
+        user_id, lambda _: None, lambda state, _: state.reading.unread(state, user_id)
+    )
+
+
+async def assert_unread(history: History, user_id: int) -> None:
+    state = history.state
+
+    def look(connection: Connection) -> tuple[list[Message], dict[int, reading.Relation]]:
+        ids = list(range(1, state.last_message_id + 1))
+        return reading.messages(connection, ids), reading.relations(connection, user_id, ids)
+
+    messages, relations = await history.org.node.store.read(look)
+    expected = Unread()
+    for message in messages:
+        relation = relations[message.id]
+        if relation.read or not counts(state, user_id, message, relation):
+            continue
+        if message.channel_id is not None:
+            key = (message.channel_id, message.topic.casefold())
+            expected.topics.setdefault(key, []).append(message.id)
+        else:
+            expected.directs.setdefault(message.direct_id or 0, []).append(message.id)
+        reached = message.mentions_all and state.received(user_id, message)
+        if relation.flags & ANY_MENTION or reached:
+            expected.mentions.append(message.id)
+    assert await unread_of(history, user_id) == expected
+
+
+def counts(state: State, user_id: int, message: Message, relation: reading.Relation) -> bool:
+    """Whether the message is unread until it is read: it came in during the present subscription
+    to a channel that is not archived, or in a conversation of one's own, or one has made it
+    one's own."""
+    if message.channel_id is None:
+        return user_id in state.directs[message.direct_id].members
+    subscription = state.subscriptions.get((message.channel_id, user_id))
+    if subscription is None or state.channels[message.channel_id].is_archived:
+        return False
+    if not subscription.is_active:
+        return False
+    return message.id > subscription.spans[-1][0] or bool(relation.flags & Flag.RECORD)

@@ -1,0 +1,282 @@
+"""A client that mirrors an organization: what POST /register answered, kept up by events.
+
+It knows only what the interface's documentation says an event means, and nothing of the server.
+`shown` is its picture in a form in which two clients can be compared: what a client computes from
+the clock or cannot be told of is left out.
+"""
+
+import copy
+from typing import Any
+
+from tests.support import Listener, Person
+
+MODERN = {
+    "notification_settings_null": True,
+    "bulk_message_deletion": True,
+    "user_avatar_url_field_optional": True,
+    "stream_typing_notifications": True,
+    "linkifier_url_template": True,
+    "user_list_incomplete": True,
+    "include_deactivated_groups": True,
+    "archived_channels": True,
+    "empty_topic_name": True,
+    "simplified_presence_events": True,
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "of old": {"include_subscribers": True},
+    "modern": {"include_subscribers": True, "client_capabilities": MODERN, "apply_markdown": True},
+    "sparse": {"client_capabilities": {"archived_channels": True}, "client_gravatar": False},
+}
+"""Ways to register."""
+
+_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_SUBSCRIPTION = {
+    *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
+    *("audible_notifications", "push_notifications", "email_notifications"),
+    "wildcard_mentions_notify",
+}
+
+
+class ReferenceClient:
+    """One client of one person."""
+
+    def __init__(self, listener: Listener, parameters: dict[str, Any]) -> None:
+        self.listener = listener
+        self.parameters = parameters
+        data = copy.deepcopy(listener.data)
+        self.user_id = listener.person.user_id
+        self.users = {u["user_id"]: {**u, "is_active": True} for u in data["realm_users"]}
+        self.users |= {
+            u["user_id"]: {**u, "is_active": False} for u in data["realm_non_active_users"]
+        }
+        self.groups = {g["id"]: g for g in data["realm_user_groups"]}
+        self.bots = {bot["user_id"]: bot for bot in data["realm_bots"]}
+        self.channels = {c["stream_id"]: c for c in data["streams"]}
+        self.subscriptions = {c["stream_id"]: c for c in data["subscriptions"]}
+        self.others = {
+            c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
+        }
+        self.unread: dict[int, tuple[Any, ...]] = {}
+        self.mentions = set(data["unread_msgs"]["mentions"])
+        self._load_unread(data["unread_msgs"])
+        self.starred = set(data["starred_messages"])
+        self.recent = {
+            tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
+        }
+
+    @classmethod
+    async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
+        """A new client, as fresh as can be."""
+        return cls(await person.register(**parameters), parameters)
+
+    def _load_unread(self, unread: dict[str, Any]) -> None:
+        for topic in unread["streams"]:
+            for message_id in topic["unread_message_ids"]:
+                self.unread[message_id] = ("channel", topic["stream_id"], topic["topic"].casefold())
+        for direct in unread["pms"]:
+            for message_id in direct["unread_message_ids"]:
+                self.unread[message_id] = self._direct([direct["other_user_id"]])
+        for group in unread["huddles"]:
+            people = [int(part) for part in group["user_ids_string"].split(",")]
+            for message_id in group["unread_message_ids"]:
+                self.unread[message_id] = self._direct(people)
+
+    def _direct(self, people: list[int]) -> tuple[Any, ...]:
+        return ("direct", *sorted({*people, self.user_id}))
+
+    def shown(self) -> dict[str, Any]:
+        """Its picture of the organization."""
+        return {
+            "users": self.users,
+            "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
+            "bots": self.bots,
+            "channels": {i: _told(c) for i, c in self.channels.items()},
+            "subscriptions": {i: _told(c) for i, c in self.subscriptions.items()},
+            "other channels": {i: _told(c, own=False) for i, c in self.others.items()},
+            "unread": self.unread,
+            "mentions": self.mentions & self.unread.keys(),
+            "starred": self.starred,
+            "recent": self.recent,
+        }
+
+    async def catch_up(self) -> list[dict[str, Any]]:
+        """Take in everything that has happened. Returns the events."""
+        taken = []
+        while events := await self.listener.events():
+            for event in events:
+                self.take(event)
+            taken += events
+        return taken
+
+    def take(self, event: dict[str, Any]) -> None:
+        """What one event means."""
+        handler = getattr(self, f"_{event['type']}_{event.get('op', '')}".rstrip("_"), None)
+        if handler is not None:
+            handler(event)
+
+    # Accounts
+
+    def _realm_user_add(self, event: dict[str, Any]) -> None:
+        person = event["person"]
+        self.users[person["user_id"]] = {"is_active": True, **person}
+
+    def _realm_user_remove(self, event: dict[str, Any]) -> None:
+        self.users.pop(event["person"]["user_id"], None)
+
+    def _realm_user_update(self, event: dict[str, Any]) -> None:
+        news = dict(event["person"])
+        user = self.users[news.pop("user_id")]
+        if "new_email" in news:
+            news["email"] = news.pop("new_email")
+        if "role" in news:
+            role = news["role"]
+            news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
+        user |= {name: value for name, value in news.items() if name in user}
+
+    def _realm_bot_add(self, event: dict[str, Any]) -> None:
+        self.bots[event["bot"]["user_id"]] = event["bot"]
+
+    def _realm_bot_delete(self, event: dict[str, Any]) -> None:
+        self.bots.pop(event["bot"]["user_id"], None)
+
+    def _realm_bot_update(self, event: dict[str, Any]) -> None:
+        self.bots[event["bot"]["user_id"]] |= event["bot"]
+
+    def _user_group_add(self, event: dict[str, Any]) -> None:
+        self.groups[event["group"]["id"]] = event["group"]
+
+    def _user_group_add_members(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        group["members"] = sorted({*group["members"], *event["user_ids"]})
+
+    def _user_group_remove_members(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
+
+    # Channels
+
+    def _stream_create(self, event: dict[str, Any]) -> None:
+        for channel in event["streams"]:
+            channel_id = channel["stream_id"]
+            self.channels[channel_id] = dict(channel)
+            self.others[channel_id] = dict(channel)
+            if self.parameters.get("include_subscribers"):
+                self.others[channel_id]["subscribers"] = []
+
+    def _stream_delete(self, event: dict[str, Any]) -> None:
+        for channel_id in event["stream_ids"]:
+            self.channels.pop(channel_id, None)
+            self.others.pop(channel_id, None)
+            self.subscriptions.pop(channel_id, None)
+            self._forget_unread(channel_id)
+
+    def _everywhere(self, channel_id: int) -> list[dict[str, Any]]:
+        places = (self.channels, self.others, self.subscriptions)
+        return [place[channel_id] for place in places if channel_id in place]
+
+    def _stream_update(self, event: dict[str, Any]) -> None:
+        brought = ("rendered_description", "history_public_to_subscribers", "is_web_public")
+        news = {name: event[name] for name in brought if name in event}
+        news[event["property"]] = event["value"]
+        if event["property"] == "stream_post_policy":
+            news["is_announcement_only"] = event["value"] == 2
+        if event["property"] == "is_archived" and event["value"]:
+            self._forget_unread(event["stream_id"])
+        for channel in self._everywhere(event["stream_id"]):
+            channel |= news
+
+    def _subscription_add(self, event: dict[str, Any]) -> None:
+        for subscription in event["subscriptions"]:
+            channel_id = subscription["stream_id"]
+            self.others.pop(channel_id, None)
+            self.subscriptions[channel_id] = dict(subscription)
+            for channel in self._everywhere(channel_id):
+                channel["subscriber_count"] = subscription["subscriber_count"]
+
+    def _subscription_remove(self, event: dict[str, Any]) -> None:
+        for left in event["subscriptions"]:
+            channel_id = left["stream_id"]
+            channel = self.subscriptions.pop(channel_id)
+            self.others[channel_id] = channel
+            self._forget_unread(channel_id)
+            self._peers([channel_id], [self.user_id], added=False)
+
+    def _subscription_update(self, event: dict[str, Any]) -> None:
+        self.subscriptions[event["stream_id"]][event["property"]] = event["value"]
+
+    def _subscription_peer_add(self, event: dict[str, Any]) -> None:
+        self._peers(event["stream_ids"], event["user_ids"], added=True)
+
+    def _subscription_peer_remove(self, event: dict[str, Any]) -> None:
+        self._peers(event["stream_ids"], event["user_ids"], added=False)
+
+    def _peers(self, channel_ids: list[int], user_ids: list[int], *, added: bool) -> None:
+        for channel_id in channel_ids:
+            for channel in self._everywhere(channel_id):
+                channel["subscriber_count"] += len(user_ids) if added else -len(user_ids)
+                if "subscribers" in channel:
+                    before = set(channel["subscribers"])
+                    after = before | set(user_ids) if added else before - set(user_ids)
+                    channel["subscribers"] = sorted(after)
+
+    # Messages
+
+    def _message(self, event: dict[str, Any]) -> None:
+        message, flags = event["message"], event["flags"]
+        where: tuple[Any, ...]
+        if message["type"] == "stream":
+            where = ("channel", message["stream_id"], message["subject"].casefold())
+        else:
+            people = [person["id"] for person in message["display_recipient"]]
+            where = self._direct(people)
+            others = tuple(sorted(set(people) - {self.user_id}))
+            self.recent[others] = max(self.recent.get(others, 0), message["id"])
+        if "read" not in flags:
+            self.unread[message["id"]] = where
+            if {"mentioned", "wildcard_mentioned"} & set(flags):
+                self.mentions.add(message["id"])
+
+    def _update_message_flags_add(self, event: dict[str, Any]) -> None:
+        if event["flag"] == "read":
+            for message_id in list(self.unread) if event["all"] else event["messages"]:
+                self.unread.pop(message_id, None)
+        elif event["flag"] == "starred":
+            self.starred |= set(event["messages"])
+
+    def _update_message_flags_remove(self, event: dict[str, Any]) -> None:
+        if event["flag"] == "starred":
+            self.starred -= set(event["messages"])
+        if event["flag"] != "read":
+            return
+        for message_id in event["messages"]:
+            detail = event["message_details"][str(message_id)]
+            if detail["type"] == "stream":
+                where: tuple[Any, ...] = (
+                    "channel",
+                    detail["stream_id"],
+                    detail["topic"].casefold(),
+                )
+            else:
+                where = self._direct(detail["user_ids"])
+            self.unread[message_id] = where
+            if detail.get("mentioned"):
+                self.mentions.add(message_id)
+
+    def _forget_unread(self, channel_id: int) -> None:
+        self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
+
+
+def _told(channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
+    left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
+    return {name: value for name, value in channel.items() if name not in left_out}
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Where two pictures differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        found = []
+        for key in [*one, *(key for key in other if key not in one)]:
+            there, here = one.get(key, "nothing"), other.get(key, "nothing")
+            found += differences(there, here, f"{path}/{key}")
+        return found
+    return [] if one == other else [f"{path}: {one!r} by events, {other!r} afresh"]

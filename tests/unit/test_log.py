@@ -1,0 +1,475 @@
+"""The writer: groups, refusals, failures, snapshots, other processes."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import apsw
+import msgspec
+import psycopg
+import pytest
+
+from tertulia.app import opened_log
+from tertulia.config import Config
+from tertulia.log.writer import Log
+from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.queues import QueueRecord, Registration
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import reading
+from tertulia.store.database import Connection
+from tertulia.store.store import Store
+from tertulia.store.writing import Batch
+from tests.support import Organization
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+
+def create(moment: Moment, name: str) -> Decision[int]:
+    """A channel of that name, unless there is one."""
+    if moment.state.channel_named(name) is not None:
+        raise Refused("taken")
+    new_id = moment.state.channels.next_id()
+    channel = Channel(id=new_id, name=name, created_at=0)
+    return Decision(new_id, (ChannelCreated(channel=channel),))
+
+
+def rename(moment: Moment, name: str) -> Decision[str]:
+    """Call the organization so. The result is what it was called."""
+    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+
+
+def stumble(_: Moment) -> Decision[None]:
+    raise ZeroDivisionError
+
+
+def misfold(_: Moment) -> Decision[None]:
+    """A good change, and one that cannot be folded."""
+    return Decision(
+        None, (RealmChanged(values={"name": "Half"}), RealmChanged(values={"no such": 1}))
+    )
+
+
+class Counting:
+    """The store's transactions, counted and now and then broken."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads = self.begins = self.commits = 0
+        self.breaks: set[str] = set()
+        self.batches: list[Batch] = []
+        self.gate: asyncio.Event | None = None
+        real_read, real_begin, real_commit = store.read, store.begin, store.commit
+
+        async def read(*arguments: Any, **keywords: Any) -> Any:
+            self.reads += 1
+            if "read" in self.breaks:
+                raise OSError("read")
+            return await real_read(*arguments, **keywords)
+
+        async def begin(after: int) -> list[Entry]:
+            self.begins += 1
+            found = await real_begin(after)
+            if "begin" in self.breaks:
+                raise OSError("begin")
+            return found
+
+        async def commit(batch: Batch) -> None:
+            self.commits += 1
+            self.batches.append(batch)
+            if self.gate is not None:
+                await self.gate.wait()
+            if "commit" in self.breaks:
+                raise OSError("commit")
+            await real_commit(batch)
+            if "after commit" in self.breaks:
+                raise OSError("nobody heard that it was committed")
+
+        monkeypatch.setattr(store, "read", read)
+        monkeypatch.setattr(store, "begin", begin)
+        monkeypatch.setattr(store, "commit", commit)
+
+
+@pytest.fixture
+def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    return Counting(org.node.store, monkeypatch)
+
+
+@asynccontextmanager
+async def other_log(config: Config) -> AsyncIterator[Log]:
+    """Another process's hold on the same log."""
+    async with opened_log(config, lambda _: None) as log:
+        yield log
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let others run until it is so; fails after very many turns."""
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come to pass")
+
+
+async def rows_of(log: Log) -> tuple[int, dict[str, dict[Any, Any]]]:
+    """Where the tables' log ends, and what they hold, by key."""
+    seq, records = await log.store.read(lambda c: (reading.head(c), reading.records(c)))
+    tables = log.state.tables
+    return seq, {
+        name: {tables[name].noun.key_of(row): row for row in rows} for name, rows in records.items()
+    }
+
+
+async def assert_true_to_the_tables(log: Log) -> None:
+    """The live state is what the tables hold."""
+    seq, rows = await rows_of(log)
+    assert seq == log.state.seq == log.durable
+    assert rows == {name: table.rows for name, table in log.state.tables.items()}
+
+
+async def test_commands_that_wait_together_are_committed_together(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    ids = await asyncio.gather(*(log.submit(None, create, f"c{n}") for n in range(200)))
+    assert sorted(ids) == list(range(1, 201))
+    assert counting.commits <= 3
+    await assert_true_to_the_tables(log)
+
+
+async def test_a_command_sees_what_earlier_ones_of_its_group_decided(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    was = await asyncio.gather(*(log.submit(None, rename, f"N{n}") for n in range(5)))
+    assert was == ["Example", "N0", "N1", "N2", "N3"]
+    assert counting.commits == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"), [(stumble, ZeroDivisionError), (misfold, Exception)], ids=["verb", "fold"]
+)
+async def test_a_mistake_in_one_command_harms_no_other(
+    org: Organization, verb: Any, error: type[Exception], counting: Counting
+) -> None:
+    log = org.node.log
+    heard: list[Entry] = []
+    log.follow(heard.extend)
+    answers = await asyncio.gather(
+        log.submit(None, create, "one"),
+        log.submit(None, verb),
+        log.submit(None, create, "two"),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[1], error)
+    assert not isinstance(answers[1], Unavailable)
+    assert [answers[0], answers[2]] == [1, 2]
+    assert log.state.realm.name == "Example"
+    assert [entry.change.channel.name for entry in heard] == ["one", "two"]  # type: ignore[union-attr]
+    await assert_true_to_the_tables(log)
+
+
+async def test_a_refusal_inside_a_group_harms_nobody(org: Organization, counting: Counting) -> None:
+    log = org.node.log
+    answers = await asyncio.gather(
+        log.submit(None, create, "one"),
+        log.submit(None, create, "ONE"),
+        log.submit(None, create, "two"),
+        return_exceptions=True,
+    )
+    assert [answers[0], answers[2]] == [1, 2]
+    assert isinstance(answers[1], Refused)
+    assert counting.commits == 1
+
+
+@pytest.mark.parametrize("where", ["begin", "commit"])
+async def test_when_the_commit_fails_nothing_was_done(
+    org: Organization, counting: Counting, where: str
+) -> None:
+    log = org.node.log
+    ann = await org["ann"].register()
+    heard: list[Entry] = []
+    log.follow(heard.extend)
+    counting.breaks = {where}
+    answers = await asyncio.gather(
+        *(log.submit(None, create, f"c{n}") for n in range(3)),
+        log.snapshot(None, lambda _: None, lambda state, _: state.seq, queue_of(org)),
+        return_exceptions=True,
+    )
+    assert [type(answer) for answer in answers] == [Unavailable] * 4
+    counting.breaks = set()
+    await org["ann"].get("/server_settings")
+    await until(lambda: not len(log.state.channels))
+    await log.catch_up()
+    await assert_true_to_the_tables(log)
+    assert heard == []
+    assert await ann.events() == []
+    assert await log.submit(None, create, "next") == 1
+    assert len(heard) == 1
+    await assert_true_to_the_tables(log)
+
+
+async def test_a_commit_whose_success_was_not_heard_of_is_delivered(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    await org.channel("lounge", "ann")
+    ann = await org["ann"].register()
+    counting.breaks = {"after commit"}
+    reply = await org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")
+    reply.refused("SERVER_NOT_READY", 503)
+    counting.breaks = set()
+    await log.catch_up()
+    await org["ann"].send("lounge", "t", "again")
+    assert [e["message"]["content"] for e in await ann.events()] == ["hi", "again"]
+    await assert_true_to_the_tables(log)
+
+
+async def test_an_answer_waits_until_what_it_shows_is_on_disk(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    counting.gate = asyncio.Event()
+    renaming = asyncio.create_task(log.submit(None, rename, "Ahead"))
+    await until(lambda: log.state.realm.name == "Ahead")
+    reading_it = asyncio.create_task(org.nobody.get("/server_settings"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not reading_it.done()
+    assert log.durable < log.state.seq
+    counting.gate.set()
+    assert (await reading_it).ok["realm_name"] == "Ahead"
+    assert await renaming == "Example"
+
+
+async def test_an_answer_from_a_state_that_never_was_is_not_given(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    counting.gate = asyncio.Event()
+    counting.breaks = {"commit"}
+    renaming = asyncio.create_task(log.submit(None, rename, "Ahead"))
+    await until(lambda: log.state.realm.name == "Ahead")
+    asked = asyncio.create_task(org.nobody.get("/server_settings"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    counting.gate.set()
+    (await asked).refused("SERVER_NOT_READY", 503)
+    with pytest.raises(Unavailable):
+        await renaming
+    counting.breaks = set()
+    await log.catch_up()
+    assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
+
+
+async def test_while_the_state_is_in_doubt_nothing_is_answered_from_it(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    counting.breaks = {"commit", "read"}
+    with pytest.raises(Unavailable):
+        await log.submit(None, rename, "Ahead")
+    (await org.nobody.get("/server_settings")).refused("SERVER_NOT_READY", 503)
+    counting.breaks = set()
+    await log.catch_up()
+    assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
+
+
+async def test_a_client_that_goes_away_does_not_hold_up_the_writer(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    counting.gate = asyncio.Event()
+    going = asyncio.create_task(log.submit(None, create, "one"))
+    await until(lambda: counting.commits == 1)
+    waiting = asyncio.create_task(log.submit(None, create, "two"))
+    looking = asyncio.create_task(
+        log.snapshot(None, lambda _: None, lambda state, _: state.seq, queue_of(org))
+    )
+    await asyncio.sleep(0)
+    for task in (going, waiting, looking):
+        task.cancel()
+    counting.gate.set()
+    assert await log.submit(None, create, "three") == 3
+    await assert_true_to_the_tables(log)
+
+
+async def test_notes_of_a_failed_commit_are_written_with_the_next(
+    org: Organization, counting: Counting
+) -> None:
+    log, store = org.node.log, org.node.store
+    record = queue_of(org)(log.state.seq)
+    counting.breaks = {"commit"}
+    log.note(record)
+    await until(lambda: counting.commits == 1)
+    counting.breaks = set()
+    await log.submit(None, create, "one")
+    assert await store.read(reading.queue, record.id) == (record, record.seen_at)
+
+
+def queue_of(org: Organization) -> Callable[[int], QueueRecord]:
+    count = 0
+
+    def queue(seq: int) -> QueueRecord:
+        nonlocal count
+        count += 1
+        return QueueRecord(
+            id=f"queue-{count}",
+            user_id=org["ann"].user_id,
+            registration=Registration(),
+            start=seq,
+            created_at=1,
+            seen_at=1,
+            idle_timeout=600,
+        )
+
+    return queue
+
+
+async def test_a_snapshot_is_of_exactly_the_entry_at_which_its_queue_begins(
+    org: Organization, config: Config
+) -> None:
+    """While this node, and on PostgreSQL another one, go on writing."""
+    stop = asyncio.Event()
+
+    async def write(log: Log, prefix: str) -> None:
+        count = 0
+        while not stop.is_set():
+            await log.submit(None, rename, f"{prefix}{count}")
+            count += 1
+
+    async def register() -> None:
+        made: list[QueueRecord] = []
+        queue = queue_of(org)
+
+        def remember(seq: int) -> QueueRecord:
+            made.append(msgspec.structs.replace(queue(seq), id=str(uuid.uuid4())))
+            return made[-1]
+
+        in_tables, in_memory, name = await org.node.log.snapshot(
+            None,
+            lambda c: (reading.head(c), next(iter(reading.records(c)["realm"])).name),
+            lambda state, seen: (*seen[:1], state.seq, (seen[1], state.realm.name)),
+            remember,
+        )
+        assert in_tables == in_memory == made[-1].start
+        assert name[0] == name[1]
+        assert await org.node.store.read(reading.queue, made[-1].id) is not None
+
+    async with other_log(config) as other:
+        logs = [org.node.log, other] if org.node.store.is_shared else [org.node.log]
+        writers = [asyncio.create_task(write(log, f"n{n}-")) for n, log in enumerate(logs)]
+        try:
+            for _ in range(5):
+                await asyncio.gather(*(register() for _ in range(5)))
+        finally:
+            stop.set()
+            await asyncio.gather(*writers)
+
+
+async def test_what_another_process_writes_is_noticed_and_told(
+    org: Organization, config: Config
+) -> None:
+    log = org.node.log
+    heard: list[Entry] = []
+    log.follow(heard.extend)
+    async with other_log(config) as other:
+        assert await other.submit(None, create, "theirs") == 1
+        await until(lambda: log.state.channel_named("theirs") is not None)
+        assert [entry.seq for entry in heard] == [log.durable]
+        # Neither decides on an old state, noticed or not.
+        assert await log.submit(None, create, "ours") == 2
+        assert await other.submit(None, create, "both") == 3
+    await log.catch_up()
+    assert [entry.seq for entry in heard] == list(range(log.durable - 2, log.durable + 1))
+    await assert_true_to_the_tables(log)
+
+
+async def test_closing_finishes_what_is_waiting_and_takes_no_more(
+    org: Organization, config: Config
+) -> None:
+    async with other_log(config) as log:
+        waiting = [asyncio.create_task(log.submit(None, create, f"c{n}")) for n in range(20)]
+        await asyncio.sleep(0)
+        await log.close()
+        assert sorted(await asyncio.gather(*waiting)) == list(range(1, 21))
+        with pytest.raises(Unavailable):
+            await log.submit(None, create, "late")
+        with pytest.raises(Unavailable):
+            await log.snapshot(None, lambda _: None, lambda *_: None)
+        assert not log._commands
+        assert not log._snapshots
+
+
+async def test_closing_while_the_database_is_away_refuses_what_waits(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with other_log(config) as log:
+        counting = Counting(log.store, monkeypatch)
+        counting.breaks = {"commit", "read"}
+        with pytest.raises(Unavailable):
+            await log.submit(None, create, "one")
+        waiting = asyncio.create_task(log.submit(None, create, "two"))
+        await asyncio.sleep(0)
+        await log.close()
+        with pytest.raises(Unavailable):
+            await waiting
+    await org.node.log.catch_up()
+    assert not len(org.node.state.channels)
+
+
+async def test_a_broken_connection_is_replaced(org: Organization) -> None:
+    """For readers, whoever of them meets it, and for the writer."""
+    store = org.node.store
+    await asyncio.gather(*(store.read(reading.head) for _ in range(20)))
+    for connection in list(store._open):
+        connection._connection.close()  # type: ignore[attr-defined]
+    for _ in range(20):
+        with contextlib.suppress(apsw.Error, psycopg.Error):
+            await store.read(reading.head)
+    assert await store.read(reading.head) == org.node.log.durable
+    connection = store._write_connection
+    assert connection is not None
+    connection._connection.close()  # type: ignore[attr-defined]
+    with contextlib.suppress(Unavailable):
+        await org.node.log.submit(None, create, "one")
+    assert await org.node.log.submit(None, create, "two") in (1, 2)
+
+
+async def test_housekeeping_waits_for_the_commit_in_progress(org: Organization) -> None:
+    log, store = org.node.log, org.node.store
+
+    def touch(connection: Connection) -> None:
+        connection.run("UPDATE head SET pruned = pruned + 1 WHERE id = 1")
+
+    results = await asyncio.gather(
+        *(log.submit(None, create, f"c{n}") for n in range(10)),
+        *(store.write(touch) for _ in range(10)),
+        *(log.submit(None, create, f"d{n}") for n in range(10)),
+    )
+    assert len(results) == 30
+    assert await store.read(reading.pruned) == 10
+    await assert_true_to_the_tables(log)
+
+
+async def test_sending_a_message_is_one_write_transaction_and_no_read(
+    org: Organization, counting: Counting
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    counting.reads = counting.begins = counting.commits = 0
+    await org["ann"].send("lounge", "t", "hello @**Ben**")
+    assert (counting.reads, counting.begins, counting.commits) == (0, 1, 1)
+
+
+async def test_what_is_in_memory_is_answered_without_the_database(
+    org: Organization, counting: Counting
+) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    counting.reads = counting.begins = counting.commits = 0
+    assert (await org["ann"].get(f"/users/me/{channel}/topics")).ok["topics"] == []
+    assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
+    assert (await org["ann"].get("/users/me")).status in (200, 404)
+    assert (counting.reads, counting.begins, counting.commits) == (0, 0, 0)

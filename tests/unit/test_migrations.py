@@ -1,0 +1,134 @@
+"""The schema: new, older, newer, interrupted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import Entry, MessageSent
+from tertulia.model.messages import Message
+from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
+from tertulia.store import finding, migrations, reading
+from tertulia.store.database import Connection, Database, DatabaseError, Dialect
+from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.store import database_at
+from tertulia.store.writing import Batch, write
+
+
+@pytest.fixture
+def database(config: Config) -> Database:
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    return database_at(config.data_path, config.database_url)
+
+
+class Told(list[str]):
+    def __call__(self, text: str) -> None:
+        self.append(text)
+
+
+def version(database: Database) -> int:
+    connection = database.connect(readonly=False)
+    try:
+        return version_of(connection)
+    finally:
+        connection.close()
+
+
+def sent(text: str) -> Entry:
+    message = Message(id=1, sender_id=7, sent_at=5, channel_id=3, topic="Food", content=text)
+    return Entry(1, 5.0, 7, MessageSent(message=message))
+
+
+def found(connection: Connection, word: str) -> list[int]:
+    scope = Scope(user_id=7, channel_ids=frozenset({3}))
+    search = Search(scope, (Term(Matches(((word,),))),), LARGEST, 10, 0)
+    return [message.id for message in finding.find(connection, search).messages]
+
+
+def first_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:1])
+
+
+def test_an_empty_database_gets_every_migration_in_silence(database: Database) -> None:
+    told = Told()
+    migrate(database, told)
+    assert version(database) == len(MIGRATIONS)
+    assert told == []
+    migrate(database, told)
+    assert told == []
+
+
+def test_an_older_database_keeps_its_rows_and_becomes_searchable(
+    database: Database, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told()
+    with monkeypatch.context() as patch:
+        first_only(patch)
+        migrate(database, told)
+    connection = database.connect(readonly=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(connection.dialect), "search_insert", lambda _: None)
+        write(connection, Batch([sent("Potatoes and rice")], {}))
+    migrate(database, told)
+    assert version(database) == len(MIGRATIONS)
+    assert reading.head(connection) == 1
+    (message,) = reading.messages(connection, [1])
+    assert message.content == "Potatoes and rice"
+    assert found(connection, "potat") == [1]
+    assert found(connection, "food") == [1]
+    assert found(connection, "beans") == []
+    connection.close()
+    copies = list(Path(config.data_dir).glob("*.before-migration-from-1"))
+    assert len(copies) == (0 if config.database_url else 1)
+    for copy in copies:
+        assert str(copy) in told[0]
+        old = database_at(config.data_path, f"sqlite:///{copy}")
+        assert version(old) == 1
+        connection = old.connect(readonly=True)
+        assert len(reading.messages(connection, [1])) == 1
+        connection.close()
+    assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
+
+
+def test_a_newer_database_is_refused_and_left_alone(database: Database) -> None:
+    migrate(database, Told())
+    connection = database.connect(readonly=False)
+    connection.run("UPDATE installation SET value = '99' WHERE key = 'schema_version'")
+    tables = rows_of_the_schema(connection)
+    with pytest.raises(DatabaseError, match=r"version 99.*newer Tertulia.*Nothing was changed"):
+        migrate(database, Told())
+    assert rows_of_the_schema(connection) == tables
+    assert version(database) == 99
+    connection.close()
+
+
+def test_an_interrupted_migration_leaves_the_version_before_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(dialect: Dialect) -> Sequence[str]:
+        return ("CREATE TABLE half (id BIGINT)", "CREATE TABLE half (id BIGINT)")
+
+    migrate(database, Told())
+    connection = database.connect(readonly=False)
+    tables = rows_of_the_schema(connection)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, broken))
+        with pytest.raises(Exception, match="half"):
+            migrate(database, Told())
+    assert version(database) == len(MIGRATIONS)
+    assert rows_of_the_schema(connection) == tables
+    connection.close()
+    migrate(database, Told())
+
+
+def rows_of_the_schema(connection: Connection) -> set[str]:
+    """The names of the tables that there are."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.query("SELECT name FROM sqlite_master")
+    else:
+        rows = connection.query(
+            "SELECT relname FROM pg_class WHERE relnamespace ="
+            " (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+        )
+    return {name for (name,) in rows}

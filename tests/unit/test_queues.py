@@ -1,0 +1,654 @@
+"""Delivery: what a queue gives out, to whom, and how a poll ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.delivery import event_ids, queues
+from tertulia.delivery.queues import Delivery
+from tertulia.model.changes import (
+    CredentialChanged,
+    RealmChanged,
+    UserDeactivated,
+)
+from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
+from tertulia.model.queues import Capabilities, QueueRecord, Registration
+from tertulia.model.transients import Typing
+from tertulia.store import reading
+from tests.support import Listener, Organization, reopened
+from tests.unit.test_log import Counting, until
+
+
+@dataclass
+class Clock:
+    """The time, as told."""
+
+    now: float = field(default=1_700_000_000.0)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def decoded(events: list[bytes]) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(event) for event in events]
+
+
+def is_parked(delivery: Delivery, queue_id: str) -> bool:
+    queue = delivery._queues.get(queue_id)
+    return queue is not None and queue.poll is not None
+
+
+@asynccontextmanager
+async def polling(
+    org: Organization, listener: Listener, *, last: int | None = None
+) -> AsyncIterator["asyncio.Task[list[bytes]]"]:
+    """A poll of the listener that waits already."""
+    delivery = org.node.delivery
+    cursor = listener.last_event_id if last is None else last
+    task = asyncio.create_task(
+        delivery.poll(listener.queue_id, listener.person.user_id, cursor, block=True)
+    )
+    await until(lambda: task.done() or is_parked(delivery, listener.queue_id))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def typing(org: Organization, who: str, to: str, *, started: bool = True) -> Typing:
+    people = tuple(sorted({org[who].user_id, org[to].user_id}))
+    return Typing(sender_id=org[who].user_id, started=started, recipients=people)
+
+
+@pytest.fixture
+async def lounge(org: Organization) -> int:
+    return await org.channel("lounge", "ann", "ben")
+
+
+async def test_events_come_again_until_they_are_acknowledged(
+    org: Organization, lounge: int
+) -> None:
+    ben = await org["ben"].register()
+    start = ben.last_event_id
+    one = await org["ann"].send("lounge", "t", "one")
+    two = await org["ann"].send("lounge", "t", "two")
+    first = await ben.events(acknowledge=False)
+    assert await ben.events(acknowledge=False) == first
+    assert [event["message"]["id"] for event in first] == [one, two]
+    ben.last_event_id = first[0]["id"]
+    assert await ben.events() == first[1:]
+    assert await ben.events() == []
+    # Nothing is thrown away: an older cursor, and -1, mean what they say.
+    ben.last_event_id = start
+    assert await ben.events() == first
+    ben.last_event_id = -1
+    assert await ben.events() == first
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [10 * event_ids.STRIDE, 2**52],
+    ids=["a little", "far"],
+)
+async def test_an_id_beyond_the_log_was_never_given_out(
+    org: Organization, lounge: int, offset: int
+) -> None:
+    ben = await org["ben"].register()
+    reply = await org["ben"].get(
+        "/events",
+        queue_id=ben.queue_id,
+        last_event_id=ben.last_event_id + offset,
+        dont_block=True,
+    )
+    reply.refused()
+
+
+async def test_an_id_before_the_registration_is_refused(org: Organization, lounge: int) -> None:
+    ben = await org["ben"].register()
+    for last in (0, ben.last_event_id - 1):
+        reply = await org["ben"].get(
+            "/events", queue_id=ben.queue_id, last_event_id=last, dont_block=True
+        )
+        reply.refused()
+
+
+async def test_another_users_queue_is_told_from_none_by_nothing(
+    org: Organization, lounge: int
+) -> None:
+    ben = await org["ben"].register()
+    for queue_id in (ben.queue_id, "no such", "a\0b"):
+        for method in ("get", "delete"):
+            reply = await getattr(org["ann"], method)(
+                "/events", queue_id=queue_id, last_event_id=-1, dont_block=True
+            )
+            assert reply.status == 400, (queue_id, reply.body)
+            if "\0" not in queue_id:
+                assert reply.refused("BAD_EVENT_QUEUE_ID")["queue_id"] == queue_id
+    assert await ben.events() == []
+
+
+async def test_a_waiting_poll_gets_what_happens(org: Organization, lounge: int) -> None:
+    ben = await org["ben"].register()
+    async with polling(org, ben) as poll:
+        sent = await org["ann"].send("lounge", "t", "hi")
+        (event,) = decoded(await poll)
+        assert event["message"]["id"] == sent
+    assert org.node.delivery.waiting == 0
+
+
+async def test_a_newer_poll_answers_the_older(org: Organization, lounge: int) -> None:
+    ben = await org["ben"].register()
+    async with polling(org, ben) as older:
+        newer = asyncio.create_task(
+            org.node.delivery.poll(ben.queue_id, org["ben"].user_id, -1, block=True)
+        )
+        assert await older == []
+        await until(lambda: org.node.delivery.waiting == 1)
+        await org["ann"].send("lounge", "t", "hi")
+        assert len(await newer) == 1
+
+
+async def test_of_polls_that_read_the_log_at_once_the_newest_waits(
+    org: Organization, lounge: int, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one's reading takes longer than the newer one's."""
+    ben = await org["ben"].register()
+    delivery, gate = org.node.delivery, asyncio.Event()
+    real, calls = delivery._pending, 0
+
+    async def slow(queue: Any, cursor: int) -> list[bytes]:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await gate.wait()
+        return await real(queue, cursor)
+
+    monkeypatch.setattr(delivery, "_pending", slow)
+    user = org["ben"].user_id
+    older = asyncio.create_task(delivery.poll(ben.queue_id, user, -1, block=True))
+    await until(lambda: calls == 1)
+    newer = asyncio.create_task(delivery.poll(ben.queue_id, user, -1, block=True))
+    await until(lambda: delivery.waiting == 1)
+    gate.set()
+    assert await older == []
+    assert not newer.done()
+    await org["ann"].send("lounge", "t", "hi")
+    assert len(await newer) == 1
+
+
+async def test_a_client_that_goes_away_leaves_nobody_waiting(
+    org: Organization, lounge: int
+) -> None:
+    ben = await org["ben"].register(all_public_streams=True)
+    async with polling(org, ben):
+        assert org.node.delivery.waiting == 1
+    assert org.node.delivery.waiting == 0
+    assert not org.node.delivery._waiting_for_all
+
+
+async def test_deletion_ends_the_waiting_poll_and_is_final(
+    org: Organization, lounge: int, config: Config
+) -> None:
+    ben = await org["ben"].register()
+    async with polling(org, ben) as poll:
+        await org["ben"].delete("/events", queue_id=ben.queue_id)
+        with pytest.raises(NoSuchQueue):
+            await poll
+    for _ in range(2):
+        reply = await org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
+        reply.refused("BAD_EVENT_QUEUE_ID")
+    assert await org.node.store.read(reading.queue, ben.queue_id) is None
+
+
+async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ben = await org["ben"].register()
+    delivery, gate = org.node.delivery, asyncio.Event()
+    real = delivery._pending
+
+    async def slow(queue: Any, cursor: int) -> list[bytes]:
+        await gate.wait()
+        return await real(queue, cursor)
+
+    monkeypatch.setattr(delivery, "_pending", slow)
+    poll = asyncio.create_task(delivery.poll(ben.queue_id, org["ben"].user_id, -1, block=True))
+    await until(lambda: delivery._queues[ben.queue_id].turn == 1)
+    await org["ben"].delete("/events", queue_id=ben.queue_id)
+    gate.set()
+    with pytest.raises(NoSuchQueue):
+        await poll
+    assert delivery.waiting == 0
+
+
+async def test_a_heartbeat_comes_when_nothing_else_does(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(org.node.delivery, "_poll_seconds", (0.0, 0.01))
+    ben = await org["ben"].register()
+    ids = [ben.last_event_id]
+    for _ in range(3):
+        (beat,) = decoded(
+            await org.node.delivery.poll(ben.queue_id, org["ben"].user_id, ids[-1], block=True)
+        )
+        assert beat["type"] == "heartbeat"
+        ids.append(beat["id"])
+    assert ids == sorted(set(ids))
+    ben.last_event_id = ids[-1]
+    sent = await org["ann"].send("lounge", "t", "hi")
+    (event,) = await ben.events()
+    assert event["message"]["id"] == sent
+
+
+async def test_a_full_stretch_of_transients_passes_no_entry_by(
+    org: Organization, lounge: int
+) -> None:
+    """Nothing more is told that is not written down; what is written down comes all the same."""
+    ben = await org["ben"].register()
+    last = event_ids.of_entry(org.node.log.durable + 1, 0) - 1
+    ben.last_event_id = last
+    async with polling(org, ben) as poll:
+        org.node.delivery.publish(typing(org, "ann", "ben"))
+        org.node.delivery._beat(org.node.delivery._queues[ben.queue_id])
+        assert await poll == []
+    sent = await org["ann"].send("lounge", "t", "hi")
+    (event,) = await ben.events()
+    assert event["message"]["id"] == sent
+
+
+@pytest.mark.parametrize("how", ["key", "deactivation"])
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["waiting", "about to wait"])
+async def test_losing_access_ends_the_poll(
+    org: Organization, lounge: int, how: str, is_waiting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ben = await org["ben"].register()
+    user_id = org["ben"].user_id
+    error: type[Refused] = WrongApiKey if how == "key" else AccountDeactivated
+    present = org.node.state.credentials[user_id]
+    change = (
+        CredentialChanged(credential=org.node.vault.with_new_key(present))
+        if how == "key"
+        else UserDeactivated(user_id=user_id)
+    )
+    delivery, gate = org.node.delivery, asyncio.Event()
+    if is_waiting:
+        gate.set()
+    real = delivery._pending
+
+    async def slow(queue: Any, cursor: int) -> list[bytes]:
+        if queue.user_id == user_id:
+            await gate.wait()
+        return await real(queue, cursor)
+
+    monkeypatch.setattr(delivery, "_pending", slow)
+    poll = asyncio.create_task(delivery.poll(ben.queue_id, user_id, -1, block=True))
+    await until(lambda: delivery._queues[ben.queue_id].turn == 1)
+    await until(lambda: not is_waiting or delivery.waiting == 1)
+    other = await org["ann"].register()
+    async with polling(org, other) as others:
+        await org.do(change)
+        gate.set()
+        with pytest.raises(error):
+            await poll
+        assert how == "deactivation" or not others.done()
+
+
+# Expiry
+
+
+@asynccontextmanager
+async def delivery_with(
+    org: Organization, clock: Clock, **settings: Any
+) -> AsyncIterator[Delivery]:
+    """A delivery of one's own on the organization's log."""
+    delivery = Delivery(org.node.log, org.node.delivery.encoder, clock=clock, **settings)
+    try:
+        yield delivery
+    finally:
+        org.node.log._followers.remove(delivery._committed)
+        delivery._closing = True
+
+
+def record_of(org: Organization, who: str, queue_id: str, clock: Clock) -> QueueRecord:
+    now = int(clock())
+    return QueueRecord(
+        id=queue_id,
+        user_id=org[who].user_id,
+        registration=Registration(),
+        start=org.node.log.durable,
+        created_at=now,
+        seen_at=now,
+        idle_timeout=600,
+    )
+
+
+async def registered(org: Organization, delivery: Delivery, record: QueueRecord) -> None:
+    await org.node.log.snapshot(None, lambda _: None, lambda *_: None, lambda _: record)
+    delivery.add(record)
+
+
+async def test_a_queue_that_nobody_polls_expires(org: Organization) -> None:
+    clock = Clock()
+    async with delivery_with(org, clock) as delivery:
+        user = org["ben"].user_id
+        await registered(org, delivery, record_of(org, "ben", "idle", clock))
+        await registered(org, delivery, record_of(org, "ben", "polled", clock))
+        clock.now += 500
+        await delivery.sweep()
+        assert await delivery.poll("polled", user, -1, block=False) == []
+        clock.now += 150
+        await delivery.sweep()
+        spared = org.node.store.is_shared  # Another node may serve it.
+        assert ("idle" in delivery._queues) is spared
+        clock.now += 100
+        await delivery.sweep()
+        assert await delivery.poll("polled", user, -1, block=False) == []
+        with pytest.raises(NoSuchQueue):
+            await delivery.poll("idle", user, -1, block=False)
+        await org.do()
+        assert await org.node.store.read(reading.queue, "idle") is None
+
+
+async def test_a_waiting_poll_keeps_its_queue(org: Organization) -> None:
+    clock = Clock()
+    async with delivery_with(org, clock) as delivery:
+        await registered(org, delivery, record_of(org, "ben", "q", clock))
+        poll = asyncio.create_task(delivery.poll("q", org["ben"].user_id, -1, block=True))
+        await until(lambda: delivery.waiting == 1)
+        for _ in range(10):
+            clock.now += 550
+            await delivery.sweep()
+        assert not poll.done()
+        poll.cancel()
+        await asyncio.wait([poll])
+        await org.do()
+        found = await org.node.store.read(reading.queue, "q")
+        assert found is not None
+        assert found[1] >= clock.now - 600
+
+
+async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
+    clock = Clock()
+    record = record_of(org, "ben", "orphan", clock)
+    await org.node.log.snapshot(None, lambda _: None, lambda *_: None, lambda _: record)
+    clock.now += 100_000
+    async with delivery_with(org, clock) as delivery:
+        # The time that the server was not there does not count.
+        await delivery.sweep()
+        assert await org.node.store.read(reading.queue, "orphan") is not None
+        clock.now += 600 + 4 * queues.SWEEP_SECONDS
+        await delivery.sweep()
+        await org.do()
+        assert await org.node.store.read(reading.queue, "orphan") is None
+
+
+async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organization) -> None:
+    if not org.node.store.is_shared:
+        pytest.skip("one node at a time")
+    clock = Clock()
+    async with delivery_with(org, clock) as here, delivery_with(org, clock) as there:
+        await registered(org, here, record_of(org, "ben", "q", clock))
+        poll = asyncio.create_task(there.poll("q", org["ben"].user_id, -1, block=True))
+        await until(lambda: there.waiting == 1)
+        for _ in range(60):
+            clock.now += queues.SWEEP_SECONDS
+            await there.sweep()
+            await here.sweep()
+            await org.do()
+        assert not poll.done()
+        poll.cancel()
+        await asyncio.wait([poll])
+
+
+async def test_beyond_the_limit_the_idlest_queue_of_the_user_goes(org: Organization) -> None:
+    clock = Clock()
+    async with delivery_with(org, clock, queues_per_user=3) as delivery:
+        await registered(org, delivery, record_of(org, "ann", "other", clock))
+        for name in ("a", "b", "c"):
+            await registered(org, delivery, record_of(org, "ben", name, clock))
+            clock.now += 1
+        await delivery.poll("a", org["ben"].user_id, -1, block=False)
+        await registered(org, delivery, record_of(org, "ben", "d", clock))
+        assert set(delivery._queues) == {"other", "a", "c", "d"}
+        assert delivery.has_room(org["ben"].user_id)
+
+
+async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization) -> None:
+    clock = Clock()
+    async with delivery_with(org, clock, queues_per_user=1) as delivery:
+        await registered(org, delivery, record_of(org, "ben", "a", clock))
+        poll = asyncio.create_task(delivery.poll("a", org["ben"].user_id, -1, block=True))
+        await until(lambda: delivery.waiting == 1)
+        assert not delivery.has_room(org["ben"].user_id)
+        poll.cancel()
+        await asyncio.wait([poll])
+        assert delivery.has_room(org["ben"].user_id)
+
+
+# Reading the log
+
+
+async def test_a_queue_goes_on_after_a_restart(org: Organization, config: Config) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register()
+    org.node.delivery.publish(typing(org, "ann", "ben"))
+    (typed,) = await ben.events()
+    await org["ann"].send("lounge", "t", "one")
+    (one,) = await ben.events(acknowledge=False)
+    async with reopened(config) as later:
+        again = Listener(later["ben"], ben.queue_id, ben.last_event_id, {})
+        assert await again.events(acknowledge=False) == [one]
+        later.node.delivery.publish(typing(later, "ann", "ben", started=False))
+        events = await again.events()
+        assert [event["type"] for event in events] == ["message", "typing"]
+        # Its ID is past the entry's, and past what came before the restart.
+        assert typed["id"] < one["id"] < events[1]["id"]
+        sent = await later["ann"].send("lounge", "t", "two")
+        assert [event["message"]["id"] for event in await again.events()] == [sent]
+
+
+async def test_transients_after_a_restart_do_not_repeat_an_id(
+    org: Organization, config: Config
+) -> None:
+    ben = await org["ben"].register()
+    org.node.delivery.publish(typing(org, "ann", "ben"))
+    (before,) = await ben.events()
+    async with reopened(config) as later:
+        again = Listener(later["ben"], ben.queue_id, before["id"], {})
+        assert await again.events() == []
+        later.node.delivery.publish(typing(later, "ann", "ben"))
+        (after,) = await again.events()
+        assert after["id"] > before["id"]
+
+
+async def test_what_is_not_written_down_keeps_its_place(org: Organization, lounge: int) -> None:
+    ben = await org["ben"].register()
+    org.node.delivery.publish(typing(org, "ann", "ben"))
+    await org["ann"].send("lounge", "t", "one")
+    org.node.delivery.publish(typing(org, "ann", "ben", started=False))
+    assert (await org["ann"].post("/users/me/presence", status="active", ping_only=True)).ok
+    await org["ann"].send("lounge", "t", "two")
+    kinds = [event["type"] for event in await ben.events()]
+    assert kinds == ["typing", "message", "typing", "presence", "message"]
+
+
+async def lots(org: Organization, count: int) -> list[int]:
+    """Many messages in few transactions."""
+    return await asyncio.gather(
+        *(org["ann"].send("lounge", f"t{n % 3}", f"m{n}") for n in range(count))
+    )
+
+
+async def all_of(listener: Listener) -> list[list[dict[str, Any]]]:
+    """Answers until nothing is left."""
+    answers = []
+    while found := await listener.events():
+        answers.append(found)
+    return answers
+
+
+async def test_many_pending_events_come_in_several_answers(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "PAGE", 20)
+    ben = await org["ben"].register()
+    sent = await lots(org, 30)
+    org.node.delivery.publish(typing(org, "ann", "ben"))
+    sent += await lots(org, 25)
+    answers = await all_of(ben)
+    assert [len(answer) for answer in answers] == [20, 21, 15]
+    events = [event for answer in answers for event in answer]
+    assert [e["message"]["id"] for e in events if e["type"] == "message"] == sorted(sent)
+    assert [event["type"] for event in events].index("typing") == 30
+
+
+@pytest.mark.parametrize("recent", [1, 7, 30])
+async def test_what_has_left_the_memory_is_read_from_the_log(
+    config: Config, monkeypatch: pytest.MonkeyPatch, org: Organization, lounge: int, recent: int
+) -> None:
+    monkeypatch.setattr(queues, "RECENT", recent)
+    monkeypatch.setattr(queues, "PAGE", 8)
+    async with reopened(config) as small:
+        ben = await small["ben"].register()
+        sent = await lots(small, 40)
+        answers = await all_of(ben)
+        ids = [event["message"]["id"] for answer in answers for event in answer]
+        assert ids == sorted(sent)
+
+
+async def test_under_load_nothing_is_lost_and_nothing_comes_twice(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "PAGE", 16)
+    names = ("ann", "ben", "ann", "ben")
+    listeners = [await org[name].register() for name in names]
+    done = asyncio.Event()
+
+    async def listen(listener: Listener) -> list[int]:
+        seen: list[int] = []
+        while True:
+            is_last = done.is_set()
+            found = await listener.events(block=not is_last)
+            seen += [event["message"]["id"] for event in found if event["type"] == "message"]
+            if is_last and not found:
+                return seen
+
+    async def send(name: str) -> list[int]:
+        return [await org[name].send("lounge", name, f"m{n}") for n in range(25)]
+
+    listening = [asyncio.create_task(listen(listener)) for listener in listeners]
+    sent = await asyncio.gather(*(send(name) for name in names))
+    done.set()
+    org.node.delivery.publish(typing(org, "ann", "ben"))  # Wakes who waits for the last time.
+    every = sorted(message_id for ids in sent for message_id in ids)
+    assert await asyncio.gather(*listening) == [every] * len(listeners)
+
+
+async def test_a_message_is_encoded_once_for_each_view(org: Organization, lounge: int) -> None:
+    """However many queues wait, and whatever types of events they chose."""
+    node = org.node
+    encoder: Any = node.delivery.encoder
+    encoded: list[bytes] = []
+
+    async def wait_and_send(views: int) -> int:
+        polls = []
+        for n in range(200):
+            record = QueueRecord(
+                id=f"{views}-{n}",
+                user_id=org["ben"].user_id,
+                registration=Registration(
+                    event_types=None if n % 3 else ("message", f"other {n}"),
+                    apply_markdown=bool(n % views),
+                    capabilities=Capabilities(),
+                ),
+                start=node.log.durable,
+                created_at=0,
+                seen_at=0,
+                idle_timeout=600,
+            )
+            node.delivery._remember(queues.Queue(record, node.clock()))
+            polls.append(
+                asyncio.create_task(
+                    node.delivery.poll(record.id, org["ben"].user_id, -1, block=True)
+                )
+            )
+        await until(lambda: node.delivery.waiting == 200)
+        before: int = encoder.encoded
+        await org["ann"].send("lounge", "t", "*hi*")
+        answers = await asyncio.gather(*polls)
+        encoded[:] = {event for answer in answers for event in answer}
+        assert [len(answer) for answer in answers] == [1] * 200
+        return int(encoder.encoded) - before
+
+    assert await wait_and_send(1) == 1
+    assert len({id(event) for event in encoded}) == 1
+    assert await wait_and_send(2) == 2
+
+
+async def test_an_event_that_cannot_be_shown_ends_the_queue_and_no_other(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passing it over would leave the client with a wrong picture for good."""
+    ben = await org["ben"].register()
+    ann = await org["ann"].register()
+    waiting = await org["ben"].register()
+    encoder = org.node.delivery.encoder
+    real: Callable[..., Any] = encoder.events
+
+    def events(posted: Any, queue: QueueRecord) -> Any:
+        if queue.user_id == org["ben"].user_id:
+            raise ZeroDivisionError
+        return real(posted, queue)
+
+    async with polling(org, waiting) as poll:
+        monkeypatch.setattr(encoder, "events", events)
+        sent = await org["ann"].send("lounge", "t", "hi")
+        with pytest.raises(NoSuchQueue):
+            await poll
+    reply = await org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
+    reply.refused("BAD_EVENT_QUEUE_ID")
+    assert [event["message"]["id"] for event in await ann.events()] == [sent]
+
+
+async def test_polling_with_nothing_new_asks_the_database_nothing(
+    org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ben = await org["ben"].register()
+    await org["ann"].send("lounge", "t", "hi")
+    counting = Counting(org.node.store, monkeypatch)
+    assert len(await ben.events()) == 1
+    assert await ben.events() == []
+    assert (counting.reads, counting.begins) == (0, 0)
+
+
+async def test_closing_answers_every_poll(org: Organization, config: Config) -> None:
+    ben = await org["ben"].register()
+    async with reopened(config) as later:
+        again = Listener(later["ben"], ben.queue_id, ben.last_event_id, {})
+        async with polling(later, again) as poll:
+            await later.node.delivery.close()
+            assert await poll == []
+        assert await again.events(block=True) == []
+
+
+async def test_a_pruned_log_ends_the_queues_behind_it(org: Organization, config: Config) -> None:
+    ben = await org["ben"].register()
+    for n in range(3):
+        await org.do(RealmChanged(values={"name": f"N{n}"}))
+
+    def prune(connection: Any) -> None:
+        connection.run("DELETE FROM log WHERE seq <= ?", (org.node.log.durable - 1,))
+
+    await org.node.store.write(prune)
+    async with reopened(config) as later:
+        reply = await later["ben"].get(
+            "/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id
+        )
+        reply.refused("BAD_EVENT_QUEUE_ID")

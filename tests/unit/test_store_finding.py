@@ -1,0 +1,257 @@
+"""Searches, held against a plain filter over all messages."""
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model import narrow
+from tertulia.model.changes import AnyChange, Entry, FlagsChanged, MessageSent, MessagesRead
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import Flag, Message
+from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
+from tertulia.store import finding, reading
+from tertulia.store.database import Connection
+from tertulia.store.migrations import migrate
+from tertulia.store.store import database_at
+from tertulia.store.writing import CHUNK_BITS, Batch, write
+
+READER = 1
+WORDS = ("Apple", "apples", "banana", "Straße", "über", "x1", "the", "cherry")
+TOPICS = ("", "Food", "food", "✔ Food", "Straße", "100%_done")
+
+
+@pytest.fixture
+def connection(config: Config) -> Iterator[Connection]:
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    database = database_at(config.data_path, config.database_url)
+    migrate(database, lambda _: None)
+    connection = database.connect(readonly=False)
+    yield connection
+    connection.close()
+
+
+def messages_at_random(rng: random.Random, count: int) -> tuple[list[Message], dict[int, Flag]]:
+    messages, flags = [], {}
+    for message_id in sorted(rng.sample(range(1, 10 * count), count)):
+        is_channel = rng.random() < 0.7
+        messages.append(
+            Message(
+                id=message_id,
+                sender_id=rng.randint(1, 3),
+                sent_at=message_id * 10,
+                channel_id=rng.randint(1, 3) if is_channel else None,
+                topic=rng.choice(TOPICS) if is_channel else "",
+                direct_id=None if is_channel else rng.randint(1, 3),
+                content=" ".join(rng.choices(WORDS, k=rng.randint(1, 4))),
+                has_link=rng.random() < 0.3,
+                mentions_all=is_channel and rng.random() < 0.2,
+            )
+        )
+        if rng.random() < 0.4:
+            flags[message_id] = Flag(rng.randint(1, 127))
+    return messages, flags
+
+
+def written(connection: Connection, messages: list[Message], flags: dict[int, Flag]) -> None:
+    entries = []
+    for number, message in enumerate(messages, 1):
+        own = {READER: flags[message.id]} if message.id in flags else {}
+        entries.append(Entry(number, 0.0, None, MessageSent(message=message, flags=own)))
+    write(connection, Batch(entries, {}))
+
+
+def in_spans(message: Message, spans: tuple[Span, ...]) -> bool:
+    return any(
+        message.channel_id == span.channel_id
+        and message.id > span.after
+        and (span.until is None or message.id <= span.until)
+        for span in spans
+    )
+
+
+def in_scope(message: Message, scope: Scope, flags: dict[int, Flag]) -> bool:
+    return (
+        message.channel_id in scope.channel_ids
+        or in_spans(message, scope.spans)
+        or message.direct_id in scope.direct_ids
+        or (scope.recorded and bool(flags.get(message.id, Flag(0)) & Flag.RECORD))
+    )
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def has_phrase(words: list[str], phrase: tuple[str, ...]) -> bool:
+    if len(phrase) == 1:
+        return any(word.startswith(phrase[0]) for word in words)
+    size = len(phrase)
+    return any(tuple(words[n : n + size]) == phrase for n in range(len(words) - size + 1))
+
+
+def holds(message: Message, condition: Condition, flags: dict[int, Flag]) -> bool:
+    own = flags.get(message.id, Flag(0))
+    match condition:
+        case narrow.InChannels(channel_ids=ids):
+            return message.channel_id in ids
+        case narrow.InTopic(key=key):
+            return message.channel_id is not None and topic_key(message.topic) == key
+        case narrow.TopicBegins(prefix=prefix):
+            return message.channel_id is not None and topic_key(message.topic).startswith(prefix)
+        case narrow.FromSender(user_id=user):
+            return message.sender_id == user
+        case narrow.InDirect(direct_ids=ids):
+            return message.direct_id in ids
+        case narrow.AnyDirect():
+            return message.direct_id is not None
+        case narrow.HasFlag(flags=mask, wildcards=spans):
+            return bool(own & mask) or (message.mentions_all and in_spans(message, spans))
+        case narrow.Mentions(user_id=user):
+            return user == READER and bool(own & Flag.MENTIONED)
+        case narrow.IsUnread(ids=ids):
+            return message.id in ids
+        case narrow.HasPart(part=part):
+            return bool(getattr(message, f"has_{part}"))
+        case narrow.HasId(message_id=wanted):
+            return message.id == wanted
+        case narrow.Matches(phrases=phrases):
+            texts = (words_of(message.content), words_of(message.topic))
+            return all(any(has_phrase(words, phrase) for words in texts) for phrase in phrases)
+        case narrow.Nothing():
+            return False
+
+
+def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Condition]:
+    ids = [message.id for message in messages]
+    spans = (Span(1, rng.choice(ids), None), Span(2, 0, rng.choice(ids)), Span(3, 0, None))
+    return [
+        narrow.InChannels(frozenset(rng.sample(range(1, 5), rng.randint(0, 3)))),
+        narrow.InChannels(frozenset({2})),
+        narrow.InTopic(topic_key(rng.choice(TOPICS))),
+        narrow.TopicBegins("✔ "),
+        narrow.TopicBegins("100%"),
+        narrow.FromSender(2),
+        narrow.InDirect(frozenset({1})),
+        narrow.InDirect(frozenset({1, 3})),
+        narrow.InDirect(frozenset()),
+        narrow.AnyDirect(),
+        narrow.HasFlag(int(Flag.STARRED)),
+        narrow.HasFlag(int(Flag.MENTIONED | Flag.HAS_ALERT_WORD), spans),
+        narrow.Mentions(READER),
+        narrow.Mentions(3),
+        narrow.IsUnread(tuple(sorted(rng.sample(ids, 10)))),
+        narrow.HasPart("link"),
+        narrow.HasPart("image"),
+        narrow.HasId(rng.choice(ids)),
+        narrow.Matches((("apple",),)),
+        narrow.Matches((("ban",), ("the",))),
+        narrow.Matches((("the", "apple"),)),
+        narrow.Matches((("apple",), ("straße",))),
+        narrow.Nothing(),
+    ]
+
+
+def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
+    ids = [message.id for message in messages]
+    return Scope(
+        user_id=READER,
+        channel_ids=frozenset(rng.sample(range(1, 4), rng.randint(0, 3))),
+        spans=tuple(
+            Span(n, rng.choice([0, rng.choice(ids)]), rng.choice([None, rng.choice(ids)]))
+            for n in range(1, rng.randint(1, 4))
+        ),
+        direct_ids=frozenset(rng.sample(range(1, 4), rng.randint(0, 3))),
+        recorded=rng.random() < 0.5,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_finds_what_a_plain_filter_finds(connection: Connection, seed: int) -> None:
+    rng = random.Random(seed)
+    messages, flags = messages_at_random(rng, 120)
+    written(connection, messages, flags)
+    for _ in range(8):
+        for condition in conditions_at_random(rng, messages):
+            terms = [Term(condition, negated=rng.random() < 0.4)]
+            if rng.random() < 0.5:
+                other = rng.choice(conditions_at_random(rng, messages))
+                terms.append(Term(other, negated=rng.random() < 0.4))
+            scope = scopes_at_random(rng, messages)
+            expected = [
+                message
+                for message in messages
+                if in_scope(message, scope, flags)
+                and all(holds(message, t.condition, flags) is not t.negated for t in terms)
+            ]
+            search = Search(
+                scope,
+                tuple(terms),
+                anchor=rng.choice([0, LARGEST, rng.choice(messages).id, rng.randint(0, 1300)]),
+                before=rng.choice([0, 1, 3, 500]),
+                after=rng.choice([0, 1, 3, 500]),
+                include_anchor=rng.random() < 0.7,
+            )
+            assert_is_page(finding.find(connection, search), search, expected)
+            some = sorted(rng.sample([message.id for message in messages], 40))
+            assert finding.matching(connection, search, some) == [
+                message for message in expected if message.id in some
+            ], terms
+
+
+def assert_is_page(page: finding.Page, search: Search, expected: list[Message]) -> None:
+    before = [message for message in expected if message.id < search.anchor]
+    after = [message for message in expected if message.id > search.anchor]
+    anchor = [m for m in expected if m.id == search.anchor and search.include_anchor]
+    wanted = [
+        *(before[-search.before :] if search.before else []),
+        *anchor,
+        *after[: search.after],
+    ]
+    assert page.messages == wanted, search
+    if search.before:
+        assert page.found_oldest is (len(before) <= search.before), search
+    if search.after:
+        assert page.found_newest is (len(after) <= search.after), search
+
+
+def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None:
+    """Marks in one commit and in many, on both sides of every cut, read and unread again."""
+    rng = random.Random(7)
+    chunk = 1 << CHUNK_BITS
+    ids = sorted(
+        {0 + 1, chunk - 1, chunk, chunk + 1, 3 * chunk, *rng.sample(range(1, 200_000), 300)}
+    )
+    read: set[int] = set()
+    flags: dict[int, Flag] = {}
+    seq = 0
+    for _ in range(20):
+        entries = []
+        for _ in range(rng.randint(1, 4)):
+            some = tuple(sorted(rng.sample(ids, 40)))
+            change: AnyChange
+            if rng.random() < 0.5:
+                change = MessagesRead(user_id=READER, message_ids=some)
+                read |= set(some)
+            else:
+                flag, added = rng.choice([Flag.STARRED, Flag.COLLAPSED]), rng.random() < 0.6
+                change = FlagsChanged(
+                    user_id=READER, message_ids=some, flag=flag, added=added, recorded=()
+                )
+                for mid in some:
+                    before = flags.get(mid, Flag(0))
+                    flags[mid] = before | flag if added else before & ~flag
+            seq += 1
+            entries.append(Entry(seq, 0.0, READER, change))
+        write(connection, Batch(entries, {}))
+        bitmap, kept = reading.reader(connection, READER)
+        assert set(bitmap) == read
+        assert kept == {mid: flag for mid, flag in flags.items() if flag}
+    relations = reading.relations(connection, READER, ids)
+    assert {mid for mid, relation in relations.items() if relation.read} == read
+    assert {mid: r.flags for mid, r in relations.items()} == {
+        mid: flags.get(mid, Flag(0)) for mid in ids
+    }
+    assert reading.reader(connection, READER + 1) == (reading.BitMap(), {})

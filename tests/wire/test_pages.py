@@ -1,0 +1,89 @@
+"""What clients fetch outside of the interface."""
+
+import re
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from tertulia.model.changes import RealmChanged
+from tertulia.model.emoji import code_of, codes_by_name, names_by_code, text_of
+from tertulia.model.groups import SystemGroup
+from tests.support import Organization, Person
+
+
+async def fetched(org: Organization, path: str, who: Person | None = None) -> httpx.Response:
+    auth = (who.email, who.api_key) if who else None
+    return await org.http.get(path, auth=auth)
+
+
+async def test_the_emoji_are_where_register_says(org: Organization) -> None:
+    address = (await org["ben"].register()).data["server_emoji_data_url"]
+    response = await fetched(org, address)
+    assert response.headers["content-type"] == "application/json"
+    names = response.json()["code_to_names"]
+    assert "+1" in names["1f44d"]
+    assert "octopus" in names["1f419"]
+    assert all(names.values())
+
+
+async def test_pictures_are_where_register_says(org: Organization) -> None:
+    data = (await org["ben"].register()).data
+    for name in ("realm_icon_url", "realm_logo_url", "realm_night_logo_url"):
+        response = await fetched(org, data[name])
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("image/svg+xml")
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert ElementTree.fromstring(response.text).tag.endswith("svg")
+
+
+@pytest.mark.parametrize("path", ["/static/emoji.json", "/static/icon.svg", "/static/person.svg"])
+async def test_what_a_client_has_is_not_sent_again(org: Organization, path: str) -> None:
+    first = await fetched(org, path)
+    assert "max-age" in first.headers["cache-control"]
+    tag = first.headers["etag"]
+    for known, status in ((tag, 304), (f"W/{tag}", 304), (f'"other", {tag}', 304), ('"x"', 200)):
+        again = await org.http.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, bool(again.content)) == (status, status == 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("🐙", "1f419"), ("❤️", "2764"), ("#️⃣", "0023-20e3"), ("🇪🇸", "1f1ea-1f1f8")],
+)
+def test_an_emoji_has_its_code_points_as_code(text: str, code: str) -> None:
+    assert code_of(text) == code
+    assert text_of(code) == text.replace("\ufe0f", "")
+    assert code in names_by_code()
+
+
+def test_codes_and_names_are_as_clients_expect() -> None:
+    assert all(re.fullmatch(r"[0-9a-f]{4,}(-[0-9a-f]{4,})*", code) for code in names_by_code())
+    assert all(re.fullmatch(r"[a-z0-9+_-]+", name) for name in codes_by_name())
+    assert len(names_by_code()) > 1500
+
+
+def test_no_two_emoji_share_a_name() -> None:
+    names = [name for names in names_by_code().values() for name in names]
+    assert len(names) == len(set(names)) == len(codes_by_name())
+    assert names_by_code()[codes_by_name()["turkey"]][0] == "turkey"
+
+
+async def test_an_avatar_is_at_its_account(org: Organization) -> None:
+    path = f"/avatar/{org['ben'].user_id}"
+    data = (await org["ben"].register(client_gravatar=False)).data
+    for address, name in ((path, "avatar_url"), (f"{path}/medium", "avatar_url_medium")):
+        response = await fetched(org, address, org["ann"])
+        assert (response.status_code, response.headers["location"]) == (302, data[name])
+
+
+async def test_the_avatar_of_one_who_is_hidden_is_that_of_nobody(org: Organization) -> None:
+    ben = f"/avatar/{org['ben'].user_id}"
+    limited = {"can_access_all_users_group": SystemGroup.MEMBERS.value}
+    await org.do(RealmChanged(values=limited))
+    stranger = Person(org.http, 0, "gus@example.com", "x" * 32)
+    nobody = (await fetched(org, "/avatar/4242", org["ann"])).headers["location"]
+    for who in (org["gus"], stranger, None):
+        response = await fetched(org, ben, who)
+        assert (response.status_code, response.headers["location"]) == (302, nobody)
+    assert (await fetched(org, nobody)).status_code == 200

@@ -1,0 +1,138 @@
+"""What POST /register answers: to whom it tells what."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import (
+    RealmChanged,
+    UserDeactivated,
+    UserGroupCreated,
+)
+from tertulia.model.groups import UserGroup
+from tests.support import Organization
+from tests.wire.stage import LIMITED, Data, appear, lived_in, named
+
+
+@pytest.mark.parametrize(
+    ("capability", "who", "seen", "without", "with_it"),
+    [
+        (
+            "notification_settings_null",
+            "ben",
+            lambda data: data["subscriptions"][0]["push_notifications"],
+            False,
+            None,
+        ),
+        (
+            "user_list_incomplete",
+            "gus",
+            lambda data: named(data, "realm_users"),
+            ["Ann", "Unknown user", "Unknown user", "Gus", "Robo Bot"],
+            ["Ann", "Gus", "Robo Bot"],
+        ),
+        (
+            "user_list_incomplete",
+            "gus",
+            lambda data: named(data, "realm_non_active_users"),
+            ["Unknown user"],
+            [],
+        ),
+        (
+            "include_deactivated_groups",
+            "ben",
+            lambda data: [name for name in named(data, "realm_user_groups") if ":" not in name],
+            [],
+            ["gone"],
+        ),
+        (
+            "archived_channels",
+            "ben",
+            lambda data: [named(data, "subscriptions"), named(data, "streams")],
+            [["lounge"], ["lounge"]],
+            [["lounge", "ruin"], ["lounge", "ruin"]],
+        ),
+        (
+            "empty_topic_name",
+            "ben",
+            lambda data: data["unread_msgs"]["streams"][0]["topic"],
+            "general chat",
+            "",
+        ),
+        (
+            "simplified_presence_events",
+            "ben",
+            lambda data: sorted(next(iter(data["presences"].values()))),
+            ["aggregated", "website"],
+            ["active_timestamp", "idle_timestamp"],
+        ),
+    ],
+)
+async def test_a_capability_changes_what_the_client_is_given(
+    org: Organization,
+    capability: str,
+    who: str,
+    seen: Callable[[Data], Any],
+    without: Any,
+    with_it: Any,
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await org.channel("ruin", "ben", is_archived=True)
+    await org.do(UserGroupCreated(group=UserGroup(id=100, name="gone", deactivated=True)))
+    await org["ann"].send("lounge", "", "without a topic")
+    await appear(org, "ben")
+    await org["gus"].write([org["ann"].user_id], "may I?")
+    await org.add("dan")
+    await org.do(UserDeactivated(user_id=org["dan"].user_id), LIMITED)
+    for capable, expected in ((False, without), (True, with_it)):
+        listener = await org[who].register(client_capabilities={capability: capable})
+        assert seen(listener.data) == expected
+
+
+async def test_a_limited_guest_learns_nothing_of_the_others(org: Organization) -> None:
+    await org.channel("lounge", "ann", "gus")
+    await org.channel("attic", "ben", "cleo")
+    await org["ben"].write([org["cleo"].user_id], "between us")
+    await appear(org, "ben")
+    await org.do(LIMITED)
+    listener = await org["gus"].register(include_subscribers=True, slim_presence=True)
+    told = json.dumps(listener.data)
+    for secret in ("ben@", "Ben", "cleo@", "Cleo", "attic"):
+        assert secret not in told.replace("Robo Bot", "").replace("robo-bot@example.com", "")
+    assert str(org["ben"].user_id) not in listener.data["presences"]
+
+
+async def test_a_spectator_is_refused_where_the_organization_is_closed(org: Organization) -> None:
+    (await org.nobody.post("/register")).refused("UNAUTHORIZED", 401)
+
+
+@pytest.mark.parametrize("name", ["client_gravatar", "include_subscribers"])
+async def test_a_spectator_cannot_ask_for_what_is_for_accounts(
+    org: Organization, name: str
+) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    (await org.nobody.post("/register", **{name: True})).refused()
+
+
+async def test_a_spectator_gets_what_is_public_and_no_queue(org: Organization) -> None:
+    await lived_in(org)
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    data = (await org.nobody.post("/register")).ok
+    assert (data["queue_id"], data["last_event_id"]) == (None, -1)
+    assert named(data, "never_subscribed") == named(data, "streams") == ["square"]
+    for name in (
+        *("subscriptions", "unsubscribed", "starred_messages", "recent_private_conversations"),
+        *("presences", "realm_bots", "alert_words", "drafts", "user_topics", "muted_users"),
+    ):
+        assert not data[name], name
+    assert data["unread_msgs"]["count"] == 0
+    assert (data["is_guest"], data["user_id"]) == (True, 0)
+    defaults = data["realm_user_settings_defaults"]
+    assert data["user_settings"] == {**defaults, "timezone": ""}
+    for user in data["realm_users"]:
+        assert user["is_bot"] or user["delivery_email"] is None
+        assert user["is_bot"] or user["email"] == f"user{user['user_id']}@chat.test"
+        assert len(user["date_joined"]) == len("2026-01-01")
+        assert "profile_data" not in user
