@@ -1,5 +1,6 @@
 """Fixtures: a database of each kind, and an organization on it."""
 
+import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def config(database_url: str, tmp_path: Path) -> Config:
 
 
 @pytest.fixture
+def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fails where the server logged an error: a refusal is none."""
+    yield
+    broken = [r for r in caplog.get_records("call") if r.levelno >= logging.ERROR or r.exc_info]
+    assert broken == []
+
+
+@pytest.fixture
 async def org(config: Config) -> AsyncIterator[Organization]:
     """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
     (a bot of ben's), and no channels yet."""
@@ -53,5 +62,17 @@ async def org(config: Config) -> AsyncIterator[Organization]:
         await organization.add("ben")
         await organization.add("cleo")
         await organization.add("gus", Role.GUEST)
+        await organization.add("robo", owner="ben")
+        yield organization
+
+
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
+    """An organization of `ann` and `ben` on SQLite for all tests of a module: for requests that
+    change nothing and do not come as far as a database."""
+    directory = tmp_path_factory.mktemp("shared")
+    config = Config(data_dir=str(directory / "data"), external_url="http://chat.test")
+    async with founded(config) as organization:
+        await organization.add("ben")
         await organization.add("robo", owner="ben")
         yield organization

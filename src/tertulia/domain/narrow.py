@@ -19,6 +19,7 @@ from tertulia.model.users import User
 from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
+_ID = re.compile(r"[0-9]{1,16}")
 _WORDS = re.compile(r"[^\W_]+")
 _PHRASES = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -60,6 +61,8 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
     """
     if sum(term.operator == "with" for term in asked) > 1:
         raise BadNarrow("there can be only one 'with' term")
+    if any(term.operator == "with" and term.negated for term in asked):
+        raise BadNarrow("'with' cannot be negated")
     terms: list[Term] = []
     for term in _with_conversation(reader, asked):
         read = _OPERATORS.get(term.operator)
@@ -112,14 +115,20 @@ def _text(term: Asked) -> str:
     return term.operand
 
 
+def message_id_of(term: Asked) -> int | None:
+    """The message ID that is the term's operand, as a number or in digits; None for anything
+    else."""
+    operand = term.operand
+    if isinstance(operand, str) and _ID.fullmatch(operand):
+        operand = int(operand)
+    return operand if isinstance(operand, int) and abs(operand) <= narrow.LARGEST else None
+
+
 def _number(term: Asked) -> int:
-    if isinstance(term.operand, int):
-        return term.operand
-    if isinstance(term.operand, str) and term.operand.isascii() and term.operand.isdigit():
-        number = int(term.operand)
-        if number <= narrow.LARGEST:
-            return number
-    raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
+    number = message_id_of(term)
+    if number is None:
+        raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
+    return number
 
 
 def _channel_of(reader: Reader, operand: Any) -> Channel:
@@ -129,7 +138,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
         channel = state.channels.get(operand)
     elif isinstance(operand, str):
         channel = state.channel_named(operand)
-        if channel is None and operand.isascii() and operand.isdigit():
+        if channel is None and _ID.fullmatch(operand):
             channel = state.channels.get(int(operand))
     if channel is None or not (
         channel.is_web_public
@@ -256,6 +265,16 @@ def _muted_channels(reader: Reader) -> frozenset[int]:
         return frozenset()
     own = reader.state.subscriptions_of_user.get(reader.user.id, {})
     return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
+
+
+def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
+    """What leaves out muted channels, unless the narrow names channels itself."""
+    named = any(
+        isinstance(term.condition, narrow.InChannels) and not term.negated
+        for term in compiled.terms
+    )
+    muted = _muted_channels(reader)
+    return [] if named or not muted else [Term(narrow.InChannels(muted), negated=True)]
 
 
 def _has(reader: Reader, term: Asked) -> list[Term]:

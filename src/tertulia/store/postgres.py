@@ -58,7 +58,7 @@ class PostgresDialect(Dialect):
         return "", self.search_match(), "messages.id"
 
     def search_match(self) -> str:
-        return f"{_SEARCHED} @@ CAST(? AS tsquery)"
+        return f"{_SEARCHED} @@ to_tsquery('simple', ?)"
 
     def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
         return " & ".join(

@@ -6,6 +6,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from tertulia.store import reading
+from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
@@ -30,4 +31,4 @@ def application(node: Node) -> ASGIApp:
         return JSONResponse({"status": "ready"})
 
     pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
-    return assembled(node, ROUTES, [*pages, *public_pages(node)])
+    return assembled(node, ROUTES, [*pages, *pages_api.PAGES, *public_pages(node)])

@@ -1,19 +1,17 @@
 """From an HTTP request to a handler's call, and from what it answers to a response."""
 
 import base64
-import binascii
 import hmac
 import logging
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, UploadFile
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -29,23 +27,15 @@ from tertulia.model.errors import (
 )
 from tertulia.model.users import BotKind, User
 from tertulia.vault import digest
-from tertulia.wire.call import Call, Node, Upload
-from tertulia.wire.errors import (
-    BadAuthorization,
-    BadBody,
-    BodyTooLarge,
-    MethodNotAllowed,
-    NotFound,
-    told,
-)
+from tertulia.wire.call import Call, Node
+from tertulia.wire.errors import BadAuthorization, MethodNotAllowed, NotFound, told
+from tertulia.wire.forms import MIB, received
 from tertulia.wire.parameters import decode
 from tertulia.wire.routing import Access, Route
 
 logger = logging.getLogger("tertulia.http")
 
 PREFIX = "/api/v1"
-MIB = 1024 * 1024
-_MAX_FIELDS = 1000
 _SUCCESS = b'{"result":"success","msg":""'
 _encoder = msgspec.json.Encoder()
 _CORS = {
@@ -85,7 +75,12 @@ class Endpoint:
         self._node = node
         self._routes = routes
 
-    async def handle(self, request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._response(request)
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
         if method == "OPTIONS":
             return Response(status_code=204)
@@ -106,7 +101,7 @@ class Endpoint:
         node = self._node
         generation = node.log.generation
         # The body is taken in any case: a client that is still sending hears no answer.
-        sent, uploads = await _parameters(request, node.config.max_body_mib * MIB)
+        sent, uploads = await received(request, node.config.max_body_mib * MIB)
         if route.dev and not node.config.dev:
             raise Refused("Endpoint not available in production.")
         user = None
@@ -117,11 +112,11 @@ class Endpoint:
             node=node,
             user_id=user.id if user else None,
             client=_client(request.headers, sent),
-            host=f"{request.url.scheme}://{request.url.netloc}",
+            host=_host(request),
             uploads=tuple(uploads),
             request=request,
         )
-        params, ignored = decode(route.params, sent, _path(request))
+        params, ignored = decode(route.params, sent, request.path_params)
         answer = await route.handler(call, params)
         # What the answer shows may be ahead of the disk by a moment.
         # (Where a command was carried out since, it saw the state that counts.)
@@ -161,7 +156,7 @@ def authenticate(node: Node, header: str | None) -> User:
         email, colon, api_key = (
             base64.b64decode(rest.strip(), validate=True).decode().partition(":")
         )
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         raise NotAuthenticated("Invalid authorization header for basic auth") from None
     if not colon:
         raise NotAuthenticated("Invalid authorization header for basic auth")
@@ -183,85 +178,30 @@ def authenticate(node: Node, header: str | None) -> User:
 def _client(headers: Headers, sent: Mapping[str, str]) -> str:
     """The program's name: that of its User-Agent up to the first slash."""
     name = sent.get("client") or headers.get("user-agent", "").partition("/")[0]
-    return name.replace("\0", "").strip()[:30] or "Unspecified"
+    return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
 
 
-async def _parameters(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
-    """Query and form as text by name; of the same name in both, the form's."""
-    sent: dict[str, str] = {}
-    raw_query = request.scope["query_string"]
-    if raw_query:
-        sent.update(_urlencoded(raw_query))
-    uploads: list[Upload] = []
-    if request.method in {"GET", "HEAD"}:
-        return sent, uploads
-    body = await _body(request, limit)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        fields, uploads = await _multipart(request.headers, body)
-        sent.update(fields)
-    elif body and kind in {"application/x-www-form-urlencoded", ""}:
-        sent.update(_urlencoded(body))
-    elif body.strip():
-        raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
-    return sent, uploads
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """The whole body. One beyond the limit is read and dropped, so that the client, which sends
-    before it listens, hears that it was too large."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= limit:
-            chunks.append(chunk)
-        else:
-            chunks.clear()
-        if size > limit + 256 * MIB:
-            break
-    if size > limit:
-        raise BodyTooLarge(limit // MIB)
-    return b"".join(chunks)
-
-
-def _urlencoded(raw: bytes) -> dict[str, str]:
+def _host(request: Request) -> str:
+    """Scheme and authority by which the client reached the server."""
     try:
-        return dict(
-            parse_qsl(
-                raw.decode("ascii"),
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=_MAX_FIELDS,
-            )
-        )
-    except UnicodeDecodeError:
-        raise BadBody("The parameters are not valid UTF-8.") from None
+        return f"{request.url.scheme}://{request.url.netloc}"
     except ValueError:
-        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.") from None
+        raise Refused("The Host header is not the name of a host.") from None
 
 
-async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], list[Upload]]:
-    async def stream() -> Any:
-        yield body
+class _Digits(Convertor[str]):
+    """An ID in a path, as it was written. What is longer than any ID can be is none."""
 
-    try:
-        form = await MultiPartParser(
-            headers, stream(), max_fields=_MAX_FIELDS, max_part_size=max(len(body), 1)
-        ).parse()
-    except (MultiPartException, KeyError, UnicodeDecodeError):
-        raise BadBody("The body is not a valid multipart form.") from None
-    fields: dict[str, str] = {}
-    uploads: list[Upload] = []
-    for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            uploads.append(
-                Upload(value.filename or "", value.content_type or "", await value.read())
-            )
-        else:
-            fields[name] = value
-    await form.close()
-    return fields, uploads
+    regex = "0|[1-9][0-9]{0,15}"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("id", _Digits())
 
 
 def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -> ASGIApp:
@@ -270,13 +210,13 @@ def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
     endpoints: list[BaseRoute] = [
-        StarletteRoute(PREFIX + path, Endpoint(node, methods).handle, methods=_EVERY_METHOD)
+        StarletteRoute(PREFIX + path.replace(":int}", ":id}"), Endpoint(node, methods))
         for path, methods in by_path.items()
     ]
 
     async def not_found(_request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == 405:
-            return failure(MethodNotAllowed(["GET"]))
+            return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
     app = Starlette(
@@ -285,9 +225,6 @@ def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -
     )
     app.router.redirect_slashes = False
     return Journal(app)
-
-
-_EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class Journal:
@@ -309,7 +246,11 @@ class Journal:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *extra]
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in extra if header[0] not in own),
+                ]
             await send(message)
 
         try:
@@ -336,8 +277,3 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 _HEADERS = _encoded({"X-Content-Type-Options": "nosniff"})
 _HEADERS_API = _HEADERS + _encoded({**_CORS, "Cache-Control": "no-store"})
-
-
-def _path(request: Request) -> dict[str, str]:
-    """The parts of the URL as they were written."""
-    return {name: str(value) for name, value in request.path_params.items()}

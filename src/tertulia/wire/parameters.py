@@ -8,6 +8,7 @@ as it is, any other as JSON. `Path()` marks a part of the URL; `Alias(...)` give
 `Reads(...)` a decoder of its own for the few that are neither.
 """
 
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
 from tertulia.wire.errors import BadParameter, ConfusingParameters, MissingParameter
 
@@ -49,14 +50,16 @@ class Alias:
 class Reads:
     """How to read the parameter's text, where it is neither a plain string nor plain JSON.
 
-    `read` raises ValueError with a reason. `schema` is its JSON schema.
+    `read` raises ValueError with a reason. `schema` is its JSON schema. With `text`, any text may
+    be a value, and `null` is no absence but a word.
     """
 
     read: Callable[[str], Any]
     schema: Mapping[str, Any]
+    text: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parameter:
     """One parameter, ready for decoding."""
 
@@ -68,8 +71,11 @@ class Parameter:
     in_path: bool
     required: bool
     is_json: bool
+    """Whether the text is plain JSON."""
+    absent_as_null: bool
+    """Whether the text `null` says that there is no value."""
     nullable: bool
-    """Whether None is one of its values."""
+    """Whether None is among the values."""
     read: Callable[[str], Any]
     type: Any
     schema: Mapping[str, Any] | None
@@ -119,13 +125,18 @@ def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
         in_path=any(isinstance(m, Path) for m in marks),
         required=field.required,
         is_json=reads is None and not is_text,
-        nullable=type(None) in get_args(bare),
+        absent_as_null=not field.required and not (reads.text if reads else is_text),
+        nullable=type(None) in _options(bare),
         read=read,
         type=value_type,
         schema=reads.schema if reads else None,
         default=default,
         description=described or "",
     )
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def _text_kind(hint: Any) -> tuple[bool, bool]:
@@ -143,8 +154,12 @@ def _text_kind(hint: Any) -> tuple[bool, bool]:
     return hint is str, False
 
 
+_NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""Written as JSON: a backslash that is not itself escaped, and the number."""
+
+
 def _json_reader(kind: Any) -> Callable[[str], Any]:
-    decoder = msgspec.json.Decoder(_without_unset(kind))
+    decoder = msgspec.json.Decoder(without_unset(kind))
 
     def read(text: str) -> Any:
         try:
@@ -153,7 +168,7 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
             raise ValueError(str(error)) from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise ValueError("it is not valid JSON") from None
-        if "\\u0000" in text:
+        if _NULL_BYTE.search(text):
             raise ValueError("it contains a null byte")
         return value
 
@@ -161,7 +176,7 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
 
 
 def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
-    plain = _without_unset(kind)
+    plain = without_unset(kind)
 
     def read(text: str) -> Any:
         if unquote and len(text) >= 2 and text[0] == text[-1] == '"':
@@ -176,9 +191,10 @@ def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
     return read
 
 
-def _without_unset(kind: Any) -> Any:
+def without_unset(kind: Any) -> Any:
+    """The type of values that are sent: UNSET only says that none was."""
     if get_origin(kind) is Annotated:
-        bare = _without_unset(kind.__origin__)
+        bare = without_unset(kind.__origin__)
         return Annotated[(bare, *kind.__metadata__)]
     if get_origin(kind) in {Union, types.UnionType}:
         return Union[tuple(o for o in get_args(kind) if o is not UnsetType)]  # noqa: UP007
@@ -208,10 +224,12 @@ def decode(
             if text is not None:
                 raise ConfusingParameters(name, alias)
             name, text = alias, other
-        if text is None or (text == "null" and not parameter.required and parameter.is_json):
+        if text is None:
             if parameter.required:
                 raise MissingParameter(parameter.name)
-            if text is not None and parameter.default is UNSET and parameter.nullable:
+            continue
+        if text == "null" and parameter.absent_as_null:
+            if parameter.nullable:
                 values[parameter.field] = None
             continue
         try:

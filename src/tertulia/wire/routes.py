@@ -22,7 +22,7 @@ ROUTES: tuple[Route, ...] = (
     # Messages
     Route("POST", "/messages", messages.send_message, webhooks=True),
     Route("GET", "/messages", messages.get_messages, Access.SPECTATOR),
-    Route("GET", "/messages/{message_id:int}", messages.get_message),
+    Route("GET", "/messages/{message_id:int}", messages.get_message, Access.SPECTATOR),
     Route("POST", "/messages/flags", messages.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
     # Users

@@ -18,6 +18,10 @@ class Answer(Struct, kw_only=True):
     """The base of every endpoint's success response: its fields beside `result` and `msg`."""
 
 
+class OpenAnswer(Answer, kw_only=True):
+    """The base of success responses that have more fields than are declared."""
+
+
 class Access(Enum):
     """Who may call an endpoint at all."""
 

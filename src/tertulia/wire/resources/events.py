@@ -17,7 +17,7 @@ from tertulia.state.organization import State
 from tertulia.wire import narrow, snapshot
 from tertulia.wire.call import Call
 from tertulia.wire.parameters import Alias, Int, Params, Reads
-from tertulia.wire.routing import Answer
+from tertulia.wire.routing import Answer, OpenAnswer
 
 MOBILE_IDLE_SECONDS = 12 * 3600
 MAX_IDLE_SECONDS = 7 * 86400
@@ -100,7 +100,7 @@ class Register(Params, kw_only=True, frozen=True):
     ] = None
 
 
-class Registered(Answer, kw_only=True):
+class Registered(OpenAnswer, kw_only=True):
     """The queue, and the initial data that was asked for (see the field list in the docs)."""
 
     queue_id: str | None
@@ -216,10 +216,14 @@ class GetEvents(Params, kw_only=True, frozen=True):
     dont_block: bool = False
 
 
+AnyEvent = Annotated[msgspec.Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Event"})]
+"""An event, encoded already."""
+
+
 class Events(Answer, kw_only=True):
     """Events in ascending order of ID."""
 
-    events: list[msgspec.Raw]
+    events: list[AnyEvent]
     queue_id: str
 
 

@@ -2,7 +2,7 @@
 
 import html
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -15,7 +15,7 @@ from tertulia.model import narrow as model_narrow
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag, Message
-from tertulia.model.narrow import LARGEST, Search
+from tertulia.model.narrow import Search
 from tertulia.model.users import User
 from tertulia.store import finding, reading
 from tertulia.store.database import Connection
@@ -30,9 +30,10 @@ from tertulia.wire.objects.messages import (
     message_object_for,
     topic_shown,
 )
-from tertulia.wire.parameters import Alias, Int, Params, Path, Reads
+from tertulia.wire.parameters import SAFE_INTEGER, Alias, Int, Params, Path, Reads
 from tertulia.wire.routing import Answer
 
+_NUMBER = re.compile(r"-?[0-9]+")
 NOTHING_UNREAD = 10_000_000_000_000_000
 """The anchor that is answered where there is no first unread message."""
 MAX_PAGE = 5000
@@ -50,10 +51,11 @@ def _read_recipient(text: str) -> Recipient:
         value: Any = msgspec.json.decode(text, type=list[int | str] | int | str)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return text
-    if isinstance(value, list):
-        if all(isinstance(one, int) for one in value) or all(isinstance(v, str) for v in value):
-            return cast(Recipient, value)
+    named = value if isinstance(value, list) else [value]
+    if len({type(one) for one in named}) > 1:
         raise ValueError("it mixes IDs and addresses")
+    if any(abs(one) > SAFE_INTEGER if isinstance(one, int) else "\0" in one for one in named):
+        raise ValueError("it is no ID, or contains a null byte")
     return cast(Recipient, value)
 
 
@@ -92,7 +94,7 @@ class SendMessage(Params, kw_only=True, frozen=True):
     ]
     to: Annotated[
         Recipient | None,
-        Reads(_read_recipient, _RECIPIENT_SCHEMA),
+        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
         Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
     ] = None
     content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
@@ -251,7 +253,7 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
         page = await _by_ids(call, reader, compiled, params.message_ids)
         anchor: int | UnsetType = UNSET
     else:
-        anchor = await _anchor(call, params, compiled, unread)
+        anchor = await _anchor(call, params, reader, compiled)
         page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
     shown = await _shown(call, user, page.messages, params)
     _highlight(shown, compiled)
@@ -308,32 +310,34 @@ async def _conversation(
     """The message that a `with` term names, if the reader may read it."""
     for term in terms:
         if term.operator == "with":
-            try:
-                message_id = int(term.operand)  # type: ignore[arg-type]
-            except (TypeError, ValueError):
-                return None
-            if user is None or abs(message_id) > LARGEST:
-                return None
-            return await readable(call, user, message_id)
+            message_id = narrow.message_id_of(term)
+            return None if message_id is None else await readable(call, user, message_id)
     return None
 
 
-async def readable(call: Call, user: User, message_id: int) -> Message | None:
-    """The message, if there is one and the user may read it."""
+async def readable(call: Call, user: User | None, message_id: int) -> Message | None:
+    """The message, if there is one and the user (None: a spectator) may read it."""
     found = await call.node.store.read(reading.messages, [message_id])
-    if not found or not permissions.reads_message(call.state, user, found[0], call.now):
+    if not found or not _may_read(call, user, found[0]):
         return None
     return found[0]
+
+
+def _may_read(call: Call, user: User | None, message: Message) -> bool:
+    if user is not None:
+        return permissions.reads_message(call.state, user, message, call.now)
+    channel = call.state.channels.get(message.channel_id)
+    return channel is not None and channel.is_web_public
 
 
 async def _anchor(
     call: Call,
     params: GetMessages,
+    reader: narrow.Reader,
     compiled: narrow.Compiled,
-    unread: tuple[int, ...],
 ) -> int:
     if _first_unread(params):
-        return await _first_unread_in(call, compiled, unread)
+        return await _first_unread_in(call, reader, compiled)
     match params.anchor:
         case None:
             raise Refused("Missing 'anchor' argument.")
@@ -344,15 +348,18 @@ async def _anchor(
         case "date":
             return await _anchor_at(call, params.anchor_date)
         case text:
-            try:
-                number = int(text)
-            except ValueError:
-                raise Refused("Invalid anchor") from None
-            return min(max(number, 0), NOTHING_UNREAD)
+            if not _NUMBER.fullmatch(text):
+                raise Refused("Invalid anchor")
+            # All beyond this many digits is beyond every message.
+            return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
 
-async def _first_unread_in(call: Call, compiled: narrow.Compiled, unread: tuple[int, ...]) -> int:
-    terms = (*compiled.terms, model_narrow.Term(model_narrow.IsUnread(unread)))
+async def _first_unread_in(call: Call, reader: narrow.Reader, compiled: narrow.Compiled) -> int:
+    terms = (
+        *compiled.terms,
+        *narrow.without_muted(reader, compiled),
+        model_narrow.Term(model_narrow.IsUnread(reader.unread)),
+    )
     search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
     page = await call.node.store.read(finding.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
@@ -360,10 +367,16 @@ async def _first_unread_in(call: Call, compiled: narrow.Compiled, unread: tuple[
 
 async def _anchor_at(call: Call, text: str | None) -> int:
     try:
-        moment = datetime.fromisoformat((text or "").replace("Z", "+00:00")).timestamp()
-    except (ValueError, OverflowError, OSError):
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
         raise Refused("'anchor_date' is not an ISO 8601 date") from None
-    found = await call.node.store.read(reading.first_at_or_after, moment)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        seconds = moment.timestamp()
+    except OverflowError:
+        raise Refused("'anchor_date' is out of range") from None
+    found = await call.node.store.read(reading.first_at_or_after, seconds)
     return NOTHING_UNREAD if found is None else found
 
 
@@ -474,7 +487,7 @@ class OneMessage(Answer, kw_only=True):
 
 async def get_message(call: Call, params: GetMessage) -> OneMessage:
     """One message that the caller can read."""
-    user = call.user
+    user = call.user if call.user_id is not None else None
     message = await readable(call, user, params.message_id)
     if message is None:
         raise Refused("Invalid message(s)")
@@ -522,7 +535,8 @@ async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
     def look(
         connection: Connection,
     ) -> tuple[list[Message], dict[int, reading.Relation]]:
-        return reading.messages(connection, ids), reading.relations(connection, user.id, ids)
+        found = reading.messages(connection, ids)
+        return found, reading.relations(connection, user.id, [message.id for message in found])
 
     found, relations = await call.node.store.read(look)
     state = call.state

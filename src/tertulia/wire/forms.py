@@ -1,0 +1,120 @@
+"""What a request brings: its query, and its body as a form."""
+
+from collections.abc import AsyncGenerator
+from typing import Final
+from urllib.parse import parse_qsl
+
+from python_multipart.exceptions import FormParserError
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from tertulia.wire.call import Upload
+from tertulia.wire.errors import BadBody, BodyTooLarge
+
+MIB: Final = 1024 * 1024
+_MAX_FIELDS: Final = 1000
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
+    """Query and form as text by name (of the same name in both, the form's), and uploaded files.
+
+    `limit` is that of the body, in bytes. Raises BodyTooLarge, and BadBody for what is no form or
+    no UTF-8.
+    """
+    sent: dict[str, str] = {}
+    raw_query = request.scope["query_string"]
+    if raw_query:
+        sent.update(_urlencoded(raw_query))
+    uploads: list[Upload] = []
+    if request.method in {"GET", "HEAD"}:
+        return sent, uploads
+    body = await _body(request, limit)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        fields, uploads = await _multipart(request.headers, body)
+        sent.update(fields)
+    elif body and kind in {_FORM, ""}:
+        sent.update(_urlencoded(body))
+    elif body.strip():
+        raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
+    return sent, uploads
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """The whole body. One beyond the limit is read and dropped, so that the client, which sends
+    before it listens, hears that it was too large."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= limit:
+            chunks.append(chunk)
+        else:
+            chunks.clear()
+        if size > limit + 256 * MIB:
+            break
+    if size > limit:
+        raise BodyTooLarge(limit // MIB)
+    return b"".join(chunks)
+
+
+def _urlencoded(raw: bytes) -> dict[str, str]:
+    try:
+        return dict(
+            parse_qsl(
+                # Some clients write UTF-8 as it is, without percent signs.
+                raw.decode(),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=_MAX_FIELDS,
+            )
+        )
+    except UnicodeDecodeError:
+        raise BadBody("The parameters are not valid UTF-8.") from None
+    except ValueError:
+        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.") from None
+
+
+class _StrictParser(MultiPartParser):
+    """Takes UTF-8 only, where the original falls back to Latin-1, and no form without an end."""
+
+    has_ended = False
+
+    def on_part_end(self) -> None:
+        if self._current_part.file is None:
+            self._current_part.data.decode()
+        super().on_part_end()
+
+    def on_end(self) -> None:
+        self.has_ended = True
+
+
+async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], list[Upload]]:
+    parser = _StrictParser(
+        headers, _stream(body), max_fields=_MAX_FIELDS, max_part_size=max(len(body), 1)
+    )
+    try:
+        form = await parser.parse()
+    except UnicodeDecodeError:
+        raise BadBody("The parameters are not valid UTF-8.") from None
+    except (MultiPartException, FormParserError, KeyError):
+        raise BadBody("The body is not a valid multipart form.") from None
+    fields: dict[str, str] = {}
+    uploads: list[Upload] = []
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            uploads.append(
+                Upload(value.filename or "", value.content_type or "", await value.read())
+            )
+        else:
+            fields[name] = value
+    await form.close()
+    if not parser.has_ended:
+        raise BadBody("The body is a multipart form that breaks off.")
+    return fields, uploads
+
+
+async def _stream(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body

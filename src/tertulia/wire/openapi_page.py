@@ -1,0 +1,236 @@
+"""The OpenAPI document as a page for people: plain HTML, readable without any script."""
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+_REF: Final = "#/components/schemas/"
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_ACCESS: Final = {
+    "none": "Nobody needs to sign in.",
+    "optional": "For accounts, and for anybody where the organization is open to the public.",
+    "basic": "For accounts.",
+}
+_CODE: Final = re.compile(r"`([^`]+)`")
+
+
+def rendered(document: Json, *, styles: str, source: str) -> str:
+    """The page. `styles` and `source` are the addresses of its stylesheet and of the document."""
+    return "".join(_page(document, styles, source))
+
+
+def _page(document: Json, styles: str, source: str) -> Iterator[str]:
+    info = document["info"]
+    title = f"{escape(info['title'])} API"
+    yield (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f'<title>{title}</title><link rel="stylesheet" href="{escape(styles)}"></head><body>'
+    )
+    sections = _sections(document)
+    yield f'<nav aria-label="Endpoints"><a class="home" href="#top">{title}</a>'
+    for name, _, operations in sections:
+        yield f'<h2><a href="#{_anchor(name)}">{escape(name)}</a></h2><ul>'
+        for path, method, operation in operations:
+            yield (
+                f'<li><a href="#{_anchor(operation["operationId"])}">'
+                f"{_badge(method)} {escape(path)}</a></li>"
+            )
+        yield "</ul>"
+    yield (
+        '<h2><a href="#happenings">Events</a></h2><h2><a href="#records">Records</a></h2></nav>'
+        f'<main id="top"><header><h1>{title}</h1><p class="lead">{escape(info["summary"])} '
+        f"Version {escape(info['version'])}.</p>{_prose(info['description'])}"
+        f'<p>For programs: <a href="{escape(source)}">the same as an OpenAPI document</a>.</p>'
+        "</header>"
+    )
+    for name, description, operations in sections:
+        yield f'<section id="{_anchor(name)}"><h2>{escape(name)}</h2>{_prose(description)}'
+        for path, method, operation in operations:
+            yield from _endpoint(document, path, method, operation)
+        yield "</section>"
+    yield from _records(document)
+    yield "</main></body></html>"
+
+
+def _sections(document: Json) -> list[tuple[str, str, list[tuple[str, str, Json]]]]:
+    found = []
+    for tag in document["tags"]:
+        operations = [
+            (path, method, methods[method])
+            for path, methods in document["paths"].items()
+            for method in _METHODS
+            if method in methods and tag["name"] in methods[method]["tags"]
+        ]
+        found.append((tag["name"], tag["description"], operations))
+    return found
+
+
+def _endpoint(document: Json, path: str, method: str, operation: Json) -> Iterator[str]:
+    anchor = _anchor(operation["operationId"])
+    yield (
+        f'<article id="{anchor}"><h3><a href="#{anchor}">{_badge(method)} '
+        f"<code>{escape(path)}</code></a></h3>{_prose(operation['description'])}"
+        f'<p class="note">{_access(operation)}</p>'
+    )
+    rows = list(_parameters(operation))
+    if rows:
+        yield _table("Parameters", rows)
+    body = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    fields = list(_answer_fields(document, body))
+    yield _table("Response", fields) if fields else '<p class="note">It answers nothing more.</p>'
+    refusals = [
+        f"<li><strong>{status}</strong> {_inline(response['description'])}</li>"
+        for status, response in operation["responses"].items()
+        if status != "200"
+    ]
+    yield f"<details><summary>Errors</summary><ul>{''.join(refusals)}</ul></details></article>"
+
+
+def _access(operation: Json) -> str:
+    security = operation["security"]
+    return _ACCESS["none" if not security else "optional" if {} in security else "basic"]
+
+
+def _parameters(operation: Json) -> Iterator[str]:
+    for one in operation.get("parameters", ()):
+        schema = one.get("schema") or one["content"]["application/json"]["schema"]
+        hint = "in the path" if one["in"] == "path" else _need(one["required"])
+        yield _row(one["name"], schema, hint)
+    if "requestBody" in operation:
+        form = next(iter(operation["requestBody"]["content"].values()))["schema"]
+        for name, schema in form["properties"].items():
+            yield _row(name, schema, _need(name in form.get("required", ())))
+
+
+def _need(required: bool) -> str:
+    return "required" if required else ""
+
+
+def _answer_fields(document: Json, schema: Json) -> Iterator[str]:
+    for option in schema.get("anyOf", [schema]):
+        component = _component(document, option)
+        if component is None:
+            continue
+        yield from _fields(component, {"result", "msg", "ignored_parameters_unsupported"})
+
+
+def _component(document: Json, schema: Json) -> Json | None:
+    name = schema.get("$ref", "").removeprefix(_REF)
+    component: Json | None = document["components"]["schemas"].get(name)
+    return component
+
+
+def _fields(component: Json, without: Iterable[str] = ()) -> Iterator[str]:
+    required = component.get("required", ())
+    for name, schema in component.get("properties", {}).items():
+        if name not in without:
+            yield _row(name, schema, "" if name in required else "may be absent")
+    if component.get("additionalProperties") is True:
+        yield '<tr><td colspan="3">and further fields</td></tr>'
+
+
+def _records(document: Json) -> Iterator[str]:
+    schemas = document["components"]["schemas"]
+    events = [one["$ref"].removeprefix(_REF) for one in schemas["Event"]["anyOf"]]
+    answers = {
+        option.get("$ref", "").removeprefix(_REF)
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for body in [operation["responses"]["200"]["content"]["application/json"]["schema"]]
+        for option in body.get("anyOf", [body])
+    }
+    yield f'<section id="happenings"><h2>Events</h2>{_prose(schemas["Event"]["description"])}'
+    yield '<p id="schema-Event">An event is one of these.</p>'
+    for name in events:
+        yield from _record(name, schemas[name])
+    yield '</section><section id="records"><h2>Records</h2>'
+    for name, schema in schemas.items():
+        if name not in answers and name not in events and name != "Event":
+            yield from _record(name, schema)
+    yield "</section>"
+
+
+def _record(name: str, schema: Json) -> Iterator[str]:
+    anchor = f"schema-{_anchor(name)}"
+    yield f'<article id="{anchor}"><h3><a href="#{anchor}">{escape(name)}</a></h3>'
+    yield _prose(schema.get("description", ""))
+    rows = list(_fields(schema))
+    yield (_table("Fields", rows) if rows else f"<p>{_kind(schema)}</p>") + "</article>"
+
+
+# Pieces
+
+
+def _table(title: str, rows: Iterable[str]) -> str:
+    return (
+        f'<div class="scroll"><table><caption>{title}</caption><tbody>'
+        f"{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _row(name: str, schema: Json, hint: str) -> str:
+    hints = [hint] if hint else []
+    if "default" in schema:
+        hints.append(f"by default <code>{escape(_literal(schema['default']))}</code>")
+    if "x-aliases" in schema:
+        hints.append("also called " + ", ".join(f"<code>{a}</code>" for a in schema["x-aliases"]))
+    description = _inline(schema.get("description", ""))
+    notes = f"<small>{'; '.join(hints)}</small>" if hints else ""
+    return (
+        f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{_kind(schema)}</td>'
+        f"<td>{description} {notes}</td></tr>"
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return value if isinstance(value, str) else str(value)
+
+
+def _kind(schema: Json) -> str:
+    """The type in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(_REF)
+        return f'<a href="#schema-{_anchor(name)}">{escape(name)}</a>'
+    if "const" in schema:
+        return f"<code>{escape(_literal(schema['const']))}</code>"
+    if "enum" in schema:
+        return ", ".join(f"<code>{escape(_literal(one))}</code>" for one in schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return " or ".join(_kind(one) for one in schema[key])
+    kind = schema.get("type", "anything")
+    if isinstance(kind, list):
+        return " or ".join(escape(one) for one in kind)
+    if kind == "array":
+        items = schema.get("items")
+        if isinstance(items, dict) and items:
+            return f"list of {_kind(items)}"
+        parts = schema.get("prefixItems", ())
+        return f"[{', '.join(_kind(part) for part in parts)}]" if parts else "list"
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return f"object of {_kind(values)}" if isinstance(values, dict) else "object"
+    return escape(str(kind))
+
+
+def _badge(method: str) -> str:
+    return f'<span class="method {method}">{method.upper()}</span>'
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^\w.-]", "-", name)
+
+
+def _inline(text: str) -> str:
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def _prose(text: str) -> str:
+    return "".join(f"<p>{_inline(part)}</p>" for part in text.split("\n\n") if part.strip())

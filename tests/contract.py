@@ -1,0 +1,113 @@
+"""Every response that a test sees, held against our own OpenAPI document."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import httpx
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from tertulia.wire.openapi import document
+
+_URN = "urn:tertulia:openapi"
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return document()
+
+
+@cache
+def _validator(pointer: str) -> Draft202012Validator:
+    """Of the schema at that place of the document."""
+    resource = Resource(contents=_document(), specification=DRAFT202012)
+    registry: Registry[Any] = Registry().with_resource(_URN, resource)
+    return Draft202012Validator({"$ref": f"{_URN}#{pointer}"}, registry=registry)
+
+
+@cache
+def _templates() -> list[tuple[re.Pattern[str], str]]:
+    """Every path of the document as a pattern, the most particular first."""
+    found = []
+    for path, methods in _document()["paths"].items():
+        numbers = {
+            parameter["name"]
+            for operation in methods.values()
+            for parameter in operation.get("parameters", ())
+            if parameter["in"] == "path" and parameter["schema"].get("type") == "integer"
+        }
+        names = re.findall(r"\{(\w+)\}", path)
+        pattern = re.escape(path).replace(r"\{", "{").replace(r"\}", "}")
+        for name in names:
+            pattern = pattern.replace(f"{{{name}}}", r"\d+" if name in numbers else "[^/]+")
+        found.append((len(names), len(names) - len(numbers), path, re.compile(pattern)))
+    return [(pattern, path) for _, _, path, pattern in sorted(found, key=lambda one: one[:3])]
+
+
+@cache
+def _path_of(path: str) -> str | None:
+    return next((known for pattern, known in _templates() if pattern.fullmatch(path)), None)
+
+
+@cache
+def _events() -> Mapping[str, tuple[str, ...]]:
+    """The names of the events' schemas, by type."""
+    schemas = _document()["components"]["schemas"]
+    found: dict[str, tuple[str, ...]] = {}
+    for option in schemas["Event"]["anyOf"]:
+        name = option["$ref"].rpartition("/")[2]
+        (tag,) = schemas[name]["properties"]["type"]["enum"]
+        found[tag] = (*found.get(tag, ()), name)
+    return found
+
+
+def check(method: str, path: str, response: httpx.Response) -> None:
+    """Fail where the response is not what the document says of the endpoint.
+
+    Paths and methods that the document does not know, and bare responses, are not its business.
+    """
+    known = _path_of(path.partition("?")[0])
+    operation = None if known is None else _document()["paths"][known].get(method.lower())
+    if operation is None or not response.content:
+        return
+    check_body(method, str(known), response.status_code, response.json())
+
+
+def check_body(method: str, path: str, status: int, body: dict[str, Any]) -> None:
+    """The same for a path as the document has it, and a response's parts."""
+    operation = _document()["paths"][path][method.lower()]
+    assert str(status) in operation["responses"], (
+        f"{method} {path} does not answer {status}: {body}"
+    )
+    if (method, path, status) == ("GET", "/events", 200):
+        # Each event against those of its type: the error says more, and it is faster.
+        for event in body["events"]:
+            check_event(event)
+        body = {**body, "events": []}
+    place = path.replace("~", "~0").replace("/", "~1").replace("{", "%7B").replace("}", "%7D")
+    pointer = f"/paths/{place}/{method.lower()}/responses/{status}/content/application~1json/schema"
+    _hold(f"{method} {path} {status}", pointer, body)
+
+
+def check_event(event: dict[str, Any]) -> None:
+    """Fail where there is no such event in the document."""
+    names = _events().get(event.get("type", ""), ())
+    assert names, f"no event of type {event.get('type')!r}: {event}"
+    pointers = [f"/components/schemas/{name}" for name in names]
+    if any(_validator(pointer).is_valid(event) for pointer in pointers[1:]):
+        return
+    _hold(f"event {event['type']}", pointers[0], event)
+
+
+def _hold(what: str, pointer: str, value: Any) -> None:
+    validator = _validator(pointer)
+    if validator.is_valid(value):
+        return
+    error = best_match(validator.iter_errors(value))
+    raise AssertionError(
+        f"{what} is not as in the OpenAPI document: at {error.json_path}: {error.message}"
+    )

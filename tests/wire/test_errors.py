@@ -1,0 +1,248 @@
+"""What is answered to requests that are no proper ones."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.errors import Unavailable
+from tertulia.store import reading
+from tests.support import Organization, founded
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+FORM = "application/x-www-form-urlencoded"
+BOUNDARY = 'multipart/form-data; boundary="b"'
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/",
+        "",
+        "/messages/",
+        "/messages/seven",
+        "/messages/-1",
+        "/messages/1.5",
+        "/messages/01",
+        "/messages/1/nothing",
+        "/messages/%00",
+        "/messages/%FF%FE",
+        "/messages/%D9%A3",
+        f"/messages/{'9' * 5000}",
+        f"/{'x' * 20_000}",
+        "/..%2f..%2fetc/passwd",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_unknown_paths_are_not_found(shared: Organization, method: str, path: str) -> None:
+    body = (await shared["ann"].raw(method, path)).refused("BAD_REQUEST", 404)
+    assert set(body) == {"result", "msg", "code"}
+
+
+async def test_pages_outside_of_the_interface_are_not_found_either(shared: Organization) -> None:
+    response = await shared.http.get("/nothing")
+    assert (response.status_code, response.json()["code"]) == (404, "BAD_REQUEST")
+
+
+async def test_an_id_beyond_all_ids_is_refused_by_name(shared: Organization) -> None:
+    body = (await shared["ann"].get(f"/messages/{2**53 + 1}")).refused("REQUEST_VARIABLE_INVALID")
+    assert body["var_name"] == "message_id"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/messages", ["GET", "POST"]),
+        ("TRACE", "/messages", ["GET", "POST"]),
+        ("BREW", "/messages", ["GET", "POST"]),
+        ("GET", "/register", ["POST"]),
+        ("HEAD", "/register", ["POST"]),
+        ("POST", "/server_settings", ["GET"]),
+    ],
+)
+async def test_a_wrong_method_is_told_the_right_ones(
+    shared: Organization, method: str, path: str, allowed: list[str]
+) -> None:
+    # Without credentials: which methods there are is no secret.
+    reply = await shared.nobody.raw(method, path)
+    assert reply.status == 405
+    assert set(allowed) <= set(reply.headers["Allow"].split(", "))
+    if method != "HEAD":
+        body = reply.refused("BAD_REQUEST", 405)
+        assert set(allowed) <= set(body["allowed_methods"])
+
+
+async def test_a_wrong_method_on_a_page_is_refused_too(shared: Organization) -> None:
+    response = await shared.http.post("/health")
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_head_answers_like_get_without_a_body(shared: Organization) -> None:
+    reply = await shared.nobody.raw("HEAD", "/server_settings")
+    assert (reply.status, reply.body) == (200, {})
+    assert reply.headers["content-type"] == "application/json"
+    assert int(reply.headers["content-length"]) > 100
+
+
+@pytest.mark.parametrize("path", ["/messages", "/register", "/messages/7", "/dev_list_users"])
+async def test_browsers_of_other_sites_may_ask(shared: Organization, path: str) -> None:
+    asked = {
+        "Origin": "https://elsewhere.example",
+        "Access-Control-Request-Method": "DELETE",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    reply = await shared.nobody.raw("OPTIONS", path, headers=asked)
+    assert reply.status == 204
+    assert reply.headers["access-control-allow-origin"] == "*"
+    assert "DELETE" in reply.headers["access-control-allow-methods"]
+    assert "Authorization" in reply.headers["access-control-allow-headers"]
+    # No cookies are ever looked at, so none need be let through.
+    assert "access-control-allow-credentials" not in reply.headers
+
+
+async def test_every_answer_of_the_interface_is_readable_elsewhere_and_kept_nowhere(
+    shared: Organization,
+) -> None:
+    for path in ("/server_settings", "/messages", "/nothing"):
+        reply = await shared.nobody.raw("GET", path)
+        assert reply.headers["access-control-allow-origin"] == "*"
+        assert reply.headers["cache-control"] == "no-store"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "anchor=%FF",
+        "anchor=%ED%A0%80",
+        "%C3%28=1",
+        "anchor=%C0%80",
+        "&".join(f"p{number}=1" for number in range(1001)),
+    ],
+)
+async def test_a_query_that_cannot_be_read_is_refused(shared: Organization, query: str) -> None:
+    (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
+
+
+@pytest.mark.parametrize(
+    "query", ["anchor", "=", "&&&", "=1", "%", "%zz=1", "anchor=%", "+", "a=1;b=2", "\u00e9=1"]
+)
+async def test_an_odd_query_is_only_odd(shared: Organization, query: str) -> None:
+    (await shared["ann"].raw("GET", f"/messages?{query}")).refused()
+
+
+def _part(head: str, content: bytes = b"hello", end: bytes = b"\r\n--b--\r\n") -> bytes:
+    return b"--b\r\n" + head.encode() + b"\r\n\r\n" + content + end
+
+
+NAMED = 'Content-Disposition: form-data; name="content"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("application/json", b'{"type": "stream"}'),
+        ("application/json; charset=utf-8", b"{}"),
+        ("text/plain", b"type=stream"),
+        ("nonsense", b"x"),
+        (FORM, b"content=%FF"),
+        (FORM, b"content=\xff"),
+        (FORM, b"content=%ED%A0%80"),
+        (FORM, b"&".join(b"p%d=1" % number for number in range(1001))),
+        ("multipart/form-data", _part(NAMED)),
+        ("multipart/form-data; boundary=", _part(NAMED)),
+        (BOUNDARY, b""),
+        (BOUNDARY, b"nonsense"),
+        (BOUNDARY, b"--b\r\n"),
+        (BOUNDARY, _part(NAMED, end=b"")),
+        (BOUNDARY, _part(NAMED, end=b"\r\n--b\r\n")),
+        (BOUNDARY, _part(NAMED, b"\xff")),
+        (BOUNDARY, _part(NAMED, b"\xed\xa0\x80")),
+        (BOUNDARY, _part("Content-Type: text/plain")),
+        (BOUNDARY, _part("Content-Disposition: form-data")),
+        (BOUNDARY, _part("no header")),
+        (BOUNDARY, _part('Content-Disposition: form-data; name="a"\r\n: empty')),
+        (BOUNDARY, (b"--b\r\n" + NAMED.encode() + b"\r\n\r\nx\r\n") * 1001 + b"--b--\r\n"),
+        (f"{BOUNDARY}; charset=nonsense", _part(NAMED, b"\xff")),
+        ("multipart/form-data; boundary=" + "b" * 5000, b"x"),
+    ],
+)
+async def test_a_body_that_is_no_form_is_refused(
+    shared: Organization, kind: str, content: bytes
+) -> None:
+    body = (
+        await shared["ann"].raw(
+            "POST", "/messages", content=content, headers={"Content-Type": kind}
+        )
+    ).refused()
+    assert "var_name" not in body
+
+
+async def test_an_empty_body_of_any_type_is_no_parameters(org: Organization) -> None:
+    for kind in ("application/json", FORM, "text/plain", ""):
+        reply = await org["ann"].raw(
+            "POST", "/register", content=b"", headers={"Content-Type": kind}
+        )
+        reply.ok
+
+
+async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
+    small = msgspec.structs.replace(config, max_body_mib=1)
+    async with founded(small) as org:
+        await org.channel("lounge", "ann")
+        ann = org["ann"]
+        for place in ("data", "files"):
+            sent: dict[str, Any] = {"type": "stream", "to": "lounge", "topic": "t"}
+            sent["content"] = "x" * 1024 * 1024
+            if place == "files":
+                sent = {name: (None, text) for name, text in sent.items()}
+            (await ann.raw("POST", "/messages", **{place: sent})).refused("BAD_REQUEST", 413)
+        # Before anybody is asked who they are, and long after the limit.
+        huge = b"x" * (4 * 1024 * 1024)
+        (await org.nobody.raw("POST", "/messages", content=huge)).refused("BAD_REQUEST", 413)
+        just_below = b"type=stream&to=lounge&topic=t&content=" + b"x" * (1024 * 1024 - 38)
+        (await ann.raw("POST", "/messages", content=just_below)).ok
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "a b", "", "x" * 5000, "chat.test:port"])
+async def test_a_strange_host_header_does_no_harm(shared: Organization, host: str) -> None:
+    reply = await shared.nobody.raw("GET", "/server_settings", headers={"Host": host})
+    assert reply.status in {200, 400}
+    assert reply.body["result"] in {"success", "error"}
+
+
+async def test_a_server_that_cannot_write_says_so(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def submit(*_: Any) -> None:
+        raise Unavailable("The change could not be written.")
+
+    await org.channel("lounge", "ann")
+    monkeypatch.setattr(org.node.log, "submit", submit)
+    sent = {"type": "stream", "to": "lounge", "topic": "t", "content": "x"}
+    reply = await org["ann"].post("/messages", **sent)
+    reply.refused("SERVER_NOT_READY", 503)
+    assert reply.headers["retry-after"] == "1"
+
+
+async def test_the_node_is_alive_and_ready(org: Organization) -> None:
+    for path, status in (("/health", "alive"), ("/ready", "ready")):
+        response = await org.http.get(path)
+        assert (response.status_code, response.json()) == (200, {"status": status})
+
+
+async def test_a_node_without_a_database_is_alive_and_not_ready(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read(look: Any, *_: Any) -> Any:
+        if look is reading.head:
+            raise OSError("gone")
+        return await there(look, *_)
+
+    there = org.node.store.read
+    monkeypatch.setattr(org.node.store, "read", read)
+    assert (await org.http.get("/health")).status_code == 200
+    assert (await org.http.get("/ready")).status_code == 503

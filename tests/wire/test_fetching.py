@@ -1,0 +1,541 @@
+"""Fetching messages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import (
+    ChannelChanged,
+    RealmChanged,
+    Subscribed,
+    SubscriptionChanged,
+    Unsubscribed,
+)
+from tests.support import Organization, Person
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+NEWEST = 10**16
+
+
+@pytest.fixture
+async def house(org: Organization) -> Organization:
+    """Channels and messages. Each message's content begins with a letter of its own."""
+    lounge = await org.channel("lounge", "ann", "ben")
+    await org.channel("den", "ann", "cleo", is_private=True)
+    attic = await org.channel("attic", "cleo")
+    noise = await org.channel("noise", "ann", "ben")
+    await org.channel("porch", "ben", is_web_public=True)
+    ann, ben, cleo, robo = (org[name] for name in ("ann", "ben", "cleo", "robo"))
+    await ben.send("lounge", "tea", "a cup of green tea")
+    await ann.send("lounge", "Tea", "b @**Ben** https://example.com/", read_by_sender=True)
+    await cleo.send("attic", "tea", "c black tea in the attic")
+    await cleo.send("den", "", "d @**all** secrets")
+    await ben.send("noise", "✔ drums", "e loud")
+    await ben.write([ann.user_id], "f psst")
+    await cleo.write([ann.user_id, ben.user_id], "g among three")
+    await ann.write([ann.user_id], "h note to self", read_by_sender=True)
+    await ben.write([robo.user_id], "i between others")
+    await ben.send("porch", "view", "j sunny")
+    await ben.send("lounge", "coffee", "k @**Ann** coffee-break")
+    muted = SubscriptionChanged(
+        channel_id=noise, user_id=ann.user_id, property="is_muted", value=True
+    )
+    await org.do(muted, actor="ann")
+    starred = await ids(org, "ag")
+    (await ann.post("/messages/flags", messages=starred, op="add", flag="starred")).ok
+    old = ChannelChanged(channel_id=attic, values={"is_archived": True}, was={"is_archived": False})
+    await org.do(old, actor="ann")
+    assert lounge
+    return org
+
+
+async def ids(org: Organization, letters: str) -> list[int]:
+    """The IDs of the messages whose contents begin so, whoever may read them."""
+    state = org.node.state
+    found = {}
+    for message_id in range(1, state.last_message_id + 1):
+        for name in ("ann", "ben"):
+            reply = await org[name].get(f"/messages/{message_id}", apply_markdown=False)
+            if reply.status == 200:
+                found[reply.body["raw_content"][0]] = message_id
+    return [found[letter] for letter in letters]
+
+
+async def letters(who: Person, narrow: Any, **more: Any) -> str:
+    """The letters of the messages in the narrow, ascending."""
+    page = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
+    reply = await who.get("/messages", **{**page, **more}, narrow=narrow)
+    return "".join(message["content"][0] for message in reply.ok["messages"])
+
+
+EVERYTHING = "abdefghk"
+"""What ann received."""
+
+
+@pytest.mark.parametrize(
+    ("operator", "operand", "positive", "negative"),
+    [
+        ("channel", "lounge", "abk", "defgh"),
+        ("stream", "LOUNGE", "abk", "defgh"),
+        ("channel", "attic", "c", EVERYTHING),
+        ("channel", "den", "d", "abefghk"),
+        ("channels", "public", "abcejk", "dfgh"),
+        ("streams", "public", "abcejk", "dfgh"),
+        ("channels", "web-public", "j", EVERYTHING),
+        ("channels", "archived", "c", EVERYTHING),
+        ("topic", "tea", "ab", "defghk"),
+        ("subject", "TEA", "ab", "defghk"),
+        ("topic", "", "d", "abefghk"),
+        ("topic", "general chat", "d", "abefghk"),
+        ("topic", "unheard", "", EVERYTHING),
+        ("sender", "ben@example.com", "aefk", "bdgh"),
+        ("from", "BEN@example.com", "aefk", "bdgh"),
+        ("dm", "ben@example.com", "f", "abdeghk"),
+        ("pm-with", "ben@example.com,cleo@example.com", "g", "abdefhk"),
+        ("pm_with", "ben@example.com", "f", "abdeghk"),
+        ("dm", "ann@example.com", "h", "abdefgk"),
+        ("dm", "gus@example.com", "", EVERYTHING),
+        ("dm-including", "ben@example.com", "fg", "abdehk"),
+        ("dm-including", "ann@example.com", "fgh", "abdek"),
+        ("dm-including", "robo-bot@example.com", "", EVERYTHING),
+        ("group-pm-with", "ben@example.com", "g", "abdefhk"),
+        ("is", "dm", "fgh", "abdek"),
+        ("is", "private", "fgh", "abdek"),
+        ("is", "starred", "ag", "bdefhk"),
+        ("is", "unread", "adefgk", "bh"),
+        ("is", "mentioned", "dk", "abefgh"),
+        ("is", "alerted", "", EVERYTHING),
+        ("is", "resolved", "e", "abdfghk"),
+        ("is", "muted", "e", "abdfghk"),
+        ("is", "followed", "", EVERYTHING),
+        ("has", "link", "b", "adefghk"),
+        ("has", "links", "b", "adefghk"),
+        ("has", "image", "", EVERYTHING),
+        ("has", "attachment", "", EVERYTHING),
+        ("has", "reaction", "", EVERYTHING),
+        ("in", "all", EVERYTHING, EVERYTHING),
+        ("in", "home", "abdfghk", "abdfghk"),
+        ("near", 1, EVERYTHING, EVERYTHING),
+        ("near", "1", EVERYTHING, EVERYTHING),
+        ("search", "tea", "ab", "defghk"),
+        ("search", "TEA cup", "a", "bdefghk"),
+        ("search", '"green tea"', "a", "bdefghk"),
+        ("search", '"tea green"', "", EVERYTHING),
+        ("search", "coffee-break", "k", "abdefgh"),
+        ("search", "seldom", "", EVERYTHING),
+        ("search", "!!!", "", EVERYTHING),
+        ("search", "' OR 1=1 -- \" * ( ) NEAR : & | ! <->", "", EVERYTHING),
+        ("mentions", "ben@example.com", "b", "adefghk"),
+        ("mentions", "ann@example.com", "k", "abdefgh"),
+    ],
+)
+async def test_a_narrow_finds_what_it_says_and_its_opposite(
+    house: Organization, operator: str, operand: Any, positive: str, negative: str
+) -> None:
+    ann = house["ann"]
+    term = {"operator": operator, "operand": operand}
+    assert await letters(ann, [term]) == positive
+    assert await letters(ann, [{**term, "negated": True}]) == negative
+    if isinstance(operand, str):
+        assert await letters(ann, [[operator, operand]]) == positive
+
+
+async def test_ids_say_the_same_as_names(house: Organization) -> None:
+    ann, ben, cleo = (house[name].user_id for name in ("ann", "ben", "cleo"))
+    lounge = house.node.state.channel_named("lounge")
+    assert lounge
+    (tea,) = await ids(house, "c")
+    table: list[tuple[str, Any, str]] = [
+        ("channel", lounge.id, "abk"),
+        ("channel", str(lounge.id), "abk"),
+        ("sender", ben, "aefk"),
+        ("dm", ben, "f"),
+        ("dm", [ben], "f"),
+        ("dm", [ben, cleo, ann, ben], "g"),
+        ("dm", [ann], "h"),
+        ("dm-including", ben, "fg"),
+        ("group-pm-with", ben, "g"),
+        ("mentions", ben, "b"),
+        ("id", tea, "c"),
+        ("id", str(tea), "c"),
+        ("id", 999_999, ""),
+        ("id", 0, ""),
+    ]
+    for operator, operand, found in table:
+        terms = [{"operator": operator, "operand": operand}]
+        assert await letters(house["ann"], terms) == found, (operator, operand)
+
+
+async def test_terms_must_all_hold(house: Organization) -> None:
+    ann = house["ann"]
+    table: list[tuple[Sequence[Any], str]] = [
+        ([], EVERYTHING),
+        ([["channel", "lounge"], ["topic", "tea"]], "ab"),
+        ([["channel", "lounge"], ["topic", "tea"], ["sender", "ben@example.com"]], "a"),
+        ([["channel", "lounge"], {"operator": "topic", "operand": "tea", "negated": True}], "k"),
+        ([["channel", "lounge"], ["channel", "den"]], ""),
+        ([["channel", "lounge"], ["is", "dm"]], ""),
+        ([["channels", "public"], ["search", "tea"]], "abc"),
+        ([["search", "tea"], ["search", "green"]], "a"),
+        ([["is", "unread"], ["is", "mentioned"]], "dk"),
+    ]
+    for terms, found in table:
+        assert await letters(ann, terms) == found, terms
+
+
+async def test_a_conversation_is_found_by_one_of_its_messages(house: Organization) -> None:
+    ann = house["ann"]
+    for letter, found in (("a", "ab"), ("b", "ab"), ("f", "f"), ("g", "g"), ("c", "c")):
+        (message_id,) = await ids(house, letter)
+        assert await letters(ann, [{"operator": "with", "operand": message_id}]) == found
+        assert await letters(ann, [["channel", "noise"], ["with", str(message_id)]]) == found
+    (hidden,) = await ids(house, "i")
+    for missing in (hidden, 999_999, -1):
+        term = {"operator": "with", "operand": missing}
+        reply = await ann.get("/messages", anchor=0, num_before=0, num_after=9, narrow=[term])
+        reply.refused("BAD_NARROW")
+        assert await letters(ann, [["channel", "noise"], term]) == "e"
+    twice = [{"operator": "with", "operand": 1}] * 2
+    negated = [{"operator": "with", "operand": 1, "negated": True}]
+    for terms in (twice, negated):
+        reply = await ann.get("/messages", anchor=0, num_before=0, num_after=9, narrow=terms)
+        reply.refused("BAD_NARROW")
+
+
+@pytest.mark.parametrize(
+    ("narrow", "code"),
+    [
+        ("{", "REQUEST_VARIABLE_INVALID"),
+        ("lounge", "REQUEST_VARIABLE_INVALID"),
+        ("{}", "BAD_NARROW"),
+        ("1", "BAD_NARROW"),
+        ("[1]", "BAD_NARROW"),
+        ("[[]]", "BAD_NARROW"),
+        ('[["channel"]]', "BAD_NARROW"),
+        ('[["channel", "lounge", "x"]]', "BAD_NARROW"),
+        ('[["channel", 1]]', "BAD_NARROW"),
+        ('[{"operator": "channel"}]', "BAD_NARROW"),
+        ('[{"operand": "lounge"}]', "BAD_NARROW"),
+        ('[{"operator": "channel", "operand": null}]', "BAD_NARROW"),
+        ('[{"operator": "channel", "operand": true}]', "BAD_NARROW"),
+        ('[{"operator": "channel", "operand": {}}]', "BAD_NARROW"),
+        ('[{"operator": "channel", "operand": "lounge", "negated": 1}]', "BAD_NARROW"),
+        ('[{"operator": "unheard", "operand": "x"}]', "BAD_NARROW"),
+        ('[["channel", "nowhere"]]', "BAD_NARROW"),
+        ('[["channel", "secret"]]', "BAD_NARROW"),
+        ('[{"operator": "channel", "operand": 999999}]', "BAD_NARROW"),
+        ('[["channels", "odd"]]', "BAD_NARROW"),
+        ('[["sender", "nobody@example.com"]]', "BAD_NARROW"),
+        ('[["sender", "me"]]', "BAD_NARROW"),
+        ('[["dm", ""]]', "BAD_NARROW"),
+        ('[{"operator": "dm", "operand": []}]', "BAD_NARROW"),
+        ('[{"operator": "dm", "operand": [1, "a@b"]}]', "BAD_NARROW"),
+        ('[{"operator": "dm", "operand": ["a\\u0000"]}]', "BAD_NARROW"),
+        ('[["is", "odd"]]', "BAD_NARROW"),
+        ('[["has", "odd"]]', "BAD_NARROW"),
+        ('[["in", "odd"]]', "BAD_NARROW"),
+        ('[["near", "odd"]]', "BAD_NARROW"),
+        ('[["id", "odd"]]', "BAD_NARROW"),
+        ('[["id", "99999999999999999999"]]', "BAD_NARROW"),
+        ('[{"operator": "id", "operand": 99999999999999999999}]', "BAD_NARROW"),
+        ('[["with", "odd"]]', "BAD_NARROW"),
+        ('[["search", ""]]', "BAD_NARROW"),
+        ('[["search", "a\\u0000b"]]', "BAD_NARROW"),
+        ('[["topic", "a\\u0000b"]]', "BAD_NARROW"),
+        ("[" + ",".join(['["is", "dm"]'] * 101) + "]", "BAD_NARROW"),
+        ("[" * 20_000, "REQUEST_VARIABLE_INVALID"),
+    ],
+)
+async def test_a_narrow_that_makes_no_sense_is_refused(
+    org: Organization, narrow: str, code: str
+) -> None:
+    await org.channel("lounge", "ben")
+    await org.channel("secret", "ann", is_private=True)
+    reply = await org["ben"].get(
+        "/messages", anchor="newest", num_before=1, num_after=0, narrow=narrow
+    )
+    body = reply.refused(code)
+    if code == "BAD_NARROW":
+        assert body["desc"]
+
+
+async def test_no_narrow_at_all_may_be_said_as_null(house: Organization) -> None:
+    assert await letters(house["ann"], "null") == EVERYTHING
+
+
+# Pages
+
+
+async def _ten(org: Organization) -> list[int]:
+    await org.channel("lounge", "ann", "ben")
+    return [await org["ann"].send("lounge", "t", str(n)) for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("anchor", "before", "after", "shown", "resolved", "found", "oldest", "newest"),
+    [
+        ("newest", 3, 0, [7, 8, 9], NEWEST, False, False, True),
+        ("newest", 3, 3, [7, 8, 9], NEWEST, False, False, True),
+        ("newest", 10, 0, range(10), NEWEST, False, True, True),
+        (str(10**16), 2, 0, [8, 9], NEWEST, False, False, True),
+        ("9" * 5000, 2, 0, [8, 9], NEWEST, False, False, True),
+        ("oldest", 0, 3, [0, 1, 2], 0, False, True, False),
+        ("oldest", 0, 10, range(10), 0, False, True, True),
+        ("oldest", 0, 5000, range(10), 0, False, True, True),
+        ("0", 0, 2, [0, 1], 0, False, True, False),
+        ("-7", 0, 2, [0, 1], 0, False, True, False),
+        (4, 2, 2, [2, 3, 4, 5, 6], 4, True, False, False),
+        (4, 0, 0, [4], 4, True, False, False),
+        (4, 9, 0, [0, 1, 2, 3, 4], 4, True, True, False),
+        (4, 0, 9, [4, 5, 6, 7, 8, 9], 4, True, False, True),
+        (0, 1, 0, [0], 0, True, True, False),
+        (9, 0, 1, [9], 9, True, False, True),
+        (9, 1, 1, [8, 9], 9, True, False, True),
+    ],
+)
+async def test_a_page_lies_around_its_anchor(
+    org: Organization,
+    anchor: str | int,
+    before: int,
+    after: int,
+    shown: Sequence[int],
+    resolved: int,
+    found: bool,
+    oldest: bool,
+    newest: bool,
+) -> None:
+    sent = await _ten(org)
+    at = sent[anchor] if isinstance(anchor, int) else anchor
+    page = (await org["ann"].get("/messages", anchor=at, num_before=before, num_after=after)).ok
+    assert [message["id"] for message in page["messages"]] == [sent[n] for n in shown]
+    assert page["anchor"] == (sent[anchor] if isinstance(anchor, int) else resolved)
+    flags = (page["found_anchor"], page["found_oldest"], page["found_newest"])
+    assert flags == (found, oldest, newest)
+    assert page["history_limited"] is False
+
+
+async def test_the_anchor_can_be_left_out(org: Organization) -> None:
+    sent = await _ten(org)
+    ann = org["ann"]
+    for before, after, shown in ((2, 0, sent[2:4]), (0, 2, sent[5:7])):
+        page = (
+            await ann.get(
+                "/messages",
+                anchor=sent[4],
+                num_before=before,
+                num_after=after,
+                include_anchor=False,
+            )
+        ).ok
+        assert [message["id"] for message in page["messages"]] == shown
+        assert page["found_anchor"] is False
+    both = {"anchor": sent[4], "num_before": 1, "num_after": 1, "include_anchor": False}
+    (await ann.get("/messages", **both)).refused()
+
+
+async def test_the_first_unread_is_an_anchor(house: Organization) -> None:
+    ann = house["ann"]
+    page = {"num_before": 0, "num_after": 0}
+
+    async def first(**more: Any) -> int:
+        anchor: int = (await ann.get("/messages", **page, **more)).ok["anchor"]
+        return anchor
+
+    a, d, e, k = await ids(house, "adek")
+    assert await first(anchor="first_unread") == a
+    assert await first(use_first_unread_anchor=True) == a
+    assert await first(anchor="first_unread", narrow=[["is", "mentioned"]]) == d
+    (await ann.post("/messages/flags", messages=await ids(house, "adfg"), op="add", flag="read")).ok
+    # What is muted does not count, unless one looks at it.
+    assert await first(anchor="first_unread") == k
+    assert await first(anchor="first_unread", narrow=[["channel", "noise"]]) == e
+    assert await first(anchor="first_unread", narrow=[["channel", "den"]]) == NEWEST
+
+
+async def test_a_date_is_an_anchor(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    await org.channel("lounge", "ann")
+    sent = []
+    for seconds in (1_700_000_000, 1_700_000_100, 1_700_000_200):
+        monkeypatch.setattr(org.node.log, "clock", lambda now=seconds: float(now))
+        sent.append(await org["ann"].send("lounge", "t", "x"))
+    table = [
+        ("2023-11-14T22:13:20Z", sent[0]),
+        ("2023-11-14T22:13:21+00:00", sent[1]),
+        ("2023-11-14T22:14:00", sent[1]),
+        ("2023-11-15T00:15:00+02:00", sent[1]),
+        ("2023-11-14", sent[0]),
+        ("2023-11-15", NEWEST),
+        ("9999-12-31T23:59:59Z", NEWEST),
+        ("0001-01-01", sent[0]),
+    ]
+    page = {"anchor": "date", "num_before": 0, "num_after": 1}
+    for date, anchor in table:
+        found = (await org["ann"].get("/messages", **page, anchor_date=date)).ok
+        assert found["anchor"] == anchor, date
+    for junk in (None, "", "yesterday", "2023-13-01", "1700000000", "20231114T221320.5.5"):
+        (await org["ann"].get("/messages", **page, anchor_date=junk)).refused()
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"anchor": None}, "BAD_REQUEST"),
+        ({"anchor": ""}, "BAD_REQUEST"),
+        ({"anchor": "somewhere"}, "BAD_REQUEST"),
+        ({"anchor": "1.5"}, "BAD_REQUEST"),
+        ({"anchor": "1_000"}, "BAD_REQUEST"),
+        ({"anchor": "٣"}, "BAD_REQUEST"),
+        ({"anchor": "1\n"}, "BAD_REQUEST"),
+        ({"anchor": "a\0"}, "REQUEST_VARIABLE_INVALID"),
+        ({"num_before": None}, "BAD_REQUEST"),
+        ({"num_after": None}, "BAD_REQUEST"),
+        ({"num_before": -1}, "REQUEST_VARIABLE_INVALID"),
+        ({"num_after": "x"}, "REQUEST_VARIABLE_INVALID"),
+        ({"num_before": 5000, "num_after": 1}, "BAD_REQUEST"),
+        ({"num_before": 2**31}, "BAD_REQUEST"),
+        ({"num_before": 2**63}, "REQUEST_VARIABLE_INVALID"),
+        ({"message_ids": "1"}, "REQUEST_VARIABLE_INVALID"),
+        ({"message_ids": ["1"]}, "REQUEST_VARIABLE_INVALID"),
+        ({"message_ids": [2**63]}, "REQUEST_VARIABLE_INVALID"),
+        ({"message_ids": [1] * 5001}, "BAD_REQUEST"),
+        ({"apply_markdown": "True"}, "REQUEST_VARIABLE_INVALID"),
+    ],
+)
+async def test_a_page_that_makes_no_sense_is_refused(
+    shared: Organization, changed: dict[str, Any], code: str
+) -> None:
+    asked = {"anchor": "newest", "num_before": 1, "num_after": 1, **changed}
+    (await shared["ann"].get("/messages", **asked)).refused(code)
+
+
+async def test_messages_can_be_asked_for_by_id(house: Organization) -> None:
+    ann = house["ann"]
+    wanted = await ids(house, "kacai")
+    page = (await ann.get("/messages", message_ids=[*wanted, 999_999, 0, -1])).ok
+    assert [message["content"][3] for message in page["messages"]] == ["a", "c", "k"]
+    assert "anchor" not in page
+    assert not any(page[f"found_{end}"] for end in ("anchor", "oldest", "newest"))
+    page = (await ann.get("/messages", message_ids=wanted, narrow=[["topic", "tea"]])).ok
+    assert [message["content"][3] for message in page["messages"]] == ["a", "c"]
+    assert (await ann.get("/messages", message_ids=[])).ok["messages"] == []
+
+
+# Who may read what
+
+
+async def test_everybody_finds_their_own_messages(house: Organization) -> None:
+    assert await letters(house["ben"], []) == "abefgijk"
+    assert await letters(house["cleo"], []) == "cdg"
+    assert await letters(house["gus"], []) == ""
+    assert await letters(house["robo"], []) == "i"
+    for term in (["channel", "lounge"], ["channel", "den"]):
+        reply = await house["gus"].get(
+            "/messages", anchor=0, num_before=0, num_after=9, narrow=[term]
+        )
+        reply.refused("BAD_NARROW")
+    assert await letters(house["gus"], [["channel", "porch"]]) == "j"
+
+
+async def test_a_protected_history_begins_with_the_subscription(org: Organization) -> None:
+    den = await org.channel("den", "ann", is_private=True, history_public=False)
+    early = await org["ann"].send("den", "t", "a early")
+    ben = org["ben"]
+    joined = Subscribed(
+        channel_id=den, colors={ben.user_id: "#76ce90"}, after=early, gained=(ben.user_id,)
+    )
+    await org.do(joined, actor="ann")
+    await org["ann"].send("den", "t", "b later")
+    assert await letters(ben, [["channel", "den"]]) == "b"
+    assert await letters(ben, []) == "b"
+    assert await letters(ben, [["id", str(early)]]) == ""
+    unknown = (await ben.get("/messages/999999")).refused()
+    assert (await ben.get(f"/messages/{early}")).refused() == unknown
+    assert await letters(org["ann"], [["channel", "den"]]) == "ab"
+    left = Unsubscribed(
+        channel_id=den,
+        user_ids=(ben.user_id,),
+        until=org.node.state.last_message_id,
+        lost=(ben.user_id,),
+    )
+    await org.do(left, actor="ann")
+    await org["ann"].send("den", "t", "c behind the door")
+    assert await letters(ben, []) == ""
+    reply = await ben.get(
+        "/messages", anchor=0, num_before=0, num_after=9, narrow=[["channel", "den"]]
+    )
+    reply.refused("BAD_NARROW")
+
+
+async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None:
+    nobody = house.nobody
+    (porch, lounge) = await ids(house, "ja")
+    web = [{"operator": "channels", "operand": "web-public"}]
+    page = {"anchor": "newest", "num_before": 9, "num_after": 0}
+    (await nobody.get("/messages", **page, narrow=web)).refused("UNAUTHORIZED", 401)
+    (await nobody.get(f"/messages/{porch}")).refused("UNAUTHORIZED", 401)
+    await house.do(RealmChanged(values={"enable_spectator_access": True}), actor="ann")
+    assert await letters(nobody, web) == "j"
+    assert await letters(nobody, [*web, ["topic", "view"]]) == "j"
+    (await nobody.get("/messages", **page)).refused("UNAUTHORIZED", 401)
+    negated = [{**web[0], "negated": True}]
+    (await nobody.get("/messages", **page, narrow=negated)).refused("UNAUTHORIZED", 401)
+    (await nobody.get("/messages", **page, narrow=[*web, ["channel", "lounge"]])).refused(
+        "BAD_NARROW"
+    )
+    shown = (await nobody.get(f"/messages/{porch}")).ok["message"]
+    assert shown["flags"] == ["read"]
+    hidden = (await nobody.get(f"/messages/{lounge}")).refused()
+    assert hidden == (await nobody.get("/messages/999999")).refused()
+    for narrow in (
+        [*web, ["is", "starred"]],
+        [*web, ["is", "unread"]],
+        [*web, ["is", "mentioned"]],
+    ):
+        assert await letters(nobody, narrow) == ""
+
+
+async def test_what_one_may_not_read_is_as_what_does_not_exist(house: Organization) -> None:
+    (hidden, den) = await ids(house, "id")
+    unknown = (await house["cleo"].get("/messages/999999")).refused()
+    assert (await house["cleo"].get(f"/messages/{hidden}")).refused() == unknown
+    assert (await house["ben"].get(f"/messages/{den}")).refused() == unknown
+    assert (await house["gus"].get("/messages/0")).refused() == unknown
+
+
+# How they look
+
+
+async def test_a_search_marks_what_it_found(house: Organization) -> None:
+    page = {"anchor": "newest", "num_before": 9, "num_after": 0}
+    found = (await house["ann"].get("/messages", **page, narrow=[["search", "tea"]])).ok["messages"]
+    mark = '<span class="highlight">{}</span>'
+    assert [message["match_subject"] for message in found] == [
+        mark.format("tea"),
+        mark.format("Tea"),
+    ]
+    assert found[0]["match_content"] == f"<p>a cup of green {mark.format('tea')}</p>"
+    plain = (await house["ann"].get("/messages", **page)).ok["messages"]
+    assert not any("match_content" in message for message in plain)
+
+
+async def test_markdown_or_html_is_the_client_s_choice(house: Organization) -> None:
+    (a,) = await ids(house, "a")
+    html = (await house["ann"].get(f"/messages/{a}")).ok
+    source = (await house["ann"].get(f"/messages/{a}", apply_markdown=False)).ok
+    assert html["message"]["content"] == "<p>a cup of green tea</p>"
+    assert html["message"]["content_type"] == "text/html"
+    assert source["message"]["content"] == html["raw_content"] == "a cup of green tea"
+    assert source["message"]["content_type"] == "text/x-markdown"
+    assert html["message"]["flags"] == ["starred"]
+
+
+async def test_an_avatar_that_clients_can_compute_is_left_to_them(house: Organization) -> None:
+    (a,) = await ids(house, "a")
+    for client_gravatar in (True, False):
+        page = (
+            await house["ann"].get("/messages", message_ids=[a], client_gravatar=client_gravatar)
+        ).ok
+        (message,) = page["messages"]
+        assert (message["avatar_url"] is None) is client_gravatar
