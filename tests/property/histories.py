@@ -288,7 +288,13 @@ def same(one: State, other: State) -> None:
         for key in table.rows.keys() | rows.keys():
             assert table.rows.get(key) == rows.get(key), (name, key)
             assert msgspec.json.encode(table.rows[key]) == msgspec.json.encode(rows[key])
-    indexes = [name for name, value in vars(one).items() if isinstance(value, dict)]
+    for channel_id in one.channels.rows:
+        assert list(one.subscribers(channel_id)) == list(other.subscribers(channel_id))
+    indexes = [
+        name
+        for name, value in vars(one).items()
+        if isinstance(value, dict) and not name.startswith("_")
+    ]
     for name in set(indexes) - {"tables"}:
         assert without_empty(getattr(one, name)) == without_empty(getattr(other, name)), name
 
