@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import Organization
 from tests.wire.client_types import MOBILE, MOBILE_REQUEST, TERMINAL, TERMINAL_REQUEST
-from tests.wire.register_fields import ALWAYS, FIELDS, SETTINGS, TOGETHER
+from tests.wire.register_fields import ALWAYS, FIELDS, LEGACY, SETTINGS, TOGETHER
 from tests.wire.stage import Data, lived_in
 
 
@@ -16,7 +16,7 @@ def fields(names: str) -> set[str]:
 
 
 async def test_each_fetch_type_gives_exactly_its_fields(org: Organization) -> None:
-    for fetch, names in FIELDS.items():
+    for fetch, names in {**FIELDS, **LEGACY}.items():
         data = (await org["ben"].register(fetch_event_types=[fetch])).data
         assert set(data) == fields(ALWAYS) | fields(names), fetch
 

@@ -28,7 +28,7 @@ class Connection(Protocol):
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run one statement for what it does."""
 
-    def stream(self, sql: str) -> Iterator[Row]:
+    def scan(self, sql: str) -> Iterator[Row]:
         """Run one statement and hand out its rows without having them all in memory. Only inside
         a transaction."""
 

@@ -91,7 +91,7 @@ class PostgresConnection:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(_translated(sql), parameters)
 
-    def stream(self, sql: str) -> Iterator[Row]:
+    def scan(self, sql: str) -> Iterator[Row]:
         with self._connection.cursor(name="stream") as cursor:
             cursor.itersize = 1000
             cursor.execute(_translated(sql))

@@ -92,7 +92,7 @@ class SqliteConnection:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(sql, tuple(parameters))
 
-    def stream(self, sql: str) -> Iterator[Row]:
+    def scan(self, sql: str) -> Iterator[Row]:
         yield from self._connection.execute(sql)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -122,7 +122,7 @@ def _dump(
     progress(table.name, 0, table.rows)
     with archive.open(_file_of(table), "w", force_zip64=True) as file:
         sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"
-        for number, row in enumerate(connection.stream(sql), 1):
+        for number, row in enumerate(connection.scan(sql), 1):
             values: list[Any] = list(row)
             for position in binary:
                 values[position] = base64.b64encode(values[position]).decode()

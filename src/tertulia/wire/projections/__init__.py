@@ -14,6 +14,7 @@ from tertulia.wire.projections import (
 
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
+    organization.RealmChangedProjection(),
     organization.CredentialChangedProjection(),
     messages.MessageSentProjection(),
     messages.FlagsChangedProjection(),
