@@ -194,9 +194,12 @@ class Log:
             raise Unavailable("The server is stopping.")
         self._wake.set()
 
-    def _notice(self) -> None:
-        self._grown = True
-        self._wake.set()
+    def _notice(self, seq: int | None) -> None:
+        """The log may have grown, to that entry if it is known. A node hears of its own commits
+        too."""
+        if seq is None or seq > self.state.seq:
+            self._grown = True
+            self._wake.set()
 
     # The writer
 

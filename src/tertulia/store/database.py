@@ -51,8 +51,9 @@ class Dialect(ABC):
     begin_write: Sequence[str]
     """Starts a transaction that no other writer can enter before it ends."""
     tell_growth: str = ""
-    """Inside such a transaction: tells other nodes, if it commits and not before, that the log has
-    grown. Empty where they see it by themselves."""
+    """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
+    has grown (one parameter, the sequence number as text). Empty where they see it by themselves.
+    """
 
     @abstractmethod
     def among(self, column: str) -> str:
@@ -119,9 +120,12 @@ class Database(ABC):
         their own."""
 
     @abstractmethod
-    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
-        """Call `grown` (from any thread) when another process may have written, and `heard` with
-        what another process announced. Returns what ends the watching."""
+    def watch(
+        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+    ) -> Callable[[], None]:
+        """Call `grown` (from any thread) when another process may have written, with the log's
+        newest sequence number if it is known, and `heard` with what another process announced.
+        Returns what ends the watching."""
 
     @abstractmethod
     def announce(self, message: str) -> None:

@@ -21,7 +21,7 @@ class PostgresDialect(Dialect):
     real = "DOUBLE PRECISION"
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
-    tell_growth = "SELECT pg_notify('tertulia_' || current_schema(), '')"
+    tell_growth = "SELECT pg_notify('tertulia_' || current_schema(), ?)"
 
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -146,14 +146,18 @@ class PostgresDatabase(Database):
     def backup_before_migration(self, version: int) -> None:
         """Left to the operator, whose database has means of its own."""
 
-    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+    def watch(
+        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+    ) -> Callable[[], None]:
         stop = threading.Event()
 
         def notified(payload: str) -> None:
-            if payload:
+            if payload.isdigit():
+                grown(int(payload))
+            elif payload:
                 heard(payload)
             else:
-                grown()
+                grown(None)
 
         def listen() -> None:
             while not stop.is_set():

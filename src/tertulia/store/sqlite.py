@@ -144,7 +144,9 @@ class SqliteDatabase(Database):
             connection.close()
         return str(target)
 
-    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+    def watch(
+        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+    ) -> Callable[[], None]:
         """Other processes can only be command-line tools, which announce nothing; that they wrote
         shows in the file's data version."""
         stop = threading.Event()
@@ -152,12 +154,12 @@ class SqliteDatabase(Database):
 
         def look() -> None:
             version = connection.query("PRAGMA data_version")
-            grown()  # Whatever was written before anybody looked.
+            grown(None)  # Whatever was written before anybody looked.
             while not stop.wait(_WATCH_SECONDS):
                 now = connection.query("PRAGMA data_version")
                 if now != version:
                     version = now
-                    grown()
+                    grown(None)
             connection.close()
 
         thread = threading.Thread(target=look, name="sqlite-watch", daemon=True)

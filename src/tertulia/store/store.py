@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from tertulia.model.changes import Entry
@@ -140,7 +140,7 @@ class Store:
             raise RuntimeError("commit without begin")
         write(connection, batch)
         if batch.entries and connection.dialect.tell_growth:
-            connection.run(connection.dialect.tell_growth)
+            connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
         connection.run("COMMIT")
 
     async def rollback(self) -> None:
@@ -174,12 +174,14 @@ class Store:
 
     # Other nodes
 
-    def watch(self, grown: Callable[[], None], heard: Callable[[str], None]) -> Callable[[], None]:
+    def watch(
+        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+    ) -> Callable[[], None]:
         """See `Database.watch`; the callbacks come on the event loop that this is called on."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
-            def call(*arguments: str) -> None:
+            def call(*arguments: Any) -> None:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(function, *arguments)
 
