@@ -11,6 +11,7 @@ import pytest
 
 from tertulia.config import Config
 from tertulia.delivery import event_ids, queues
+from tertulia.delivery.queue import Queue
 from tertulia.delivery.queues import Delivery
 from tertulia.model.changes import (
     CredentialChanged,
@@ -573,7 +574,7 @@ async def test_a_message_is_encoded_once_for_each_view(org: Organization, lounge
                 seen_at=0,
                 idle_timeout=600,
             )
-            node.delivery._remember(queues.Queue(record, node.clock()))
+            node.delivery._remember(Queue(record, node.clock()))
             polls.append(
                 asyncio.create_task(
                     node.delivery.poll(record.id, org["ben"].user_id, -1, block=True)

@@ -11,13 +11,15 @@ import logging
 import random
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from tertulia.delivery import event_ids
+from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
+from tertulia.delivery.queue import Poll, Queue
 from tertulia.log.writer import Log
 from tertulia.model import changes
 from tertulia.model.changes import Entry
@@ -35,95 +37,9 @@ RECENT = 2048
 """Entries kept in memory with their encoded events."""
 PAGE = 500
 """Entries read from the database at once, and events in one answer at most."""
-PENDING_TRANSIENTS = 100
 SWEEP_SECONDS = 30
 GONE = 10_000
 """Deleted queues that a node remembers, for as long as the database may still have them."""
-
-
-class Posted:
-    """A committed entry, with its events as they were encoded for each distinct view: what
-    `views` holds is the encoder's business."""
-
-    __slots__ = ("entry", "views")
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.views: dict[Hashable, Any] = {}
-
-
-class Encoder(Protocol):
-    """How events look, which is the wire's business."""
-
-    def audience(self, entry: Entry) -> Collection[int] | None:
-        """The users who may have events from the entry; None for everybody.
-
-        Queues that follow all public channels are asked in any case.
-        """
-
-    def events(self, posted: Posted, queue: QueueRecord) -> Sequence[bytes]:
-        """The entry's events for the queue, each complete with its ID."""
-
-    def transient_audience(self, transient: Transient) -> Collection[int] | None:
-        """The users who may have an event of it; None for everybody."""
-
-    def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
-        """The event for the queue, if it has one."""
-
-    def heartbeat(self, event_id: int) -> bytes:
-        """The event that says nothing but that the connection is alive."""
-
-
-class Queue:
-    """A queue that this node has heard of."""
-
-    __slots__ = (
-        "ended",
-        "last_transient",
-        "poll",
-        "quiet",
-        "record",
-        "seen_at",
-        "transients",
-        "turn",
-        "written_at",
-    )
-
-    def __init__(self, record: QueueRecord, seen_at: float) -> None:
-        self.record = record
-        self.seen_at = seen_at
-        self.written_at = seen_at
-        self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
-        self.last_transient = 0
-        self.poll: Poll | None = None
-        self.quiet = (0, 0)
-        """A cursor, and the entry up to which nothing came after it for this queue. It is not
-        looked at again, later, when its user may see more than they could then."""
-        self.turn = 0
-        """How many polls have come: the newest is the one that counts."""
-        self.ended = False
-
-    @property
-    def user_id(self) -> int:
-        return self.record.user_id
-
-    def transient_id(self, seq: int) -> int | None:
-        """The next ID for what is not written down; None when the stretch is used up."""
-        event_id = max(event_ids.transient(seq, 0), self.last_transient + 1)
-        if event_ids.seq_of(event_id) != seq:
-            return None
-        self.last_transient = event_id
-        return event_id
-
-
-class Poll:
-    """One waiting request. `answer` gets the events, or an exception to tell the client."""
-
-    __slots__ = ("answer", "heartbeat")
-
-    def __init__(self, answer: "asyncio.Future[list[bytes]]", heartbeat: asyncio.TimerHandle):
-        self.answer = answer
-        self.heartbeat = heartbeat
 
 
 class Delivery:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tertulia.config import Config
 from tertulia.delivery import event_ids
-from tertulia.delivery.queues import Posted
+from tertulia.delivery.posted import Posted
 from tertulia.model.changes import AnyChange, Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.model.transients import Transient
@@ -106,7 +106,7 @@ def with_id(event: Event, event_id: int) -> bytes:
 
 
 class EventEncoder:
-    """The wire's side of delivery. See `tertulia.delivery.queues.Encoder`."""
+    """The wire's side of delivery. See `tertulia.delivery.posted.Encoder`."""
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
 """What is fetched outside of the interface: pictures, the emoji, and where an avatar is."""
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -13,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia.domain import permissions
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
+from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.http import authenticate
@@ -74,24 +74,14 @@ def _static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
     """A page that changes only with the server's release. It may be kept for a day, and is told
     apart by its ETag afterwards."""
 
+    headers = {
+        "Cache-Control": f"public, max-age={DAY_SECONDS}",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+        # Other origins may show the pictures: web clients are not always at home here.
+        "Access-Control-Allow-Origin": "*",
+    }
+
     async def get(request: Request) -> Response:
-        body = content()
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        headers = {
-            "ETag": tag,
-            "Cache-Control": f"public, max-age={DAY_SECONDS}",
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-            # Other origins may show the pictures: web clients are not always at home here.
-            "Access-Control-Allow-Origin": "*",
-        }
-        if tag in _known(request):
-            return Response(status_code=304, headers=headers)
-        return Response(body, media_type=media_type, headers=headers)
+        return unless_known(request, content(), media_type, headers)
 
     return Route(path, get)
-
-
-def _known(request: Request) -> set[str]:
-    """The tags of what the client has."""
-    header = request.headers.get("if-none-match", "")
-    return {tag.strip().removeprefix("W/") for tag in header.split(",")}

@@ -4,11 +4,14 @@ from tertulia.wire.resources import (
     bots,
     channels,
     events,
+    fetching,
+    flags,
     groups,
     messages,
     presence,
     server,
     subscriptions,
+    topics,
     users,
 )
 from tertulia.wire.routing import Access, Route
@@ -21,10 +24,10 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
     # Messages
     Route("POST", "/messages", messages.send_message, webhooks=True),
-    Route("GET", "/messages", messages.get_messages, Access.SPECTATOR),
-    Route("GET", "/messages/{message_id:int}", messages.get_message, Access.SPECTATOR),
-    Route("POST", "/messages/flags", messages.update_flags),
-    Route("GET", "/users/me/{stream_id:int}/topics", messages.get_topics, Access.SPECTATOR),
+    Route("GET", "/messages", fetching.get_messages, Access.SPECTATOR),
+    Route("GET", "/messages/{message_id:int}", fetching.get_message, Access.SPECTATOR),
+    Route("POST", "/messages/flags", flags.update_flags),
+    Route("GET", "/users/me/{stream_id:int}/topics", topics.get_topics, Access.SPECTATOR),
     # Users
     Route("GET", "/users", users.get_users, Access.SPECTATOR),
     Route("POST", "/users", users.create_user),

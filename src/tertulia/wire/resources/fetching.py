@@ -1,0 +1,339 @@
+"""Fetching messages: a page of them around an anchor, or one."""
+
+import html
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from tertulia.domain import narrow, permissions
+from tertulia.domain.narrow import Asked
+from tertulia.model import narrow as model_narrow
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Message
+from tertulia.model.narrow import Search
+from tertulia.model.users import User
+from tertulia.store import finding, reading
+from tertulia.wire import narrow as wire_narrow
+from tertulia.wire.call import Call
+from tertulia.wire.objects.messages import (
+    MessageObject,
+    flags_of,
+    message_object_for,
+)
+from tertulia.wire.parameters import Int, Params, Path, Reads
+from tertulia.wire.routing import Answer
+
+_NUMBER = re.compile(r"-?[0-9]+")
+NOTHING_UNREAD = 10_000_000_000_000_000
+"""The anchor that is answered where there is no first unread message."""
+MAX_PAGE = 5000
+
+
+class GetMessages(Params, kw_only=True, frozen=True):
+    """A page of messages."""
+
+    anchor: Annotated[
+        str | None,
+        Meta(
+            description="A message ID, `newest`, `oldest`, `first_unread`, or `date` with"
+            " `anchor_date`."
+        ),
+    ] = None
+    anchor_date: Annotated[str | None, Meta(description="ISO 8601.")] = None
+    use_first_unread_anchor: Annotated[
+        bool, Meta(description="The older way to say anchor=first_unread.")
+    ] = False
+    num_before: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    num_after: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    include_anchor: bool = True
+    message_ids: Annotated[
+        list[Int] | None, Meta(description="These messages, instead of those around an anchor.")
+    ] = None
+    narrow: Annotated[
+        tuple[Asked, ...],
+        Reads(wire_narrow.read, wire_narrow.SCHEMA),
+        Meta(description="Terms that must all hold; empty for all messages received."),
+    ] = ()
+    client_gravatar: bool = True
+    apply_markdown: bool = True
+    allow_empty_topic_name: bool = False
+
+
+class MessagePage(Answer, kw_only=True):
+    """Messages in ascending order of ID."""
+
+    messages: list[MessageObject]
+    anchor: int | UnsetType = UNSET
+    found_anchor: bool
+    found_newest: bool
+    found_oldest: bool
+    history_limited: bool = False
+
+
+async def get_messages(call: Call, params: GetMessages) -> MessagePage:
+    """Messages around an anchor, filtered by a narrow."""
+    user = _spectator_or_user(call, params)
+    unread = await _unread(call, user, params)
+    reader = narrow.Reader(
+        state=call.state,
+        user=user,
+        now=call.now,
+        unread=unread,
+        conversation=await _conversation(call, user, params.narrow),
+    )
+    compiled = narrow.compiled(reader, params.narrow)
+    if params.message_ids is not None:
+        page = await _by_ids(call, reader, compiled, params.message_ids)
+        anchor: int | UnsetType = UNSET
+    else:
+        anchor = await _anchor(call, params, reader, compiled)
+        page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
+    shown = await _shown(call, user, page.messages, params)
+    _highlight(shown, compiled)
+    found = not isinstance(anchor, UnsetType) and any(m.id == anchor for m in page.messages)
+    return MessagePage(
+        messages=shown,
+        anchor=anchor,
+        found_anchor=found,
+        found_newest=page.found_newest,
+        found_oldest=page.found_oldest,
+    )
+
+
+def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
+    """Who asks; spectators must say that they mean public channels."""
+    if call.user_id is not None:
+        return call.user
+    if not any(
+        term.operator == "channels" and term.operand == "web-public" and not term.negated
+        for term in params.narrow
+    ):
+        return call.user  # Raises: there is none.
+    return None
+
+
+async def _unread(call: Call, user: User | None, params: GetMessages) -> tuple[int, ...]:
+    """The reader's unread messages, where the request asks for them."""
+    wants = _first_unread(params) or any(
+        term.operator == "is" and term.operand == "unread" for term in params.narrow
+    )
+    if user is None or not wants:
+        return ()
+    return await unread_ids(call, user.id)
+
+
+async def unread_ids(call: Call, user_id: int) -> tuple[int, ...]:
+    """All that the user has not read, ascending."""
+    return await call.node.log.snapshot(
+        user_id,
+        lambda _: None,
+        lambda state, _: tuple(state.reading.unread(state, user_id).ids()),
+    )
+
+
+def _first_unread(params: GetMessages) -> bool:
+    return params.anchor == "first_unread" or (
+        params.use_first_unread_anchor and params.message_ids is None
+    )
+
+
+async def _conversation(
+    call: Call, user: User | None, terms: tuple[narrow.Asked, ...]
+) -> Message | None:
+    """The message that a `with` term names, if the reader may read it."""
+    for term in terms:
+        if term.operator == "with":
+            message_id = narrow.message_id_of(term)
+            return None if message_id is None else await readable(call, user, message_id)
+    return None
+
+
+async def readable(call: Call, user: User | None, message_id: int) -> Message | None:
+    """The message, if there is one and the user (None: a spectator) may read it."""
+    found = await call.node.store.read(reading.messages, [message_id])
+    if not found or not _may_read(call, user, found[0]):
+        return None
+    return found[0]
+
+
+def _may_read(call: Call, user: User | None, message: Message) -> bool:
+    if user is not None:
+        return permissions.reads_message(call.state, user, message, call.now)
+    channel = call.state.channels.get(message.channel_id)
+    return channel is not None and channel.is_web_public
+
+
+async def _anchor(
+    call: Call,
+    params: GetMessages,
+    reader: narrow.Reader,
+    compiled: narrow.Compiled,
+) -> int:
+    if _first_unread(params):
+        return await _first_unread_in(call, reader, compiled)
+    match params.anchor:
+        case None:
+            raise Refused("Missing 'anchor' argument.")
+        case "newest":
+            return NOTHING_UNREAD
+        case "oldest":
+            return 0
+        case "date":
+            return await _anchor_at(call, params.anchor_date)
+        case text:
+            if not _NUMBER.fullmatch(text):
+                raise Refused("Invalid anchor")
+            # All beyond this many digits is beyond every message.
+            return min(max(int(text[:20]), 0), NOTHING_UNREAD)
+
+
+async def _first_unread_in(call: Call, reader: narrow.Reader, compiled: narrow.Compiled) -> int:
+    terms = (
+        *compiled.terms,
+        *narrow.without_muted(reader, compiled),
+        model_narrow.Term(model_narrow.IsUnread(reader.unread)),
+    )
+    search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
+    page = await call.node.store.read(finding.find, search)
+    return page.messages[0].id if page.messages else NOTHING_UNREAD
+
+
+async def _anchor_at(call: Call, text: str | None) -> int:
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        raise Refused("'anchor_date' is not an ISO 8601 date") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        seconds = moment.timestamp()
+    except OverflowError:
+        raise Refused("'anchor_date' is out of range") from None
+    found = await call.node.store.read(reading.first_at_or_after, seconds)
+    return NOTHING_UNREAD if found is None else found
+
+
+def _search(params: GetMessages, compiled: narrow.Compiled, anchor: int) -> Search:
+    before, after = params.num_before, params.num_after
+    if before is None or after is None:
+        raise Refused("'num_before' and 'num_after' are required with an anchor.")
+    if before + after > MAX_PAGE:
+        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+    if not params.include_anchor and before and after:
+        raise Refused("The anchor can only be excluded at an end of the range.")
+    return Search(
+        scope=compiled.scope,
+        terms=compiled.terms,
+        anchor=anchor,
+        before=before,
+        after=after,
+        include_anchor=params.include_anchor,
+    )
+
+
+async def _by_ids(
+    call: Call, reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
+) -> finding.Page:
+    if len(ids) > MAX_PAGE:
+        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+    search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
+    found = await call.node.store.read(finding.matching, search, ids)
+    return finding.Page(found, found_oldest=False, found_newest=False)
+
+
+async def _shown(
+    call: Call, user: User | None, found: list[Message], params: GetMessages
+) -> list[MessageObject]:
+    relations: dict[int, reading.Relation] = {}
+    if user is not None:
+        relations = await call.node.store.read(
+            reading.relations, user.id, [message.id for message in found]
+        )
+    shown = []
+    for message in found:
+        one = message_object_for(
+            call.state,
+            user,
+            message,
+            call.node.config.address_host,
+            apply_markdown=params.apply_markdown,
+            client_gravatar=params.client_gravatar and user is not None,
+            empty_topic_name=params.allow_empty_topic_name,
+        )
+        one.flags = (
+            ["read"]
+            if user is None
+            else flags_of(call.state, user.id, message, relations[message.id])
+        )
+        shown.append(one)
+    return shown
+
+
+def _highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
+    """Mark in content and topic what a search matched."""
+    phrases = [
+        phrase
+        for term in compiled.terms
+        if isinstance(term.condition, model_narrow.Matches) and not term.negated
+        for phrase in term.condition.phrases
+    ]
+    if not phrases:
+        return
+    pattern = re.compile(
+        "|".join(
+            r"\b"
+            + r"[\W_]+".join(re.escape(word) for word in words)
+            + (r"\w*" if len(words) == 1 else r"\b")
+            for words in phrases
+        ),
+        re.IGNORECASE,
+    )
+    for message in shown:
+        content = (
+            message.content if message.content_type == "text/html" else html.escape(message.content)
+        )
+        message.match_content = "".join(
+            part if part.startswith("<") else pattern.sub(_marked, part)
+            for part in re.split(r"(<[^>]*>)", content)
+        )
+        message.match_subject = pattern.sub(_marked, html.escape(message.subject))
+
+
+def _marked(match: re.Match[str]) -> str:
+    return f'<span class="highlight">{match[0]}</span>'
+
+
+class GetMessage(Params, kw_only=True, frozen=True):
+    """One message."""
+
+    message_id: Annotated[Int, Path()]
+    apply_markdown: bool = True
+    allow_empty_topic_name: bool = False
+
+
+class OneMessage(Answer, kw_only=True):
+    """A message, and its source under the name of old."""
+
+    raw_content: str
+    message: MessageObject
+
+
+async def get_message(call: Call, params: GetMessage) -> OneMessage:
+    """One message that the caller can read."""
+    user = call.user if call.user_id is not None else None
+    message = await readable(call, user, params.message_id)
+    if message is None:
+        raise Refused("Invalid message(s)")
+    (shown,) = await _shown(
+        call,
+        user,
+        [message],
+        GetMessages(
+            apply_markdown=params.apply_markdown,
+            allow_empty_topic_name=params.allow_empty_topic_name,
+            client_gravatar=False,
+        ),
+    )
+    return OneMessage(raw_content=message.content, message=shown)
