@@ -1,4 +1,5 @@
 """Messages as HTML.
 
-At present: paragraphs, line breaks, links and mentions; everything else is shown as it is written.
+At present: paragraphs, line breaks, emphasis, code, quotations, bare links, mentions of people and
+of everybody, and links to channels; everything else is shown as it is written.
 """
