@@ -24,7 +24,7 @@ async def test_a_mistake_is_logged_and_not_told(
     assert response.status_code == 500
     assert response.json() == {
         "result": "error",
-        "msg": "Internal server error",
+        "msg": "Something went wrong on the server.",
         "code": "INTERNAL_SERVER_ERROR",
     }
     (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]

@@ -710,7 +710,9 @@ async def test_whether_somebody_is_subscribed(org: Organization) -> None:
     assert await ask("cleo", ben, lounge) is True
     assert await ask("cleo", cleo, lounge) is False
     assert await ask("gus", ben, lounge) is True
-    assert await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "Invalid channel ID"
+    assert (
+        await ask("cleo", ben, vault) == await ask("cleo", ben, 99) == "There is no such channel."
+    )
     assert await ask("cleo", 999, lounge) == "No such user"
 
 

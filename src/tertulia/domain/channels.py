@@ -62,7 +62,7 @@ def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
     try:
         return permissions.visible_channel(state, actor, now, channel_id=channel_id)
     except NoSuchChannel:
-        raise Refused("Invalid channel ID") from None
+        raise Refused("There is no such channel.") from None
 
 
 # Creating
@@ -130,7 +130,7 @@ def check_may_create(
     else:
         setting = realm.can_create_public_channel_group
     permissions.require(
-        permissions.holds_as_member(state, actor, setting, now), "Insufficient permission"
+        permissions.holds_as_member(state, actor, setting, now), "You are not allowed to do this."
     )
 
 
@@ -155,7 +155,7 @@ def _check_may_set_topics_policy(state: State, actor: User, now: float) -> None:
 def _check_folder(folder_id: int | None) -> None:
     # There are no channel folders to put a channel into.
     if folder_id is not None:
-        raise Refused("Invalid channel folder ID")
+        raise Refused("There is no such channel folder.")
 
 
 _DELETING = {"can_delete_any_message_group", "can_delete_own_message_group"}
@@ -206,7 +206,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         **_permissions(state, actor, channel, edit, now),
     }
     if edit.unarchive:
-        permissions.require(channel.is_archived, "Channel is not currently archived")
+        permissions.require(channel.is_archived, "The channel is not archived.")
         values["is_archived"] = False
     if edit.is_default is not UNSET:
         _check_may_make_default(actor)
@@ -231,10 +231,10 @@ def _described(state: State, channel: Channel, edit: ChannelEdit, render: Render
     if edit.name is not UNSET:
         name = names.channel_name(edit.name)
         if name == channel.name:
-            raise Refused("Channel already has that name.")
+            raise Refused("The channel is called so already.")
         other = state.channel_named(name)
         if other is not None and other.id != channel.id:
-            raise Refused(f"Channel name already in use: '{name}'")
+            raise Refused(f"Another channel is called '{name}'.")
         values["name"] = name
     if edit.description is not UNSET:
         description = names.channel_description(edit.description)
@@ -322,7 +322,7 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
         permissions.administers(state, actor, channel, now),
         "You do not have permission to administer this channel.",
     )
-    permissions.require(not channel.is_archived, "Channel is already archived")
+    permissions.require(not channel.is_archived, "The channel is archived already.")
     after = msgspec.structs.replace(channel, is_archived=True, is_default=False)
     return Decision(None, [changed(state, channel, after, now)])
 

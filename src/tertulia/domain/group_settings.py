@@ -132,7 +132,7 @@ def checked(
     for user_id in value.direct_members:
         user = state.users.get(user_id)
         if user is None or not user.is_active or user.is_system_bot:
-            raise Refused(f"Invalid user ID: {user_id}")
+            raise Refused(f"There is no user {user_id}.")
     for group_id in value.direct_subgroups:
         _check_group(name, rule, _group(state, group_id))
     if not value.direct_members and not value.direct_subgroups and not rule.allow_nobody_group:
@@ -143,7 +143,7 @@ def checked(
 def _group(state: State, group_id: int) -> UserGroup:
     group = state.groups.get(group_id)
     if group is None or group.deactivated:
-        raise Refused(f"Invalid user group ID: {group_id}")
+        raise Refused(f"There is no group {group_id}.")
     return group
 
 

@@ -200,7 +200,7 @@ def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
     for user_id in others:
         user = state.users.get(user_id)
         if user is None or not permissions.sees_user(state, actor, user, now):
-            raise Refused(f"Invalid user ID: {user_id}")
+            raise Refused(f"There is no user {user_id}.")
         if not user.is_active:
             raise Refused(f"'{user.full_name}' is deactivated and gets no messages any more.")
         people.append(user)

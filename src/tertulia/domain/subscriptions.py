@@ -124,7 +124,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
         if _may_subscribe(moment, people, channel):
             allowed.append(channel)
         elif wanted.refusals_are_fatal or channel in created:
-            raise Refused(f"Unable to access channel ({channel.name}).")
+            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
         else:
             unauthorized.append(channel.name)
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
@@ -252,7 +252,7 @@ def unsubscribe(
         if others:
             permissions.require(
                 permissions.may_unsubscribe_others(state, actor, others, channel, now),
-                "Insufficient permission",
+                "You are not allowed to do this.",
             )
         found[channel.id] = channel
     removed: list[str] = []
@@ -332,7 +332,7 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
     changes = []
     for one in given:
         if not moment.state.is_subscribed(moment.actor.id, one.channel_id):
-            raise Refused(f"Not subscribed to channel id {one.channel_id}")
+            raise Refused(f"You are not subscribed to channel {one.channel_id}.")
         name, value = _checked(one)
         changes.append(
             SubscriptionChanged(
@@ -348,11 +348,11 @@ def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
 
 def _checked(given: Property) -> tuple[str, bool | str]:
     if given.name not in PROPERTIES:
-        raise Refused(f"Unknown subscription property: {given.name[:50]}")
+        raise Refused(f"There is no setting '{given.name[:50]}'.")
     if given.name == "color":
         return given.name, color(given.value)
     if not isinstance(given.value, bool):
-        raise Refused(f"{given.name} is not a boolean")
+        raise Refused(f"'{given.name}' is true or false.")
     return given.name, given.value
 
 
@@ -360,5 +360,5 @@ def color(value: bool | str) -> str:
     """A color as `#rrggbb` in lower case. Refused when it is none."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if not _COLOR.fullmatch(text):
-        raise Refused("color is not a valid hex color code")
+        raise Refused("A color is written like #a1b2c3.")
     return text if len(text) == 7 else "#" + "".join(digit * 2 for digit in text[1:])

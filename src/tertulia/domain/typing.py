@@ -9,7 +9,7 @@ def to_people(moment: Moment, to: tuple[int, ...], started: bool) -> Decision[Ty
     settings = moment.state.settings.get(moment.actor.id)
     permissions.require(
         settings is None or settings.send_direct_typing_notifications,
-        "User has disabled typing notifications for direct messages",
+        "You have turned off telling others that you type to them.",
     )
     members = messages.direct_members(moment, to)
     return Decision(Typing(sender_id=moment.actor.id, started=started, recipients=members))
@@ -19,7 +19,7 @@ def in_topic(moment: Moment, channel_id: int, topic: str, started: bool) -> Deci
     settings = moment.state.settings.get(moment.actor.id)
     permissions.require(
         settings is None or settings.send_channel_typing_notifications,
-        "User has disabled typing notifications for channel messages",
+        "You have turned off telling others that you type in channels.",
     )
     channel = messages.postable_channel(
         moment, messages.ToChannel(topic=topic, channel_id=channel_id)

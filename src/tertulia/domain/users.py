@@ -103,7 +103,7 @@ def free_address(state: State, text: str) -> str:
     """The address in its final form. Refused when an account has it."""
     address = names.address(text)
     if state.user_with_address(address) is not None:
-        raise Refused(f"Email '{address}' already in use")
+        raise Refused(f"An account has the address '{address}' already.")
     return address
 
 
@@ -117,7 +117,7 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
             if taken.casefold() == folded and any(
                 state.users[other].is_active for other in user_ids if other != user_id
             ):
-                raise Refused("Unique names required in this organization.")
+                raise Refused("Somebody is called so already, and names are unique here.")
     return name
 
 
@@ -160,7 +160,7 @@ def managed_user(moment: Moment, user_id: int) -> User:
     target = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
     permissions.require(
         not target.is_system_bot and permissions.manages_account(moment.actor, target),
-        "Insufficient permission",
+        "You are not allowed to do this.",
     )
     return target
 
@@ -305,7 +305,7 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
     name = free_name(state, text, user_id)
     same = state.users_by_name.get(name, set()) - {user_id}
     if any(state.users[other].is_active for other in same):
-        raise Refused("Name is already in use.")
+        raise Refused("Another account has this name.")
     return name
 
 

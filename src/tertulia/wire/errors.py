@@ -11,7 +11,7 @@ class MissingParameter(Refused):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"Missing '{name}' argument")
+        super().__init__(f"The parameter '{name}' is missing.")
 
 
 class BadParameter(Refused):
@@ -28,7 +28,7 @@ class ConfusingParameters(Refused):
     def __init__(self, first: str, second: str) -> None:
         self.first = first
         self.second = second
-        super().__init__(f"Can't decide between '{first}' and '{second}' arguments")
+        super().__init__(f"'{first}' and '{second}' are one parameter: send one of them.")
 
 
 class NotFound(Refused):
@@ -135,5 +135,5 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             headers["Retry-After"] = "1"
         case _:
             status, code = 500, "INTERNAL_SERVER_ERROR"
-            return status, {"msg": "Internal server error", "code": code}, headers
+            return status, {"msg": "Something went wrong on the server.", "code": code}, headers
     return status, {"msg": str(error), "code": code, **extra}, headers

@@ -103,7 +103,7 @@ class Endpoint:
         # The body is taken in any case: a client that is still sending hears no answer.
         sent, uploads = await received(request, node.config.max_body_mib * MIB)
         if route.dev and not node.config.dev:
-            raise Refused("Endpoint not available in production.")
+            raise Refused("Only development servers answer this.")
         user = None
         if route.access is not Access.ANYONE:
             user = self._authenticated(request, route)
@@ -128,14 +128,14 @@ class Endpoint:
         if header is None and route.access is Access.SPECTATOR:
             if self._node.state.realm.enable_spectator_access:
                 return None
-            raise NotAuthenticated("Not logged in: API authentication or user session required")
+            raise NotAuthenticated("This needs an account: sign in first.")
         user = authenticate(self._node, header)
         if (
             user.bot is not None
             and user.bot.kind is BotKind.INCOMING_WEBHOOK
             and not route.webhooks
         ):
-            raise Refused("This API is not available to incoming webhook bots.")
+            raise Refused("An incoming webhook bot sends messages and does nothing else.")
         return user
 
 
@@ -148,30 +148,30 @@ def authenticate(node: Node, header: str | None) -> User:
     Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated.
     """
     if not header:
-        raise NotAuthenticated("Missing authorization header for basic auth")
+        raise NotAuthenticated("There is no Authorization header with the request.")
     scheme, _, rest = header.partition(" ")
     if scheme.lower() != "basic":
-        raise BadAuthorization("This endpoint requires HTTP basic authentication.")
+        raise BadAuthorization("Only HTTP Basic authentication is taken here.")
     try:
         email, colon, api_key = (
             base64.b64decode(rest.strip(), validate=True).decode().partition(":")
         )
     except ValueError:
-        raise NotAuthenticated("Invalid authorization header for basic auth") from None
+        raise NotAuthenticated("The Authorization header cannot be read.") from None
     if not colon:
-        raise NotAuthenticated("Invalid authorization header for basic auth")
+        raise NotAuthenticated("The Authorization header cannot be read.")
     state = node.state
     hashed = digest(api_key)
     user_id = state.user_by_key_digest.get(hashed)
     if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
-        raise WrongApiKey("Invalid API key")
+        raise WrongApiKey("The API key is not valid.")
     user = state.users[user_id]
     named = email.strip().casefold()
     dummy = named.startswith(f"user{user_id}@")
     if named != user.address.casefold() and not dummy:
-        raise WrongApiKey("Invalid API key")
+        raise WrongApiKey("The API key is not valid.")
     if not user.is_active:
-        raise AccountDeactivated("Account is deactivated")
+        raise AccountDeactivated("The account is deactivated.")
     return user
 
 

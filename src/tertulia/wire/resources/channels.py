@@ -108,7 +108,7 @@ async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
     """The ID of the channel of that name."""
     channel = call.state.channel_named(params.stream)
     if channel is None or not permissions.sees_channel(call.state, call.user, channel, call.now):
-        raise Refused(f"Invalid channel name '{params.stream[: names.MAX_CHANNEL_NAME]}'")
+        raise Refused(f"There is no channel '{params.stream[: names.MAX_CHANNEL_NAME]}'")
     return ChannelId(stream_id=channel.id)
 
 
@@ -140,7 +140,7 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     """Who is subscribed to a channel."""
     channel = channels.known(call.state, call.user, params.stream_id, call.now)
     if not permissions.sees_subscribers(call.state, call.user, channel, call.now):
-        raise Refused("Unable to retrieve subscribers for this channel")
+        raise Refused("You are not allowed to see who is subscribed.")
     return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
 

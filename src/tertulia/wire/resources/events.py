@@ -81,7 +81,8 @@ class Register(Params, kw_only=True, frozen=True):
     slim_presence: bool = False
     presence_history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14
     event_types: Annotated[
-        list[str] | None, Meta(description="The events wanted; all by default.")
+        Annotated[list[str], Meta(max_length=500)] | None,
+        Meta(description="The events wanted; all by default."),
     ] = None
     fetch_event_types: Annotated[
         list[str] | None,
@@ -91,7 +92,7 @@ class Register(Params, kw_only=True, frozen=True):
     client_capabilities: ClientCapabilities = ClientCapabilities()
     narrow: Annotated[
         list[tuple[str, str]],
-        Meta(description="Only messages for which each (operator, operand) holds."),
+        Meta(max_length=100, description="Only messages for which each (operator, operand) holds."),
     ] = []
     idle_queue_timeout: Annotated[
         int | None,
@@ -137,11 +138,11 @@ async def register(call: Call, params: Register) -> Registered:
     node = call.node
     user = call.user if call.user_id is not None else None
     if user is None and params.client_gravatar:
-        raise Refused("Invalid 'client_gravatar' parameter for anonymous request")
+        raise Refused("'client_gravatar' needs an account.")
     if user is None and params.include_subscribers != "false":
-        raise Refused("Invalid 'include_subscribers' parameter for anonymous request")
+        raise Refused("'include_subscribers' needs an account.")
     if user is not None and params.all_public_streams and user.is_guest:
-        raise Refused("User not authorized for this query")
+        raise Refused("Guests cannot follow all public channels.")
     if user is not None and not node.delivery.has_room(user.id):
         raise Refused("Too many event queues of this account are being polled.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
@@ -280,13 +281,13 @@ async def set_typing(call: Call, params: SetTyping) -> Answer:
     started = params.op == "start"
     if params.type in {"direct", "private"}:
         if not params.to:
-            raise Refused("Missing parameter: 'to' (recipient)")
+            raise Refused("The recipients are missing: 'to'.")
         notice = call.consider(typing.to_people, tuple(params.to), started)
     else:
         if params.stream_id is None:
-            raise Refused("Missing stream_id")
+            raise Refused("The channel is missing: 'stream_id'.")
         if params.topic is None:
-            raise Refused("Missing topic")
+            raise Refused("The topic is missing.")
         notice = call.consider(typing.in_topic, params.stream_id, topic_name(params.topic), started)
     call.node.delivery.publish(notice)
     return Answer()

@@ -175,7 +175,7 @@ async def _anchor(
         return await _first_unread_in(call, reader, compiled)
     match params.anchor:
         case None:
-            raise Refused("Missing 'anchor' argument.")
+            raise Refused("The anchor is missing.")
         case "newest":
             return NOTHING_UNREAD
         case "oldest":
@@ -184,7 +184,7 @@ async def _anchor(
             return await _anchor_at(call, params.anchor_date)
         case text:
             if not _NUMBER.fullmatch(text):
-                raise Refused("Invalid anchor")
+                raise Refused("The anchor is none that there can be.")
             # All beyond this many digits is beyond every message.
             return min(max(int(text[:20]), 0), NOTHING_UNREAD)
 
@@ -220,9 +220,9 @@ def _search(params: GetMessages, compiled: narrow.Compiled, anchor: int) -> Sear
     if before is None or after is None:
         raise Refused("'num_before' and 'num_after' are required with an anchor.")
     if before + after > MAX_PAGE:
-        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+        raise Refused(f"At most {MAX_PAGE} messages come at once.")
     if not params.include_anchor and before and after:
-        raise Refused("The anchor can only be excluded at an end of the range.")
+        raise Refused("The anchor can be left out only at an end of the page.")
     return Search(
         scope=compiled.scope,
         terms=compiled.terms,
@@ -237,7 +237,7 @@ async def _by_ids(
     call: Call, reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
 ) -> finding.Page:
     if len(ids) > MAX_PAGE:
-        raise Refused(f"Too many messages requested (maximum {MAX_PAGE}).")
+        raise Refused(f"At most {MAX_PAGE} messages come at once.")
     search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
     found = await call.node.store.read(finding.matching, search, ids)
     return finding.Page(found, found_oldest=False, found_newest=False)
@@ -325,7 +325,7 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
     user = call.user if call.user_id is not None else None
     message = await readable(call, user, params.message_id)
     if message is None:
-        raise Refused("Invalid message(s)")
+        raise Refused("There is no such message.")
     (shown,) = await _shown(
         call,
         user,

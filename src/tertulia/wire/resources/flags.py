@@ -41,7 +41,7 @@ _SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
 async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
     """Mark messages as read or unread, starred, collapsed, or not."""
     if params.flag != "read" and params.flag not in _SETTABLE:
-        raise Refused(f"Flag not editable: '{params.flag[:50]}'")
+        raise Refused(f"There is no flag '{params.flag[:50]}' to set.")
     user = call.user
     ids = sorted(set(params.messages))
 
@@ -56,7 +56,7 @@ async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
     if len(found) != len(ids) or not all(
         permissions.reads_message(state, user, message, call.now) for message in found
     ):
-        raise Refused("Invalid message(s)")
+        raise Refused("There is no such message.")
     known = [
         flag_verbs.Known(
             message=message,

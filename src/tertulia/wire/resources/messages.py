@@ -119,15 +119,15 @@ def _destination(call: Call, params: SendMessage) -> messages.ToChannel | messag
     if params.type in {"direct", "private"}:
         return messages.ToPeople(frozenset(people(call, to)))
     if params.topic is None:
-        raise Refused("Missing topic")
+        raise Refused("The topic is missing.")
     if isinstance(to, list):
         if len(to) != 1:
-            raise Refused("Expected exactly one channel")
+            raise Refused("A message goes to one channel.")
         to = to[0]
     if to is None or to == "":
         bot = call.user.bot
         if bot is None or bot.default_sending_channel_id is None:
-            raise Refused("Missing channel: the message is addressed to none.")
+            raise Refused("The message is addressed to no channel.")
         to = bot.default_sending_channel_id
     if isinstance(to, int):
         return messages.ToChannel(topic=params.topic, channel_id=to)
@@ -141,7 +141,7 @@ def people(call: Call, to: Recipient | None) -> list[int]:
     if isinstance(to, str):
         to = [part for part in to.split(",") if part.strip()]
     if not to:
-        raise Refused("Message must have recipients")
+        raise Refused("The message is addressed to nobody.")
     found: list[int] = []
     for one in to:
         if isinstance(one, int):
@@ -149,7 +149,7 @@ def people(call: Call, to: Recipient | None) -> list[int]:
             continue
         user = users.account_with(call.state, call.user, one)
         if user is None:
-            raise Refused(f"Invalid email '{one[:100]}'")
+            raise Refused(f"Nobody has the address '{one[:100]}'.")
         found.append(user.id)
     return found
 

@@ -44,7 +44,7 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     """Report that the caller is there, and fetch who else is."""
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
-        raise Refused("Presence is not supported for bot users.")
+        raise Refused("Bots have no presence.")
     settings = state.settings.get(user.id)
     if (settings is None or settings.presence_enabled) and not state.realm.presence_disabled:
         report = presence.report(user.id, active=params.status == "active")

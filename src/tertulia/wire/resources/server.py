@@ -107,7 +107,7 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     user = state.user_with_address(address)
     credential = state.credentials.get(user.id) if user else None
     if not await vault.is_password(credential, params.password) or not user or not credential:
-        raise WrongPassword("Your username or password is incorrect")
+        raise WrongPassword("The address or the password is wrong.")
     return _key_of(call, user.id)
 
 
@@ -115,7 +115,7 @@ def _key_of(call: Call, user_id: int) -> ApiKey:
     """The key as it is now: the account may have changed while the password was checked."""
     user = call.state.users[user_id]
     if not user.is_active:
-        raise AccountDeactivated("Account is deactivated")
+        raise AccountDeactivated("The account is deactivated.")
     key = call.node.vault.api_key(call.state.credentials[user_id])
     return ApiKey(api_key=key, email=user.address, user_id=user_id)
 
@@ -130,7 +130,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     """The account's API key, for its address alone. On development servers only."""
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
-        raise WrongPassword("Your username or password is incorrect")
+        raise WrongPassword("The address or the password is wrong.")
     return _key_of(call, user.id)
 
 

@@ -72,7 +72,7 @@ async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> 
         raise Refused("No such user")
     channel = channels.known(state, user, params.stream_id, now)
     if other.id != user.id and not permissions.sees_subscribers(state, user, channel, now):
-        raise Refused("Unable to retrieve subscribers for this channel")
+        raise Refused("You are not allowed to see who is subscribed.")
     return SubscriptionStatus(
         is_subscribed=other.is_active and state.is_subscribed(other.id, channel.id)
     )

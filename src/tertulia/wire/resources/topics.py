@@ -44,7 +44,7 @@ async def get_topics(call: Call, params: GetTopics) -> Topics:
         if user is None
         else permissions.reads_channel(state, user, channel, call.now)
     ):
-        raise Refused("Invalid channel ID")
+        raise Refused("There is no such channel.")
     topics = list(state.topics_of_channel.get(channel.id, {}).values())
     if user is not None and not channel.history_public:
         subscription = state.subscription(user.id, channel.id)
