@@ -665,7 +665,7 @@ async def test_settings_need_a_subscription(org: Organization) -> None:
         reply = await org["ben"].patch(
             f"{SUBSCRIPTIONS}/{channel}", property="pin_to_top", value=True
         )
-        assert reply.refused()["msg"] == f"Not subscribed to channel id {channel}"
+        assert reply.refused()["msg"] == f"You are not subscribed to channel {channel}."
 
 
 # Looking
