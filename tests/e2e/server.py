@@ -116,7 +116,7 @@ class Server:
             if happened():
                 return
             assert time.monotonic() < deadline, f"waited in vain until {what}:\n{self.log_text()}"
-            time.sleep(0.02)
+            time.sleep(0.02)  # Another process: there is nothing to wait on but its answer.
 
     def wait_for_log(self, text: str, times: int = 1) -> None:
         """Return when the node has written the text so often."""

@@ -23,7 +23,7 @@ async def keep_pruned(
     while True:
         try:
             await pruned_once(store, clock() - retention_days * DAY)
-        except Exception:
+        except Exception:  # It is tried again in an hour; the server goes on.
             logger.exception("the log could not be pruned")
         await asyncio.sleep(PERIOD_SECONDS)
 

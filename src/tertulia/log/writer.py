@@ -241,7 +241,7 @@ class Log:
             self._snapshots.extendleft(reversed(snapshots))
             if self._failed:
                 self._refuse_all()
-        except Exception:
+        except Exception:  # Whatever failed, nothing of the group is true.
             logger.exception("the log could not be written")
             self._held = notes
             await self._recover([*commands, *snapshots])
@@ -400,7 +400,7 @@ class Log:
                 await self.store.rollback()
                 await self._reload()
                 break
-            except Exception:
+            except Exception:  # The database may come back: until then, wait.
                 logger.exception("the state could not be loaded again")
                 if self._closing:
                     self._failed = True

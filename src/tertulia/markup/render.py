@@ -44,7 +44,7 @@ class Renderer:
     def __init__(self) -> None:
         self._markdown = MarkdownIt("zero", {"breaks": True, "linkify": True, "html": False})
         self._markdown.enable(_RULES)
-        self._markdown.validateLink = _is_safe  # type: ignore[method-assign]
+        self._markdown.validateLink = _is_safe  # type: ignore[method-assign]  # its way
         self._markdown.inline.ruler.at("emphasis", _emphasis)
         self._markdown.inline.ruler.push("mention", _mention)
         self._markdown.inline.ruler.before("linkify", "channel", _channel)

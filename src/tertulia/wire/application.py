@@ -24,7 +24,7 @@ def application(node: Node) -> ASGIApp:
         """The database answers, and the organization is there."""
         try:
             await node.store.read(reading.head)
-        except Exception:
+        except Exception:  # Not ready, for whatever reason.
             return JSONResponse({"status": "the database does not answer"}, status_code=503)
         if node.state.is_empty:
             return JSONResponse({"status": "there is no organization yet"}, status_code=503)

@@ -201,7 +201,7 @@ async def register(call: Call, params: Register) -> Registered:
     )
     if made:
         node.delivery.add(made[-1])
-    return {  # type: ignore[return-value]
+    return {  # type: ignore[return-value]  # fields by fetch type
         "queue_id": made[-1].id if made else None,
         "last_event_id": event_ids.end_of(made[-1].start) if made else -1,
         "idle_queue_timeout_secs": idle,
