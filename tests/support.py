@@ -1,16 +1,18 @@
 """An organization to test with, and people to ask it as."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from tertulia.app import asgi, opened_log, opened_node, opened_vault
+from tertulia.app import asgi, due_work, opened_log, opened_node, opened_vault
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
+from tertulia.log.clock import Clock
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Role, User
@@ -145,6 +147,18 @@ class Listener:
 
 
 @dataclass
+class TestClock:
+    """A clock that a test sets forward."""
+
+    __test__ = False
+
+    ahead: float = 0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+@dataclass
 class Organization:
     """A running node, called in process. Its owner is `ann`."""
 
@@ -158,6 +172,10 @@ class Organization:
 
     def __getitem__(self, name: str) -> Person:
         return self.people[name]
+
+    async def tick(self) -> None:
+        """Let the server do what is due now."""
+        await Clock(self.node.log, due_work(self.node)).tick()
 
     async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
         """Make changes without asking anybody: to set the stage, not to test."""
@@ -224,10 +242,12 @@ class Organization:
 
 
 @asynccontextmanager
-async def founded(config: Config) -> AsyncIterator[Organization]:
+async def founded(
+    config: Config, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[Organization]:
     """A new organization on the configured (empty) database, and its owner `ann`."""
     vault = opened_vault(config, create=True)
-    async with opened_log(config, lambda _: None) as log:
+    async with opened_log(config, lambda _: None, clock=clock) as log:
         credential = await vault.credential(realms.FIRST_USER, PASSWORD)
         await log.submit(
             None,
@@ -239,14 +259,16 @@ async def founded(config: Config) -> AsyncIterator[Organization]:
             credential,
         )
     vault.close()
-    async with reopened(config) as organization:
+    async with reopened(config, clock=clock) as organization:
         yield organization
 
 
 @asynccontextmanager
-async def reopened(config: Config) -> AsyncIterator[Organization]:
+async def reopened(
+    config: Config, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[Organization]:
     """The organization as a fresh node finds it, with all its people."""
-    async with opened_node(config, lambda _: None) as node:
+    async with opened_node(config, lambda _: None, clock=clock) as node:
         transport = httpx.ASGITransport(app=asgi(node), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             organization = Organization(node, http)

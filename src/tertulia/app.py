@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
@@ -10,9 +10,11 @@ from starlette.types import ASGIApp
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
 from tertulia.wire.application import application
@@ -24,14 +26,18 @@ from tertulia.wire.transients import TypingAndPresence
 
 @asynccontextmanager
 async def opened_log(
-    config: Config, tell: Callable[[str], None], *, heard: Callable[[str], None] | None = None
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    heard: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context."""
     config.data_path.mkdir(parents=True, exist_ok=True)
     store = Store(database_at(config.data_path, config.database_url))
     try:
         await store.migrate(tell)
-        log = Log(store)
+        log = Log(store, clock)
         await log.open(heard or (lambda _: None))
         try:
             yield log
@@ -48,7 +54,11 @@ def opened_vault(config: Config, *, create: bool = False) -> Vault:
 
 @asynccontextmanager
 async def opened_organization(
-    config: Config, tell: Callable[[str], None], *, heard: Callable[[str], None] | None = None
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    heard: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -56,7 +66,7 @@ async def opened_organization(
     """
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
-    async with opened_log(config, tell, heard=heard) as log:
+    async with opened_log(config, tell, heard=heard, clock=clock) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
         vault = opened_vault(config)
@@ -68,7 +78,9 @@ async def opened_organization(
 
 
 @asynccontextmanager
-async def opened_node(config: Config, tell: Callable[[str], None]) -> AsyncIterator[Node]:
+async def opened_node(
+    config: Config, tell: Callable[[str], None], *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[Node]:
     """A node, ready to answer, for the time of the context."""
     hearing: list[Delivery] = []
 
@@ -76,24 +88,44 @@ async def opened_node(config: Config, tell: Callable[[str], None]) -> AsyncItera
         for delivery in hearing:
             delivery.heard(text)
 
-    async with opened_organization(config, tell, heard=heard) as (log, vault):
+    async with opened_organization(config, tell, heard=heard, clock=clock) as (log, vault):
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
         longest = config.event_queue_longpoll_timeout_seconds
         delivery = Delivery(
             log,
             encoder,
+            clock=clock,
             poll_seconds=(longest * 0.5, longest * 0.6),
             queues_per_user=config.queues_per_user,
         )
         hearing.append(delivery)
         await delivery.open()
-        pruning = asyncio.create_task(keep_pruned(log.store, config.log_retention_days))
+        node = Node(
+            config=config,
+            log=log,
+            delivery=delivery,
+            vault=vault,
+            renderer=Renderer(),
+            files=Files(config.data_path / "files"),
+            clock=log.clock,
+            started=log.clock(),
+        )
+        background = [
+            asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
+            asyncio.create_task(Clock(log, due_work(node)).run()),
+        ]
         try:
-            yield Node(config, log, delivery, vault, Renderer(), started=time.time())
+            yield node
         finally:
-            pruning.cancel()
-            await asyncio.wait([pruning])
+            for task in background:
+                task.cancel()
+            await asyncio.wait(background)
             await delivery.close()
+
+
+def due_work(node: Node) -> Sequence[Due]:
+    """What the node does by itself when its time has come."""
+    return ()
 
 
 def asgi(node: Node) -> ASGIApp:

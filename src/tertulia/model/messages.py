@@ -71,10 +71,3 @@ class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     members: tuple[int, ...]
     """Ascending; the set is the conversation's identity."""
     last_message_id: int = 0
-
-
-class Counters(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Numbers that must not be given twice, even when what had them is gone."""
-
-    id: int = 1
-    last_message_id: int = 0

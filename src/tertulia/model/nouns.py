@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
-from tertulia.model.messages import Counters, DirectConversation
+from tertulia.model.messages import DirectConversation
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -24,6 +25,9 @@ class Noun(NamedTuple):
     table: str
     type: type[Struct]
     key: tuple[str, ...]
+    removable: bool = False
+    """Whether one may be gone, and its ID must not be given to another (for those whose key is an
+    ID of their own)."""
 
     def key_of(self, record: Any) -> Key:
         """The key of one record."""
@@ -42,5 +46,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
-    Noun("counters", Counters, ("id",)),
+    Noun("counters", Counter, ("name",)),
 )

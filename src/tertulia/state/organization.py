@@ -1,14 +1,15 @@
 """One organization in memory: its records, and the indexes that questions are answered from."""
 
 import copy
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.counters import Counter
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
-from tertulia.model.messages import Counters, DirectConversation, Message
+from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
@@ -45,7 +46,7 @@ class State:
         self.subscriptions: Table[Subscription] = self.tables["subscriptions"]
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
-        self.counters: Table[Counters] = self.tables["counters"]
+        self.counters: Table[Counter] = self.tables["counters"]
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -63,6 +64,9 @@ class State:
         self.direct_by_members: dict[tuple[int, ...], int] = {}
         self.directs_of_user: dict[int, set[int]] = {}
 
+        for noun in NOUNS:
+            if noun.removable:
+                self.tables[noun.table].watch(self._counting(noun.table))
         self.users.watch(self._index_user)
         self.credentials.watch(self._index_credential)
         self.channels.watch(self._index_channel)
@@ -83,6 +87,9 @@ class State:
             for row in rows:
                 table.put(row)
             table.dirty.clear()
+        for counter in state.counters:
+            if counter.name in state.tables:
+                state.tables[counter.name].highest = counter.last
         return state
 
     def foreseen(self, channels: Iterable[Channel]) -> "State":
@@ -102,6 +109,15 @@ class State:
         return {name: table.take_dirty() for name, table in self.tables.items() if table.dirty}
 
     # Indexes
+
+    def _counting(self, table: str) -> Callable[[Struct | None, Struct | None], None]:
+        """Write down the highest ID of records that may be gone."""
+
+        def count(before: Struct | None, after: Struct | None) -> None:
+            if before is None and after is not None:
+                self.counters.put(Counter(name=table, last=self.tables[table].highest))
+
+        return count
 
     def _index_user(self, before: User | None, after: User | None) -> None:
         if before is not None:
@@ -177,8 +193,8 @@ class State:
     @property
     def last_message_id(self) -> int:
         """The newest ID given to a message; 0 before the first."""
-        counters = self.counters.get(1)
-        return counters.last_message_id if counters else 0
+        counter = self.counters.get("messages")
+        return counter.last if counter else 0
 
     def user_with_address(self, address: str) -> User | None:
         """The account with this real address, without regard to case."""

@@ -1,6 +1,6 @@
 """Records in memory, by key, with a note of what changed since it was last written down."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -21,6 +21,8 @@ class Table(Generic[R]):
         self.noun = noun
         self.rows: dict[Key, R] = {}
         self.dirty: set[Key] = set()
+        self.highest = 0
+        """The largest ID that was ever given, where the key is an ID."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
@@ -32,6 +34,8 @@ class Table(Generic[R]):
         before = self.rows.get(key)
         self.rows[key] = record
         self.dirty.add(key)
+        if isinstance(key, int) and key > self.highest:
+            self.highest = key
         for watcher in self._watchers:
             watcher(before, record)
 
@@ -58,11 +62,40 @@ class Table(Generic[R]):
         return len(self.rows)
 
     def next_id(self) -> int:
-        """One more than the largest ID. For nouns that are never removed."""
-        return max(self.rows, default=0) + 1
+        """An ID that no record has, and none ever had (if the noun says that it is removable)."""
+        return self.highest + 1
 
     def take_dirty(self) -> dict[Key, R | None]:
         """What changed since this was last asked: the record by key, None where it is gone."""
         changed: dict[Key, Any] = {key: self.rows.get(key) for key in self.dirty}
         self.dirty.clear()
         return changed
+
+
+class Grouped(Generic[R]):
+    """An index: the records of a table by what `of` says of them, for example their owner."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
+        self._table = table
+        self._of = of
+        self._groups: dict[Any, dict[Key, R]] = {}
+        table.watch(self._index)
+
+    def _index(self, before: R | None, after: R | None) -> None:
+        if before is not None:
+            group = self._groups[self._of(before)]
+            del group[self._table.noun.key_of(before)]
+            if not group:
+                del self._groups[self._of(before)]
+        if after is not None:
+            group = self._groups.setdefault(self._of(after), {})
+            group[self._table.noun.key_of(after)] = after
+
+    def __getitem__(self, value: Any) -> Sequence[R]:
+        """The records of one group, in the order of their keys; empty where there are none."""
+        group = self._groups.get(value)
+        return [group[key] for key in sorted(group)] if group else ()
+
+    def count(self, value: Any) -> int:
+        """How many records the group has."""
+        return len(self._groups.get(value, ()))

@@ -10,12 +10,14 @@ from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 Migration = Callable[[Dialect], Sequence[str]]
 
 
-def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
-    def records(table: str, *keys: str) -> str:
-        columns = ", ".join(f"{key} NOT NULL" for key in keys)
-        names = ", ".join(key.split()[0] for key in keys)
-        return f"CREATE TABLE {table} ({columns}, doc TEXT NOT NULL, PRIMARY KEY ({names}))"
+def records(table: str, *keys: str) -> str:
+    """The table of a noun; the keys as `name TYPE`."""
+    columns = ", ".join(f"{key} NOT NULL" for key in keys)
+    names = ", ".join(key.split()[0] for key in keys)
+    return f"CREATE TABLE {table} ({columns}, doc TEXT NOT NULL, PRIMARY KEY ({names}))"
 
+
+def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
     return (
         "CREATE TABLE head (id BIGINT PRIMARY KEY, seq BIGINT NOT NULL, pruned BIGINT NOT NULL)",
         "INSERT INTO head (id, seq, pruned) VALUES (1, 0, 0)",
@@ -58,7 +60,22 @@ def _search(dialect: Dialect) -> Sequence[str]:
     return dialect.search_schema()
 
 
-MIGRATIONS: tuple[Migration, ...] = (_nouns_log_and_messages, _search)
+def _counters_by_name(dialect: Dialect) -> Sequence[str]:
+    return (
+        "ALTER TABLE counters RENAME TO counters_before",
+        records("counters", "name TEXT"),
+        "INSERT INTO counters (name, doc) SELECT 'messages',"
+        ' REPLACE(doc, \'"last_message_id"\', \'"name":"messages","last"\')'
+        " FROM counters_before WHERE doc LIKE '%last_message_id%'",
+        "DROP TABLE counters_before",
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _nouns_log_and_messages,
+    _search,
+    _counters_by_name,
+)
 
 
 def version_of(connection: Connection) -> int:

@@ -1,6 +1,5 @@
 """One request, as a handler sees it."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
+from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.vault import Vault
 
@@ -31,9 +31,11 @@ class Node:
     delivery: Delivery
     vault: Vault
     renderer: Renderer
+    files: Files
+    clock: Callable[[], float]
+    """UNIX seconds as of now: the log's."""
     started: float
     """UNIX seconds."""
-    clock: Callable[[], float] = time.time
 
     @property
     def state(self) -> State:

@@ -93,6 +93,27 @@ class Unseen(Projection[Change]):
         return ()
 
 
+class ForAll(Projection[C]):
+    """A change that everybody hears of in the same words."""
+
+    def audience(self, state: State, change: C) -> None:
+        return None
+
+    def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
+        return ()
+
+
+class ForOwner(Projection[C]):
+    """A change of what belongs to one account, and is nobody else's business."""
+
+    def audience(self, state: State, change: C) -> Collection[int]:
+        owner: int = change.user_id  # type: ignore[attr-defined]  # every such change has one
+        return (owner,)
+
+    def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
+        return ()
+
+
 _UNSEEN = Unseen()
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from tertulia.domain import permissions
 from tertulia.model.changes import ChannelChanged, ChannelCreated
 from tertulia.model.channels import Channel
-from tertulia.state.fold import revised
+from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.channels import (

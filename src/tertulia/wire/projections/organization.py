@@ -6,7 +6,7 @@ from typing import Any, Final
 from tertulia.domain.group_settings import REALM_SETTINGS
 from tertulia.model import changes
 from tertulia.model.realm import Realm
-from tertulia.state.fold import revised
+from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.groups import group_setting

@@ -1,0 +1,22 @@
+"""The organization itself."""
+
+from typing import Any
+
+from tertulia.model.changes.base import Change
+from tertulia.model.groups import UserGroup
+from tertulia.model.realm import Realm
+from tertulia.model.users import User
+
+
+class RealmCreated(Change, frozen=True, tag="realm_created"):
+    """The organization began, with its system groups and the server's own bots."""
+
+    realm: Realm
+    groups: tuple[UserGroup, ...]
+    bots: tuple[User, ...]
+
+
+class RealmChanged(Change, frozen=True, tag="realm_changed"):
+    """Settings of the organization have new values."""
+
+    values: dict[str, Any]

@@ -1,0 +1,72 @@
+"""Accounts."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.model.changes.base import Change
+from tertulia.model.users import Credential, PersonalSettings, User
+
+
+class UserCreated(Change, frozen=True, tag="user_created"):
+    """An account exists. `group_ids` are the system groups that it is in."""
+
+    user: User
+    credential: Credential
+    settings: PersonalSettings
+    group_ids: tuple[int, ...] = ()
+
+
+class UserChanged(Change, frozen=True, tag="user_changed"):
+    """The named fields of an account (`full_name`, `role`, `address`, `timezone`, …) are new.
+
+    `was` holds the values before. A new role takes the account out of the system groups `left`
+    and into `joined`; because of it the account can see the channels `gained`, and cannot see the
+    channels `lost` any more.
+    """
+
+    user_id: int
+    values: dict[str, Any]
+    was: dict[str, Any]
+    left: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
+    gained: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+
+
+class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The permission settings that name an account itself, beside groups."""
+
+    channels: tuple[tuple[int, str], ...] = ()
+    """Channel and setting."""
+    groups: tuple[tuple[int, str], ...] = ()
+    """User group and setting."""
+    realm: tuple[str, ...] = ()
+
+
+class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
+    """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
+
+    `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
+    `named` the settings that show it as a holder.
+    """
+
+    user_id: int
+    channel_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
+    named: Named = Named()
+
+
+class UserReactivated(Change, frozen=True, tag="user_reactivated"):
+    """The account can be used again. The other fields are as in its deactivation."""
+
+    user_id: int
+    channel_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
+    named: Named = Named()
+
+
+class CredentialChanged(Change, frozen=True, tag="credential_changed"):
+    """A new password or key; the old one is void."""
+
+    credential: Credential

@@ -1,0 +1,106 @@
+"""Pictures that people upload: looked at with care, and made the size that they are shown in."""
+
+import asyncio
+import io
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from PIL import Image, ImageOps, ImageSequence
+
+MAX_PIXELS: Final = 90_000_000
+"""Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
+FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
+
+_threads = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+
+
+class BadPicture(Exception):
+    """It is no picture that can be shown. `str(error)` says why, to whom it belongs."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A picture in the size that was asked for."""
+
+    content: bytes
+    media_type: str
+    width: int
+    height: int
+    animated: bool = False
+
+
+async def squared(content: bytes, size: int) -> Scaled:
+    """The middle of the picture's first frame as a PNG of `size` by `size` pixels.
+
+    Raises BadPicture.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_threads, _squared, content, size)
+
+
+def _squared(content: bytes, size: int) -> Scaled:
+    with opened(content) as picture:
+        fitted = ImageOps.fit(upright(picture), (size, size))
+        return _png(fitted)
+
+
+async def animated(content: bytes, size: int) -> Scaled | None:
+    """All frames, each as large as fits into `size` by `size` pixels, as an animated GIF; None for
+    a picture of one frame. Raises BadPicture."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, _animated, content, size)
+
+
+def _animated(content: bytes, size: int) -> Scaled | None:
+    with opened(content) as picture:
+        if getattr(picture, "n_frames", 1) < 2:
+            return None
+        frames, durations = [], []
+        for frame in ImageSequence.Iterator(picture):
+            durations.append(frame.info.get("duration", 100))
+            frames.append(ImageOps.pad(frame.convert("RGBA"), (size, size)))
+        out = io.BytesIO()
+        frames[0].save(
+            out,
+            "GIF",
+            save_all=True,
+            append_images=frames[1:],
+            duration=durations,
+            loop=0,
+            disposal=2,
+        )
+        return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Image.Image]:
+    """The picture, not yet decoded. BadPicture where it is none, or none that is safe to decode;
+    also where decoding it fails inside of the context."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            picture = Image.open(io.BytesIO(content), formats=FORMATS)
+            if picture.width * picture.height * getattr(picture, "n_frames", 1) > MAX_PIXELS:
+                raise BadPicture("The picture has too many pixels.")
+            with picture:
+                yield picture
+    except BadPicture:
+        raise
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        raise BadPicture("The picture has too many pixels.") from None
+    except Exception as error:  # Decoders fail in many ways on what somebody made up.
+        raise BadPicture("This is no picture that can be read.") from error
+
+
+def upright(picture: Image.Image) -> Image.Image:
+    """The first frame, turned as its camera was held."""
+    turned = ImageOps.exif_transpose(picture)
+    return turned.convert("RGBA" if turned.has_transparency_data else "RGB")
+
+
+def _png(picture: Image.Image) -> Scaled:
+    out = io.BytesIO()
+    picture.save(out, "PNG", optimize=True)
+    return Scaled(out.getvalue(), "image/png", picture.width, picture.height)

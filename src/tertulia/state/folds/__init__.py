@@ -1,0 +1,1 @@
+"""How each change alters the state: one function per change, by noun."""

@@ -1,0 +1,45 @@
+"""Folds of channels and subscriptions."""
+
+from tertulia.model import changes
+from tertulia.model.channels import Subscription
+from tertulia.state.folds.registry import Folds, revised
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.ChannelCreated)
+def _(state: State, change: changes.ChannelCreated) -> None:
+    state.channels.put(change.channel)
+
+
+@FOLDS.of(changes.ChannelChanged)
+def _(state: State, change: changes.ChannelChanged) -> None:
+    state.channels.put(revised(state.channels[change.channel_id], change.values))
+
+
+@FOLDS.of(changes.Subscribed)
+def _(state: State, change: changes.Subscribed) -> None:
+    for user_id, color in change.colors.items():
+        past = state.subscription(user_id, change.channel_id) or Subscription(
+            channel_id=change.channel_id, user_id=user_id, color=color, spans=()
+        )
+        spans = (*past.spans, (change.after, None))
+        # The entry that is being folded is the next one.
+        values = {"color": color, "spans": spans, "began": state.seq + 1}
+        state.subscriptions.put(revised(past, values))
+
+
+@FOLDS.of(changes.Unsubscribed)
+def _(state: State, change: changes.Unsubscribed) -> None:
+    for user_id in change.user_ids:
+        present = state.subscriptions[(change.channel_id, user_id)]
+        *before, (after, _until) = present.spans
+        span = [(after, change.until)] if change.until > after else []
+        state.subscriptions.put(revised(present, {"spans": (*before, *span)}))
+
+
+@FOLDS.of(changes.SubscriptionChanged)
+def _(state: State, change: changes.SubscriptionChanged) -> None:
+    present = state.subscriptions[(change.channel_id, change.user_id)]
+    state.subscriptions.put(revised(present, {change.property: change.value}))

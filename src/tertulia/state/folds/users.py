@@ -1,0 +1,34 @@
+"""Folds of accounts."""
+
+from tertulia.model import changes
+from tertulia.state.folds.registry import Folds, revised
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.UserCreated)
+def _(state: State, change: changes.UserCreated) -> None:
+    state.users.put(change.user)
+    state.credentials.put(change.credential)
+    state.settings.put(change.settings)
+
+
+@FOLDS.of(changes.UserChanged)
+def _(state: State, change: changes.UserChanged) -> None:
+    state.users.put(revised(state.users[change.user_id], change.values))
+
+
+@FOLDS.of(changes.UserDeactivated)
+def _(state: State, change: changes.UserDeactivated) -> None:
+    state.users.put(revised(state.users[change.user_id], {"is_active": False}))
+
+
+@FOLDS.of(changes.UserReactivated)
+def _(state: State, change: changes.UserReactivated) -> None:
+    state.users.put(revised(state.users[change.user_id], {"is_active": True}))
+
+
+@FOLDS.of(changes.CredentialChanged)
+def _(state: State, change: changes.CredentialChanged) -> None:
+    state.credentials.put(change.credential)

@@ -1,0 +1,66 @@
+"""Files on disk, and pictures."""
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tertulia import pictures
+from tertulia.pictures import BadPicture
+from tertulia.store.files import Files
+
+
+async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    files = Files(tmp_path / "files")
+    assert await files.read("1/ab/note.txt") is None
+    await files.put("1/ab/note.txt", b"one")
+    await files.put("1/ab/note.txt", b"two")
+    assert await files.read("1/ab/note.txt") == b"two"
+    assert [path.name for path in (tmp_path / "files/1/ab").iterdir()] == ["note.txt"]
+    await files.delete("1/ab/note.txt")
+    await files.delete("1/ab/note.txt")
+    assert await files.read("1/ab/note.txt") is None
+
+
+@pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
+async def test_a_path_cannot_leave_the_directory(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="no path"):
+        await Files(tmp_path).put(path, b"")
+
+
+def picture(width: int, height: int, kind: str = "PNG", frames: int = 1) -> bytes:
+    out = io.BytesIO()
+    first, *more = (Image.new("RGB", (width, height), (n * 40, 9, 9)) for n in range(frames))
+    first.save(out, kind, **({"save_all": True, "append_images": more} if more else {}))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+async def test_a_picture_is_made_square(kind: str) -> None:
+    scaled = await pictures.squared(picture(300, 200, kind), 64)
+    with Image.open(io.BytesIO(scaled.content)) as found:
+        assert (found.format, found.size) == ("PNG", (64, 64))
+
+
+async def test_an_animated_picture_stays_animated() -> None:
+    scaled = await pictures.animated(picture(300, 200, "GIF", frames=3), 64)
+    assert scaled is not None
+    with Image.open(io.BytesIO(scaled.content)) as found:
+        assert (found.size, getattr(found, "n_frames", 1)) == ((64, 64), 3)
+    assert await pictures.animated(picture(300, 200, "GIF"), 64) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a picture", picture(10, 10)[:40], b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
+    ids=["empty", "text", "cut off", "svg"],
+)
+async def test_what_is_no_picture_is_refused(content: bytes) -> None:
+    with pytest.raises(BadPicture):
+        await pictures.squared(content, 64)
+
+
+async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> None:
+    with pytest.raises(BadPicture, match="pixels"):
+        await pictures.squared(picture(20_000, 5_000), 64)

@@ -1,0 +1,67 @@
+"""Records in memory: IDs that are not given twice, and groups."""
+
+import pytest
+from msgspec import Struct
+
+from tertulia.config import Config
+from tertulia.model import nouns
+from tertulia.model.nouns import Noun
+from tertulia.state import organization
+from tertulia.state.organization import State
+from tertulia.state.tables import Grouped, Table
+from tertulia.store import migrations
+from tertulia.store.migrations import MIGRATIONS, migrate
+from tertulia.store.store import database_at
+
+
+class Note(Struct, frozen=True):
+    id: int
+    owner: int
+
+
+NOTES = Noun("notes", Note, ("id",), removable=True)
+
+
+def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(organization, "NOUNS", (*nouns.NOUNS, NOTES))
+    state = State()
+    notes = state.tables["notes"]
+    notes.put(Note(1, 7))
+    notes.put(Note(2, 7))
+    notes.remove(2)
+    assert notes.next_id() == 3
+    notes.remove(1)
+    records = {name: list(table) for name, table in state.tables.items()}
+    assert State.load(0, records).tables["notes"].next_id() == 3
+
+
+def test_records_are_grouped_by_what_is_said_of_them() -> None:
+    notes: Table[Note] = Table(NOTES)
+    of = Grouped(notes, lambda note: note.owner)
+    for note in (Note(2, 7), Note(1, 7), Note(3, 8)):
+        notes.put(note)
+    assert [note.id for note in of[7]] == [1, 2]
+    notes.put(Note(1, 8))
+    notes.remove(3)
+    assert [note.id for note in of[7]] == [2]
+    assert [note.id for note in of[8]] == [1]
+    notes.remove(1)
+    assert (list(of[8]), of.count(8), of.count(7)) == ([], 0, 1)
+
+
+def test_a_counter_from_before_they_had_names_goes_on(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    database = database_at(config.data_path, config.database_url)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
+        migrate(database, lambda _: None)
+    connection = database.connect(readonly=False)
+    connection.run("""INSERT INTO counters (id, doc) VALUES (1, '{"last_message_id":41}')""")
+    migrate(database, lambda _: None)
+    (row,) = connection.query("SELECT name, doc FROM counters")
+    assert row == ("messages", '{"name":"messages","last":41}')
+    connection.close()
