@@ -83,6 +83,20 @@ class SystemGroupRequired(Refused):
         super().__init__(f"'{setting}' must be a system group.")
 
 
+class UploadQuotaReached(Refused):
+    """There is no room for the file: all of the organization's may have so many bytes only."""
+
+    def __init__(self) -> None:
+        super().__init__("The organization has no room for more uploaded files.")
+
+
+class MayNotOpen(Refused):
+    """The file is there, and the actor may not open it."""
+
+    def __init__(self) -> None:
+        super().__init__("You are not allowed to open this file.")
+
+
 class StaleExpectation(Refused):
     """What the caller believed to be the present value is not."""
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
@@ -47,4 +48,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("attachments", Attachment, ("id",), removable=True),
+    Noun("attachment_messages", AttachmentMessage, ("attachment_id", "message_id")),
+    Noun("removed_files", RemovedFile, ("id",)),
 )

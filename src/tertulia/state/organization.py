@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
@@ -15,6 +16,7 @@ from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Table
+from tertulia.state.uploads import Uploads
 
 DAY = 86400
 
@@ -47,6 +49,10 @@ class State:
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.attachments: Table[Attachment] = self.tables["attachments"]
+        self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
+        self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
+        self.uploads = Uploads(self.attachments, self.attachment_messages)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}

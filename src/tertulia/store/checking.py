@@ -27,6 +27,8 @@ REFERENCES = (
     Reference("message_flags", "message_id", "messages"),
     Reference("read_state", "user_id", "users"),
     Reference("queues", "user_id", "users"),
+    Reference("attachment_messages", "attachment_id", "attachments"),
+    Reference("attachment_messages", "message_id", "messages"),
 )
 
 

@@ -71,10 +71,19 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _attachments(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("attachments", "id BIGINT"),
+        records("attachment_messages", "attachment_id BIGINT", "message_id BIGINT"),
+        records("removed_files", "id BIGINT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _attachments,
 )
 
 

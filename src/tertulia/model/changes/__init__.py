@@ -7,6 +7,7 @@ channel is written down, because nobody can tell afterwards).
 
 from msgspec import Struct
 
+from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
     ChannelChanged,
@@ -35,11 +36,14 @@ from tertulia.model.changes.users import (
 
 __all__ = [
     "AnyChange",
+    "AttachmentAdded",
+    "AttachmentRemoved",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
     "Entry",
+    "FilesDeleted",
     "FlagsChanged",
     "MessageSent",
     "MessagesRead",
@@ -76,6 +80,9 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | AttachmentAdded
+    | AttachmentRemoved
+    | FilesDeleted
 )
 
 

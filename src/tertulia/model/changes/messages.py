@@ -13,7 +13,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     sparse ones by user. `new_conversation` is the direct conversation it began, if it did.
     `queue_id` and `local_id` are the sender's echo. The log keeps no second copy of the
     content: read back from it, the message has the content of now, and `gone` says that it has
-    been deleted since.
+    been deleted since. `attachment_ids` are the uploaded files that it links.
     """
 
     message: Message
@@ -23,6 +23,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     queue_id: str | None = None
     local_id: str | None = None
     gone: bool = False
+    attachment_ids: tuple[int, ...] = ()
 
 
 class FlagsChanged(Change, frozen=True, tag="flags_changed"):
