@@ -67,6 +67,22 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
+    upload_quota_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100_000_000,
+            description="Room for all uploaded files together, in MiB; 0 for as much as there is.",
+        ),
+    ] = 0
+    unclaimed_upload_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36500,
+            description="An uploaded file that no message links is deleted after so many days.",
+        ),
+    ] = 35
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(
@@ -99,6 +115,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " X-Forwarded-Proto are believed, separated by commas."
         ),
     ] = "127.0.0.1"
+
+    @property
+    def upload_quota(self) -> int | None:
+        """Bytes that all uploaded files together may have; None for as many as there is room."""
+        return self.upload_quota_mib * 1024 * 1024 or None
 
     @property
     def address_host(self) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from PIL import Image, ImageOps, ImageSequence
+from PIL import ExifTags, Image, ImageOps, ImageSequence
 
 MAX_PIXELS: Final = 90_000_000
 """Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
@@ -74,17 +75,86 @@ def _animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
+@dataclass(frozen=True)
+class Described:
+    """What a picture is, without decoding it."""
+
+    width: int
+    """Pixels, of the picture upright."""
+    height: int
+    animated: bool
+
+
+async def described(place: Path) -> Described:
+    """What the picture in the file is. Raises BadPicture."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, _described, place)
+
+
+def _described(place: Path) -> Described:
+    with opened(place) as picture:
+        width, height = picture.size
+        if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
+            width, height = height, width
+        return Described(width, height, getattr(picture, "n_frames", 1) > 1)
+
+
+_LYING: Final = frozenset({5, 6, 7, 8})
+"""Orientations in which width and height change places."""
+
+
+async def fitted(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
+    """The picture in the file as WebP, no larger than it is and no larger than that; all of its
+    frames if `moving`. Raises BadPicture."""
+    return await asyncio.get_running_loop().run_in_executor(
+        _threads, _fitted, place, (width, height), moving
+    )
+
+
+def _fitted(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
+    with opened(place) as picture:
+        if moving and getattr(picture, "n_frames", 1) > 1:
+            return _moving(picture, size)
+        picture.draft("RGB", size)
+        still = upright(picture)
+        still.thumbnail(size)
+        out = io.BytesIO()
+        still.save(out, "WEBP", quality=80)
+        return Scaled(out.getvalue(), "image/webp", still.width, still.height)
+
+
+def _moving(picture: Image.Image, size: tuple[int, int]) -> Scaled:
+    frames, durations = [], []
+    for frame in ImageSequence.Iterator(picture):
+        durations.append(int(frame.info.get("duration") or 100))
+        shown = frame.convert("RGBA")
+        shown.thumbnail(size)
+        frames.append(shown)
+    out = io.BytesIO()
+    frames[0].save(
+        out,
+        "WEBP",
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=picture.info.get("loop", 0),
+        quality=70,
+        method=2,
+    )
+    return Scaled(out.getvalue(), "image/webp", frames[0].width, frames[0].height, animated=True)
+
+
 @contextmanager
-def opened(content: bytes) -> Iterator[Image.Image]:
-    """The picture, not yet decoded. BadPicture where it is none, or none that is safe to decode;
-    also where decoding it fails inside of the context."""
+def opened(content: bytes | Path) -> Iterator[Image.Image]:
+    """The picture of these bytes or in this file, not yet decoded. BadPicture where it is none, or
+    none that is safe to decode; also where decoding it fails inside of the context."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(content), formats=FORMATS)
-            if picture.width * picture.height * getattr(picture, "n_frames", 1) > MAX_PIXELS:
-                raise BadPicture("The picture has too many pixels.")
+            source = io.BytesIO(content) if isinstance(content, bytes) else content
+            picture = Image.open(source, formats=FORMATS)
             with picture:
+                if picture.width * picture.height * getattr(picture, "n_frames", 1) > MAX_PIXELS:
+                    raise BadPicture("The picture has too many pixels.")
                 yield picture
     except BadPicture:
         raise

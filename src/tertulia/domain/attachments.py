@@ -51,17 +51,22 @@ def check_quota(state: State, size: int, quota: int | None) -> None:
 
 def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]:
     """The file is the actor's from now on. `quota` are the bytes that all files together may have.
+    Nothing changes where it is already.
 
     Raises UploadQuotaReached.
     """
     state = moment.state
+    path = path_of(state, new)
+    known = state.uploads.at_path(path)
+    if known is not None:
+        return Decision(known)
     check_quota(state, new.size, quota)
     name = file_names.shown(new.name)
     attachment = Attachment(
         id=state.attachments.next_id(),
         user_id=moment.actor.id,
         name=name,
-        path=path_of(state, new),
+        path=path,
         size=new.size,
         media_type=file_names.media_type(new.media_type, name),
         created_at=int(moment.now),

@@ -17,6 +17,7 @@ from tertulia.state.moment import Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
+from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
 
 T = TypeVar("T")
@@ -46,6 +47,11 @@ class Node:
     def store(self) -> Store:
         return self.log.store
 
+    @property
+    def uploads(self) -> Uploads:
+        """The uploaded files on the disk."""
+        return Uploads(self.files)
+
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
         return self.renderer.render(self.state, content)
@@ -64,6 +70,8 @@ class Call:
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     uploads: "tuple[Upload, ...]" = ()
+    file: ArrivedFile | None = None
+    """Of endpoints that take one."""
 
     @property
     def state(self) -> State:

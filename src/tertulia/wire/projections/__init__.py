@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
+    attachments,
     channels,
     groups,
     messages,
@@ -16,7 +17,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
     organization.RealmChangedProjection(),
     organization.CredentialChangedProjection(),
-    messages.MessageSentProjection(),
+    attachments.WithAttachments(messages.MessageSentProjection(), lambda c: c.attachment_ids),
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
@@ -30,5 +31,8 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    attachments.AttachmentAddedProjection(),
+    attachments.AttachmentRemovedProjection(),
+    attachments.FilesDeletedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""

@@ -10,6 +10,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.store import reading
 from tertulia.wire.call import Call
+from tertulia.wire.file_access import opened_by
 from tertulia.wire.parameters import SAFE_INTEGER, Alias, Params, Reads
 from tertulia.wire.routing import Answer
 
@@ -110,6 +111,7 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         queue_id=params.queue_id,
         local_id=params.local_id if params.queue_id else None,
         topic_participants=participants,
+        opened_attachments=await opened_by(call.node, call.user, content),
     )
     return SentMessage(id=await call.submit(messages.send, draft))
 
