@@ -4,13 +4,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.types import ASGIApp
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import attachments
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
+from tertulia.log.file_keeping import FileKeeper
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
@@ -113,6 +116,7 @@ async def opened_node(
         background = [
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
+            asyncio.create_task(FileKeeper(log, node.uploads, attachments.files_deleted).run()),
         ]
         try:
             yield node
@@ -125,7 +129,9 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return ()
+    days = node.config.unclaimed_upload_days
+    unclaimed = partial(attachments.unclaimed_due, days)
+    return (Due(unclaimed, attachments.remove_unclaimed, (days,)),)
 
 
 def asgi(node: Node) -> ASGIApp:

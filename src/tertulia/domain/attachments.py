@@ -91,7 +91,7 @@ def _removed(attachment: Attachment) -> AttachmentRemoved:
     return AttachmentRemoved(attachment_id=attachment.id, user_id=attachment.user_id)
 
 
-def unclaimed_due(state: State, days: int) -> float | None:
+def unclaimed_due(days: int, state: State, _now: float) -> float | None:
     """When the next file that no message links is old enough to go, in UNIX seconds."""
     oldest = state.uploads.oldest_unclaimed
     return None if oldest is None else oldest + days * DAY

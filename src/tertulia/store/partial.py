@@ -135,9 +135,8 @@ class Partials:
         )
 
     def delete(self, partial: Partial) -> None:
-        """Delete what is known of it, and the pieces, unless they are somebody's by now."""
-        if partial.path is None:
-            self._uploads.forget(partial.key)
+        """Delete the pieces, if it is not whole and in its place, and what is known of it."""
+        self._uploads.forget(partial.key)
         name = f"{partial.user_id}-{partial.key}{_ENDING}"
         (self._uploads.incoming / name).unlink(missing_ok=True)
 

@@ -96,7 +96,8 @@ class Uploads:
         if not arrived.exists():
             return
         place.parent.mkdir(parents=True, exist_ok=True)
-        arrived.replace(place)
+        with contextlib.suppress(FileNotFoundError):  # Somebody else has just done it.
+            arrived.replace(place)
         sync_directory(place.parent)
 
     def found(self, path: str) -> tuple[Path, os.stat_result] | None:

@@ -44,6 +44,14 @@ _SANDBOX: Final = f"{_POLICY}; sandbox"
 """For all but PDF, which browsers do not show in a sandbox."""
 
 
+_FOREIGN: Final = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": "Authorization, Range",
+    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
+}
+"""Web clients are not always at home here, and send their credentials of their own accord."""
+
+
 class _Gone(Refused):
     """There is no such file, or not any more."""
 
@@ -98,6 +106,8 @@ def _page(
     shows_picture: bool = False,
 ) -> Route:
     async def get(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=_FOREIGN)
         try:
             response = await answer(request)
         except (Refused, Unavailable, BadPicture) as error:
@@ -106,7 +116,7 @@ def _page(
         await node.log.settled()
         return response
 
-    return Route(path, get)
+    return Route(path, get, methods=["GET", "HEAD", "OPTIONS"])
 
 
 def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Response:
@@ -184,9 +194,7 @@ def _headers(media_type: str) -> dict[str, str]:
         "Vary": "Authorization",
         "Content-Security-Policy": _POLICY if media_type == "application/pdf" else _SANDBOX,
         "Referrer-Policy": "no-referrer",
-        # Web clients are not always at home here, and send credentials of their own accord.
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Allow-Headers": "Authorization, Range",
+        **_FOREIGN,
     }
 
 

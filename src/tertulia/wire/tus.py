@@ -1,14 +1,10 @@
-"""Uploading a large file in pieces, as the tus protocol 1.0.0 has it: what was cut off goes on where
-it ended, also after the server was restarted."""
+"""Uploading a large file in pieces, as the tus protocol 1.0.0 has it: what was cut off goes on
+where it ended, also after the server was restarted."""
 
 import asyncio
-import base64
-import binascii
 import contextlib
-import hashlib
 import logging
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
 from functools import partial as bound
 from typing import Any, Final
@@ -29,6 +25,14 @@ from tertulia.wire.forms import MIB
 from tertulia.wire.http import PREFIX, JsonResponse, authenticate, failure, success
 from tertulia.wire.incoming import Body, drained
 from tertulia.wire.resources.uploads import UploadedFile, stored
+from tertulia.wire.tus_headers import (
+    ALGORITHMS,
+    NUMBER,
+    Checksum,
+    content_type,
+    metadata_in,
+    number_in,
+)
 
 logger = logging.getLogger("tertulia.http")
 
@@ -41,8 +45,9 @@ MAX_UNFINISHED: Final = 50
 PIECE: Final = "application/offset+octet-stream"
 CHUNK: Final = MIB
 """Bytes that are written at once."""
-_ALGORITHMS: Final = ("sha1", "sha256", "md5")
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""All of them: what is not answered is told here."""
+_TOO_LONG: Final = "The piece is longer than what is missing of the file."
 _HEADERS: Final = {
     "Tus-Resumable": VERSION,
     "Access-Control-Allow-Methods": "POST, HEAD, PATCH, DELETE, OPTIONS",
@@ -58,9 +63,9 @@ def tus_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The endpoints of a node for uploading in pieces."""
     endpoint = _Tus(node)
     return (
-        Route(PATH, endpoint.answer, methods=None),
-        Route(f"{PATH}/", endpoint.answer, methods=None),
-        Route(f"{PATH}/{{key}}", endpoint.answer, methods=None),
+        Route(PATH, endpoint.answer, methods=_METHODS),
+        Route(f"{PATH}/", endpoint.answer, methods=_METHODS),
+        Route(f"{PATH}/{{key}}", endpoint.answer, methods=_METHODS),
     )
 
 
@@ -122,7 +127,7 @@ class _Tus:
             "Tus-Version": VERSION,
             "Tus-Extension": EXTENSIONS,
             "Tus-Max-Size": str(self._limit),
-            "Tus-Checksum-Algorithm": ",".join(_ALGORITHMS),
+            "Tus-Checksum-Algorithm": ",".join(ALGORITHMS),
         }
 
     @property
@@ -142,12 +147,12 @@ class _Tus:
         """Begin a file, perhaps with its first piece."""
         if "upload-defer-length" in request.headers:
             raise Refused("The length of a file must be told when it begins.")
-        length = _number(request, "upload-length")
+        length = number_in(request, "upload-length")
         if length > self._limit:
             raise TusRefused(413, f"The file is larger than {self._limit // MIB} MiB.")
-        checksum = _Checksum.of(request)
+        checksum = Checksum.of(request)
         metadata = request.headers.get("upload-metadata", "")
-        said = _metadata(metadata)
+        said = metadata_in(metadata)
         node = self._node
         try:
             attachments.check_quota(node.state, length, node.config.upload_quota)
@@ -166,7 +171,7 @@ class _Tus:
         )
         await self._on_disk(self._partials.begin, partial)
         headers = {"Location": f"{PATH}/{partial.key}", **_expiry(partial)}
-        if _content_type(request) != PIECE and length:
+        if content_type(request) != PIECE and length:
             await drained(request)
             return Response(status_code=201, headers=headers)
         return await self._continued(request, partial, 0, checksum, 201, headers)
@@ -193,10 +198,10 @@ class _Tus:
 
     async def _patch(self, request: Request, user: User) -> Response:
         """The next piece of the file."""
-        if _content_type(request) != PIECE:
+        if content_type(request) != PIECE:
             raise TusRefused(415, f"A piece of a file is of the type {PIECE}.")
-        offset = _number(request, "upload-offset")
-        checksum = _Checksum.of(request)
+        offset = number_in(request, "upload-offset")
+        checksum = Checksum.of(request)
         partial = await self._known(request, user)
         return await self._continued(request, partial, offset, checksum, 204, _expiry(partial))
 
@@ -238,13 +243,17 @@ class _Tus:
                 now = await asyncio.to_thread(self._partials.load, partial.user_id, partial.key)
                 if now is None:
                     raise TusRefused(404, "There is no such upload.")
-                try:
-                    with self._partials.opened(now) as pieces:
-                        yield now, pieces, stop
-                except FileNotFoundError:
-                    yield now, None, stop
-                except InUse:
-                    raise TusRefused(423, "Another request is writing this file.") from None
+                with contextlib.ExitStack() as stack:
+                    try:
+                        pieces = stack.enter_context(self._partials.opened(now))
+                    except FileNotFoundError:
+                        pieces = None
+                    except InUse:
+                        raise TusRefused(423, "Another request is writing this file.") from None
+                    if now.doubtful is not None:
+                        now = msgspec.structs.replace(now, doubtful=None)
+                        await self._on_disk(self._partials.save, now)
+                    yield now, pieces, stop
         finally:
             hold.wanted -= 1
             if not hold.wanted:
@@ -255,7 +264,7 @@ class _Tus:
         request: Request,
         partial: Partial,
         offset: int,
-        checksum: "_Checksum | None",
+        checksum: Checksum | None,
         status: int,
         headers: dict[str, str],
     ) -> Response:
@@ -283,26 +292,27 @@ class _Tus:
         partial: Partial,
         pieces: Pieces,
         stop: asyncio.Event,
-        checksum: "_Checksum | None",
+        checksum: Checksum | None,
     ) -> None:
         begun = pieces.size
         left = partial.length - begun
         declared = request.headers.get("content-length", "")
-        if _NUMBER.fullmatch(declared) and int(declared) > left:
-            raise TusRefused(413, "The piece is longer than what is missing of the file.")
+        if NUMBER.fullmatch(declared) and int(declared) > left:
+            raise TusRefused(413, _TOO_LONG)
         if checksum is not None:
             # What lies there when the server ends before the sum is seen does not count.
             await self._on_disk(
                 self._partials.save, msgspec.structs.replace(partial, doubtful=begun)
             )
         try:
-            async for piece in _gathered(request, stop):
-                left -= len(piece)
-                if left < 0:
-                    raise TusRefused(413, "The piece is longer than what is missing of the file.")
-                if checksum is not None:
-                    checksum.update(piece)
-                await self._on_disk(pieces.append, piece)
+            async with contextlib.aclosing(_gathered(request, stop)) as body:
+                async for piece in body:
+                    left -= len(piece)
+                    if left < 0:
+                        raise TusRefused(413, _TOO_LONG)
+                    if checksum is not None:
+                        checksum.update(piece)
+                    await self._on_disk(pieces.append, piece)
             if checksum is not None:
                 checksum.verify()
         except BaseException:
@@ -335,7 +345,7 @@ class _Tus:
             raise Unavailable("The server has no room for the file at the moment.") from error
 
 
-async def _gathered(request: Request, stop: asyncio.Event) -> AsyncIterator[bytes]:
+async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[bytes, None]:
     """The body in pieces of some size. TusRefused where somebody else wants the file; what came
     until then, or until the client went away, is given out before."""
     waiting = bytearray()
@@ -363,35 +373,6 @@ async def _gathered(request: Request, stop: asyncio.Event) -> AsyncIterator[byte
         stopped.cancel()
 
 
-class _Checksum:
-    """What a piece's bytes should come to."""
-
-    def __init__(self, algorithm: str, expected: bytes) -> None:
-        self._hash = hashlib.new(algorithm, usedforsecurity=False)
-        self._expected = expected
-
-    @classmethod
-    def of(cls, request: Request) -> "_Checksum | None":
-        """What the request says, if it does. Refused where that is not understood."""
-        header = request.headers.get("upload-checksum")
-        if header is None:
-            return None
-        algorithm, _, encoded = header.strip().partition(" ")
-        if algorithm not in _ALGORITHMS:
-            raise Refused("A checksum of this kind is not known.")
-        try:
-            return cls(algorithm, base64.b64decode(encoded, validate=True))
-        except (binascii.Error, ValueError):
-            raise Refused("The checksum cannot be read.") from None
-
-    def update(self, piece: bytes) -> None:
-        self._hash.update(piece)
-
-    def verify(self) -> None:
-        if self._hash.digest() != self._expected:
-            raise TusRefused(460, "The checksum is not that of the piece.")
-
-
 def _answer(attachment: Attachment) -> UploadedFile:
     url = attachments.ADDRESS + attachment.path
     return UploadedFile(url=url, uri=url, filename=attachment.name)
@@ -399,29 +380,3 @@ def _answer(attachment: Attachment) -> UploadedFile:
 
 def _expiry(partial: Partial) -> dict[str, str]:
     return {"Upload-Expires": formatdate(partial.expires, usegmt=True)}
-
-
-def _content_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _number(request: Request, header: str) -> int:
-    text = request.headers.get(header, "")
-    if not _NUMBER.fullmatch(text):
-        raise Refused(f"The header {header.title()} must be a number of bytes.")
-    return int(text)
-
-
-def _metadata(header: str) -> dict[str, str]:
-    """What is said of the file: names, each with a value in Base64. Refused where it cannot be
-    read."""
-    found: dict[str, str] = {}
-    for pair in header.split(",") if header.strip() else ():
-        name, _, encoded = pair.strip().partition(" ")
-        if not name or name in found:
-            raise Refused("The header Upload-Metadata cannot be read.")
-        try:
-            found[name] = base64.b64decode(encoded.strip(), validate=True).decode()
-        except ValueError:
-            raise Refused("The header Upload-Metadata cannot be read.") from None
-    return found
