@@ -5,7 +5,7 @@ import contextlib
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import Headers
@@ -70,10 +70,15 @@ class _FileParser(StrictParser):
                 raise _TooLarge
         super().on_part_data(data, start, end)
 
+    def close(self) -> None:
+        """Let go of what is no file with a name."""
+        for file in self._files_to_close_on_error:
+            file.close()
+
 
 def _decoded(charset: bytes, name: bytes) -> str:
     try:
-        return unquote(name.decode("ascii"), charset.decode() or "utf-8", "strict")
+        return unquote_to_bytes(name).decode(charset.decode() or "utf-8")
     except (UnicodeError, LookupError):
         raise BadBody("The file's name cannot be read.") from None
 
@@ -142,6 +147,7 @@ async def received_file(
             raise Unavailable("The server has no room for the file at the moment.") from error
         yield sent, arrived
     finally:
+        parser.close()
         if parser.draft is not None:
             await asyncio.to_thread(parser.draft.discard)
 
