@@ -109,7 +109,7 @@ async def opened_node(
             delivery=delivery,
             vault=vault,
             renderer=Renderer(),
-            files=Files(config.data_path / "files"),
+            files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),
         )

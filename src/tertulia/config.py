@@ -131,6 +131,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return Path(self.data_dir)
 
     @property
+    def files_path(self) -> Path:
+        """Where uploaded files and pictures are."""
+        return self.data_path / "files"
+
+    @property
     def place(self) -> str:
         """Where the organization is, in words that give no password away."""
         return "the database" if self.database_url else self.data_dir

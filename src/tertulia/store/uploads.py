@@ -121,6 +121,11 @@ class Uploads:
         """Where the picture that was made of a file is kept, as a path of `Files`."""
         return f"{_THUMBNAILS}/{_key_of(path)}/{name}"
 
+    def place_of(self, path: str) -> str:
+        """Where the file of the attachment with this path stays, as a path of `Files`."""
+        realm, digits, key, _ = path.split("/")
+        return f"{_UPLOADS}/{realm}/{digits}/{key}"
+
     def arrived(self, before: float) -> Iterator[str]:
         """The keys of files that arrived before that UNIX time and were not settled."""
         for entry in self.entries():
@@ -139,8 +144,7 @@ class Uploads:
             return ()
 
     def _place(self, path: str) -> Path:
-        realm, digits, key, _ = path.split("/")
-        return self._files.place(f"{_UPLOADS}/{realm}/{digits}/{key}")
+        return self._files.place(self.place_of(path))
 
 
 def _key_of(path: str) -> str:
