@@ -60,6 +60,7 @@ class ReferenceClient:
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
         self.starred = set(data["starred_messages"])
+        self.attachments: dict[int, dict[str, Any]] = {}
         self.recent = {
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
         }
@@ -67,7 +68,10 @@ class ReferenceClient:
     @classmethod
     async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
         """A new client, as fresh as can be."""
-        return cls(await person.register(**parameters), parameters)
+        client = cls(await person.register(**parameters), parameters)
+        answer = await person.get("/attachments")
+        client.attachments = {one["id"]: one for one in answer.ok["attachments"]}
+        return client
 
     def _load_unread(self, unread: dict[str, Any]) -> None:
         for topic in unread["streams"]:
@@ -97,6 +101,7 @@ class ReferenceClient:
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
             "recent": self.recent,
+            "attachments": self.attachments,
         }
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
@@ -274,6 +279,17 @@ class ReferenceClient:
             self.unread[message_id] = where
             if detail.get("mentioned"):
                 self.mentions.add(message_id)
+
+    # Uploaded files
+
+    def _attachment_add(self, event: dict[str, Any]) -> None:
+        self.attachments[event["attachment"]["id"]] = event["attachment"]
+
+    def _attachment_update(self, event: dict[str, Any]) -> None:
+        self.attachments[event["attachment"]["id"]] = event["attachment"]
+
+    def _attachment_remove(self, event: dict[str, Any]) -> None:
+        self.attachments.pop(event["attachment"]["id"], None)
 
     def _forget_unread(self, channel_id: int) -> None:
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
