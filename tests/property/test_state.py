@@ -35,7 +35,7 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
 def examples(count: int) -> Any:
     """So many examples, always the same ones."""
     return settings(
-        max_examples=count * 12,
+        max_examples=count,
         derandomize=True,
         deadline=None,
         database=None,

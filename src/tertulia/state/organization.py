@@ -88,11 +88,13 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
-        for name, rows in records.items():
-            table = state.tables[name]
+        # The counters last: what is put into a table counts.
+        for name in sorted(records, key=lambda name: name == "counters"):
+            rows, table = records[name], state.tables[name]
             for row in rows:
                 table.put(row)
             table.dirty.clear()
+        state.counters.dirty.clear()
         for counter in state.counters:
             if counter.name in state.tables:
                 state.tables[counter.name].highest = counter.last
