@@ -8,12 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from PIL import ExifTags, Image, ImageOps, ImageSequence
 
 MAX_PIXELS: Final = 90_000_000
 """Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
+MAX_FRAMES: Final = 2000
+"""Of one picture. They are counted before a decoder does it, which takes its time with millions."""
+_MAX_BLOCKS: Final = 1_000_000
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
 
 _threads = ThreadPoolExecutor(1, thread_name_prefix="pictures")
@@ -95,7 +98,7 @@ def _described(place: Path) -> Described:
         width, height = picture.size
         if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
             width, height = height, width
-        return Described(width, height, getattr(picture, "n_frames", 1) > 1)
+        return Described(width, height, _frames(picture, place) > 1)
 
 
 _LYING: Final = frozenset({5, 6, 7, 8})
@@ -112,7 +115,7 @@ async def fitted(place: Path, width: int, height: int, *, moving: bool) -> Scale
 
 def _fitted(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
     with opened(place) as picture:
-        if moving and getattr(picture, "n_frames", 1) > 1:
+        if moving and _frames(picture, place) > 1:
             return _moving(picture, size)
         picture.draft("RGB", size)
         still = upright(picture)
@@ -153,7 +156,8 @@ def opened(content: bytes | Path) -> Iterator[Image.Image]:
             source = io.BytesIO(content) if isinstance(content, bytes) else content
             picture = Image.open(source, formats=FORMATS)
             with picture:
-                if picture.width * picture.height * getattr(picture, "n_frames", 1) > MAX_PIXELS:
+                frames = _frames(picture, content)
+                if frames > MAX_FRAMES or picture.width * picture.height * frames > MAX_PIXELS:
                     raise BadPicture("The picture has too many pixels.")
                 yield picture
     except BadPicture:
@@ -162,6 +166,42 @@ def opened(content: bytes | Path) -> Iterator[Image.Image]:
         raise BadPicture("The picture has too many pixels.") from None
     except Exception as error:  # Decoders fail in many ways on what somebody made up.
         raise BadPicture("This is no picture that can be read.") from error
+
+
+def _frames(picture: Image.Image, content: bytes | Path) -> int:
+    """How many frames there are, or more than `MAX_FRAMES`."""
+    match picture.format:
+        case "GIF":
+            with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
+                return _frames_of_gif(file)
+        case "TIFF":
+            return 1  # The rest are other pages.
+        case _:
+            return getattr(picture, "n_frames", 1)
+
+
+def _frames_of_gif(file: BinaryIO) -> int:
+    """The frames of a GIF, counted by its blocks and without looking into them."""
+    frames = blocks = 0
+
+    def skip_table(flags: int) -> None:
+        if flags & 0x80:
+            file.seek(3 << ((flags & 7) + 1), io.SEEK_CUR)
+
+    skip_table(file.read(13)[10])
+    while frames <= MAX_FRAMES and (kind := file.read(1)) in {b",", b"!"}:
+        if kind == b",":
+            frames += 1
+            skip_table(file.read(9)[8])
+        file.seek(1, io.SEEK_CUR)
+        while size := file.read(1):
+            blocks += 1
+            if size == b"\0":
+                break
+            if blocks > _MAX_BLOCKS:
+                return MAX_FRAMES + 1
+            file.seek(size[0], io.SEEK_CUR)
+    return frames
 
 
 def upright(picture: Image.Image) -> Image.Image:

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
 from tests.e2e.raw import Response, basic, connected
 from tests.e2e.server import Account, Server
 
@@ -166,8 +167,8 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing(town: Town) -> Non
     assert ask(server, request + body).status == 200
 
 
-def test_a_large_upload_is_not_held_in_memory(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_a_large_upload_is_not_held_in_memory(sqlite_town: Town) -> None:
+    server, ben = sqlite_town.server, sqlite_town.ben
     before = memory_of(server)
     body, kind = form(b"\xab" * (90 * MIB))
     answer = httpx.post(
@@ -184,8 +185,8 @@ def test_a_large_upload_is_not_held_in_memory(town: Town) -> None:
     assert memory_of(server) - before < 45 * MIB
 
 
-def test_a_body_that_is_too_large_is_read_and_refused(town: Town) -> None:
-    server, ben = town.server, town.ben
+def test_a_body_that_is_too_large_is_read_and_refused(sqlite_town: Town) -> None:
+    server, ben = sqlite_town.server, sqlite_town.ben
     body, kind = form(b"\xab" * (101 * MIB))
     answer = httpx.post(
         f"{server.url}/api/v1/user_uploads",
@@ -195,7 +196,7 @@ def test_a_body_that_is_too_large_is_read_and_refused(town: Town) -> None:
         timeout=120,
     )
     assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
-    assert files(server) == []
+    assert list((server.data_dir / "files/uploads/incoming").iterdir()) == []
 
 
 def test_nobody_fills_the_disk_without_credentials(sqlite_town: Town) -> None:
@@ -205,7 +206,8 @@ def test_nobody_fills_the_disk_without_credentials(sqlite_town: Town) -> None:
         f"{server.url}/api/v1/user_uploads", content=body, headers={"Content-Type": kind}
     )
     assert answer.status_code == 401
-    assert files(server) == []
+    incoming = server.data_dir / "files/uploads/incoming"
+    assert not incoming.exists() or list(incoming.iterdir()) == []
 
 
 def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_town: Town) -> None:
@@ -238,3 +240,22 @@ def test_many_uploads_at_once_are_all_kept(town: Town) -> None:
         for one in listed:
             content = client.get(f"{server.url}/user_uploads/{one['path_id']}").content
             assert content == one["name"].removesuffix(".txt").encode()
+
+
+def test_the_python_client_of_zulip_uploads_files(town: Town, tmp_path: Path) -> None:
+    file = tmp_path / "naïve — plan.txt"
+    file.write_bytes(b"the plan")
+    with client_of(town.ben, town.server) as ben, client_of(town.ann, town.server) as ann:
+        with file.open("rb") as content:
+            answer = ok(ben.upload_file(content))
+        assert answer["filename"] == file.name
+        assert opened(town.server, town.ben, answer["uri"]) == b"the plan"
+        link = f"[plan]({answer['uri']})"
+        sent = ok(
+            ben.send_message({"type": "stream", "to": "general", "topic": "t", "content": link})
+        )
+        (one,) = ok(ben.get_attachments())["attachments"]
+        assert (one["name"], one["message_ids"]) == (file.name, [sent["id"]])
+        assert opened(town.server, town.ann, answer["uri"]) == b"the plan"
+        ok(ann.call_endpoint(url=f"attachments/{one['id']}", method="DELETE"))
+        assert ok(ben.get_attachments())["attachments"] == []
