@@ -47,6 +47,40 @@ async def test_an_animated_picture_stays_animated() -> None:
 
 @pytest.mark.parametrize(
     "content",
+    [b"", b"not a picture", picture(10, 10)[:40], b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
+    ids=["empty", "text", "cut off", "svg"],
+)
+async def test_what_is_no_picture_is_refused(content: bytes) -> None:
+    with pytest.raises(BadPicture):
+        await pictures.squared(content, 64)
+
+
+async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> None:
+    with pytest.raises(BadPicture, match="pixels"):
+        await pictures.squared(picture(20_000, 5_000), 64)
+
+
+def gif(frames: int, blocks: int = 1) -> bytes:
+    """A GIF of so many frames of one pixel, each written in so many blocks."""
+    image = picture(1, 1, "GIF")
+    start = image.index(b",")
+    head, frame = image[:start], image[start:-1]
+    table = 3 << ((frame[9] & 7) + 1) if frame[9] & 0x80 else 0
+    bits = frame[: 11 + table]
+    return head + (bits + b"\x01\x44" * blocks + b"\0") * frames + b";"
+
+
+async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
+    for frames in (1, 2, 5):
+        for kind in ("GIF", "PNG", "WEBP"):
+            place = tmp_path / f"{frames}.{kind}"
+            place.write_bytes(picture(7, 5, kind, frames))
+            found = await pictures.described(place)
+            assert (found.width, found.height, found.animated) == (7, 5, frames > 1)
+
+
+@pytest.mark.parametrize(
+    "content",
     [gif(pictures.MAX_FRAMES + 1), gif(1_000_000), gif(1, 1_000_001)],
     ids=["frames", "many frames", "blocks"],
 )
