@@ -34,6 +34,8 @@ def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
     notes.put(Note(2, 7))
     notes.remove(2)
     assert notes.next_id() == 3
+    records = {name: list(table) for name, table in state.tables.items()}
+    assert State.load(0, records).tables["notes"].next_id() == 3
     notes.remove(1)
     records = {name: list(table) for name, table in state.tables.items()}
     assert State.load(0, records).tables["notes"].next_id() == 3
