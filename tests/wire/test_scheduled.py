@@ -1,9 +1,11 @@
 """Messages that are sent later."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from tertulia.app import due_work
 from tertulia.config import Config
 from tertulia.domain import scheduled as scheduled_domain
 from tertulia.domain.realms import NOTIFICATION_BOT
@@ -536,3 +538,45 @@ async def test_an_id_is_not_given_twice(org: Organization, config: Config) -> No
     first = await schedule(org)
     (await org["ann"].delete(f"{PATH}/{first}")).ok
     assert await schedule(org) > first
+
+
+# At the same moment
+
+
+async def test_two_changes_at_once_are_both_made(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    made = await schedule(org)
+    ann, path = org["ann"], f"{PATH}/{made}"
+    edits: list[dict[str, Any]] = [{"topic": "coffee"}, {"content": "now"}, {"topic": "coffee"}]
+    for reply in await asyncio.gather(*(ann.patch(path, **edit) for edit in edits)):
+        assert reply.ok
+    (waiting,) = await scheduled(ann)
+    assert (waiting["topic"], waiting["content"]) == ("coffee", "now")
+
+
+async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org)
+        clock.ahead += 61
+        (due,) = (one for one in due_work(org.node) if one.verb is scheduled_domain.deliver)
+        assert due.prepare is not None
+        prepared = await due.prepare()
+        (await org["ann"].delete(f"{PATH}/{made}")).ok
+        await org.node.log.submit(None, due.verb, *due.arguments, *prepared)
+        assert await messages(org["ben"]) == []
+        assert await due.prepare() == ()
+
+
+async def test_of_two_nodes_one_sends_it(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        if not org.node.store.is_shared:
+            pytest.skip("one node at a time")
+        async with reopened(config, clock=clock) as other:
+            for number in range(5):
+                await schedule(org, content=str(number))
+            await other.node.log.catch_up()
+            clock.ahead += 61
+            await asyncio.gather(org.tick(), other.tick(), org.tick())
+            sent = [m["content"] for m in await messages(other["ben"], apply_markdown=False)]
+            assert sent == ["0", "1", "2", "3", "4"]
+            assert await scheduled(org["ann"]) == []
