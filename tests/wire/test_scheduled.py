@@ -7,6 +7,7 @@ import pytest
 
 from tertulia.app import due_work
 from tertulia.config import Config
+from tertulia.domain import messages as messages_domain
 from tertulia.domain import scheduled as scheduled_domain
 from tertulia.domain.realms import NOTIFICATION_BOT
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
@@ -172,6 +173,27 @@ async def test_who_may_not_write_there_may_not_schedule(org: Organization) -> No
     sent = {"type": "stream", "to": news, "topic": "t", "content": "x"}
     (await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
     (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).ok
+
+
+async def test_who_may_not_mention_so_many_may_not_schedule_it(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_domain, "WILDCARD_FREE", 1)
+    lounge = await org.channel("lounge", "ann", "ben")
+    at = later(org)
+    sent = {"type": "stream", "to": lounge, "topic": "t", "scheduled_delivery_timestamp": at}
+    await org["ann"].send(lounge, "t", "x")
+    await org["ben"].send(lounge, "t", "x")
+    for content, code in (("@**all**", "STREAM"), ("@**topic**", "TOPIC")):
+        reply = await org["ben"].post(PATH, **sent, content=content)
+        reply.refused(f"{code}_WILDCARD_MENTION_NOT_ALLOWED")
+        (await org["ann"].post(PATH, **sent, content=content)).ok
+
+
+async def test_one_person_may_be_named_by_their_id_alone(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    await schedule(org, type="direct", to=org["ben"].user_id)
+    assert (await scheduled(org["ann"]))[0]["to"] == [org["ben"].user_id]
 
 
 async def test_a_deactivated_recipient_is_refused(org: Organization) -> None:
