@@ -8,6 +8,7 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
+from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.domain import attachments
@@ -131,7 +132,11 @@ def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
     days = node.config.unclaimed_upload_days
     unclaimed = partial(attachments.unclaimed_due, days)
-    return (Due(unclaimed, attachments.remove_unclaimed, (days,)),)
+    return (
+        appointments.messages_to_send(node),
+        appointments.messages_to_be_reminded_of(node),
+        Due(unclaimed, attachments.remove_unclaimed, (days,)),
+    )
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -581,6 +581,43 @@ async def test_a_file_that_no_message_links_goes_after_some_weeks(
         assert [file.name for file in on_disk(org)] == [linked.split("/")[2]]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+async def test_what_waits_to_be_sent_keeps_its_files(
+    config: Config, clock: TestClock, restart: bool
+) -> None:
+    async with founded(config, clock=clock) as org:
+        ann = org["ann"]
+        channel_id = await org.channel("lounge", "ann")
+        links = [f"/user_uploads/{await ann.upload(f'{n}.txt')}" for n in range(4)]
+        when = int(clock()) + 90 * 86400
+        to = {"type": "channel", "to": channel_id, "topic": "t"}
+        scheduled = await ann.post(
+            "/scheduled_messages", content=links[0], scheduled_delivery_timestamp=when, **to
+        )
+        assert scheduled.ok
+        draft = {"type": "stream", "to": [channel_id], "topic": "t", "content": links[1]}
+        assert (await ann.post("/drafts", drafts=[draft])).ok
+        assert (await ann.post("/saved_snippets", title="s", content=links[2])).ok
+        if not restart:
+            await looked_after(org, clock, when)
+    if restart:
+        async with reopened(config, clock=clock) as org:
+            await looked_after(org, clock, when)
+
+
+async def looked_after(org: Organization, clock: TestClock, when: int) -> None:
+    clock.ahead = 60 * 86400
+    await org.tick()
+    assert [one["name"] for one in await listed(org["ann"])] == ["0.txt", "1.txt", "2.txt"]
+    clock.ahead += 40 * 86400
+    await org.tick()
+    assert [len(one["message_ids"]) for one in await listed(org["ann"])] == [1, 0, 0]
+    drafts = (await org["ann"].get("/drafts")).ok["drafts"]
+    await org["ann"].delete(f"/drafts/{drafts[0]['id']}")
+    await org.tick()
+    assert [one["name"] for one in await listed(org["ann"])] == ["0.txt", "2.txt"]
+
+
 async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,26 +1,19 @@
 """Uploaded files: adding and deleting them, and which of them a message links."""
 
-import re
 from collections.abc import Collection, Sequence
-from urllib.parse import unquote
 
 from msgspec import Struct
 
 from tertulia.domain import file_names
-from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.attachments import Attachment, Picture, linked_paths
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.errors import Refused, UploadQuotaReached
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
-ADDRESS = "/user_uploads/"
-"""Where files are, at the organization's address."""
 DAY = 86400
 AT_ONCE = 100
 """Files that are removed together at most."""
-_LINKED = re.compile(
-    re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
-)
 
 
 class NewFile(Struct, frozen=True, kw_only=True):
@@ -117,16 +110,12 @@ def files_deleted(moment: Moment, attachment_ids: Collection[int]) -> Decision[N
 
 def linked(state: State, content: str) -> Sequence[Attachment]:
     """The files that a message of this content links, as far as they exist, each once."""
-    if ADDRESS not in content:
-        return ()
     found: dict[int, Attachment] = {}
-    for path in _LINKED.findall(content):
-        # A sentence may end behind the address; and some programs write it with percent signs.
-        for way in (path, path.rstrip("."), unquote(path)):
-            attachment = state.uploads.at_path(way)
-            if attachment is not None:
-                found[attachment.id] = attachment
-                break
+    for paths in linked_paths(content):
+        known = (state.uploads.at_path(path) for path in paths)
+        attachment = next((one for one in known if one is not None), None)
+        if attachment is not None:
+            found[attachment.id] = attachment
     return list(found.values())
 
 

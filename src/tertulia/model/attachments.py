@@ -1,6 +1,24 @@
 """Uploaded files, and the messages that they are attached to."""
 
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
 from msgspec import Struct
+
+ADDRESS = "/user_uploads/"
+"""Where files are, at the organization's address."""
+_LINKED = re.compile(
+    re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
+)
+
+
+def linked_paths(content: str) -> Iterator[Sequence[str]]:
+    """The paths of the files that a text links: for each link what it may mean, the likeliest
+    first. (A sentence may end behind it, and some programs write it with percent signs.)"""
+    if ADDRESS in content:
+        for path in _LINKED.findall(content):
+            yield tuple(dict.fromkeys((path, path.rstrip("."), unquote(path))))
 
 
 class Picture(Struct, frozen=True, kw_only=True, omit_defaults=True):

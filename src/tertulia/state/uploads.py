@@ -1,9 +1,11 @@
 """Indexes over uploaded files."""
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
-from tertulia.model.attachments import Attachment, AttachmentMessage
+from tertulia.model.attachments import Attachment, AttachmentMessage, linked_paths
 from tertulia.state.tables import Grouped, Table
 
 
@@ -24,6 +26,8 @@ class Uploads:
         """When each file that no message links was uploaded, and its ID."""
         self._oldest: list[tuple[int, int]] = []
         """A heap of them, with some that are linked by now."""
+        self._held: Counter[str] = Counter()
+        """How often a file is linked in what waits to be sent, by the file's path."""
         attachments.watch(self._index_attachment)
         claims.watch(self._index_claim)
 
@@ -47,13 +51,28 @@ class Uploads:
         self._look(attachment)
 
     def _look(self, attachment: Attachment) -> None:
-        """Whether any message links the file now."""
+        """Whether any message links the file now, or will."""
         entry = (attachment.created_at, attachment.id)
-        if self.claims_of.count(attachment.id):
+        if self.claims_of.count(attachment.id) or self._held[attachment.path]:
             self._unclaimed.discard(entry)
         elif entry not in self._unclaimed:
             self._unclaimed.add(entry)
             heapq.heappush(self._oldest, entry)
+
+    def hold(self, table: Table[Any]) -> None:
+        """What the `content` of these records links is not unclaimed: it waits to be sent."""
+        table.watch(self._index_waiting)
+
+    def _index_waiting(self, before: Any, after: Any) -> None:
+        for record, more in ((before, -1), (after, 1)):
+            for paths in linked_paths(record.content) if record is not None else ():
+                for path in paths:
+                    self._held[path] += more
+                    if not self._held[path]:
+                        del self._held[path]
+                    attachment = self.at_path(path)
+                    if attachment is not None:
+                        self._look(attachment)
 
     def at_path(self, path: str) -> Attachment | None:
         """The file that has this path."""
@@ -65,8 +84,8 @@ class Uploads:
         return tuple(claim.message_id for claim in self.claims_of[attachment_id])
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
-        """The files from until that UNIX time that no message links: the oldest, at most so
-        many."""
+        """The files from until that UNIX time that no message links, nor what waits to be sent:
+        the oldest, at most so many."""
         oldest = heapq.nsmallest(limit, self._unclaimed)
         return [attachment_id for created_at, attachment_id in oldest if created_at <= until]
 

@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain.attachments import ADDRESS
-from tertulia.model.attachments import Attachment
+from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture

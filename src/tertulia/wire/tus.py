@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import attachments
-from tertulia.model.attachments import Attachment
+from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.store.partial import InUse, Partial, Partials, Pieces, new_key
@@ -374,7 +374,7 @@ async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[byt
 
 
 def _answer(attachment: Attachment) -> UploadedFile:
-    url = attachments.ADDRESS + attachment.path
+    url = ADDRESS + attachment.path
     return UploadedFile(url=url, uri=url, filename=attachment.name)
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from tertulia import pictures
 from tertulia.domain import attachments, file_names
 from tertulia.domain.attachments import NewFile
-from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.attachments import ADDRESS, Attachment, Picture
 from tertulia.model.errors import MayNotOpen, Refused
 from tertulia.pictures import BadPicture
 from tertulia.store.uploads import ArrivedFile
@@ -50,7 +50,7 @@ async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
     except Refused:
         await asyncio.to_thread(call.node.uploads.forget, call.file.arriving.key)
         raise
-    url = attachments.ADDRESS + attachment.path
+    url = ADDRESS + attachment.path
     return UploadedFile(url=url, uri=url, filename=attachment.name)
 
 
