@@ -15,6 +15,7 @@ from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Table
+from tertulia.state.touched import Touched
 
 DAY = 86400
 
@@ -36,6 +37,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
+        self.touched = Touched()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -82,6 +84,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
+        state.touched.floor = seq
         for name, rows in records.items():
             table = state.tables[name]
             for row in rows:

@@ -15,6 +15,7 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -41,7 +42,10 @@ __all__ = [
     "CredentialChanged",
     "Entry",
     "FlagsChanged",
+    "MessageEdited",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
@@ -76,6 +80,9 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
 )
 
 

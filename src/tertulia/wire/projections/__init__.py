@@ -5,6 +5,7 @@ from typing import Any, Final
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     channels,
+    editing,
     groups,
     messages,
     organization,
@@ -20,6 +21,9 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
+    editing.MessageEditedProjection(),
+    editing.MessagesMovedProjection(),
+    editing.MessagesDeletedProjection(),
     users.UserCreatedProjection(),
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
