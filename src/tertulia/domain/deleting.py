@@ -2,64 +2,90 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from tertulia.domain import permissions, topics
-from tertulia.domain.editing import no_such_message, require_readable
+from tertulia.domain.editing import require_readable
 from tertulia.domain.topics import Excerpt
 from tertulia.model.changes import MessagesDeleted
-from tertulia.model.channels import Topic
+from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused
 from tertulia.model.messages import Message
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import DAY, State
 
 
-def delete(
-    moment: Moment,
-    seq: int,
-    found: Sequence[Message],
-    excerpt: Excerpt,
-    holders: frozenset[int],
-    direct_last_id: int,
-) -> Decision[None]:
-    """Delete messages of one conversation, as they were at the entry `seq`.
+class Doomed(Struct, frozen=True, kw_only=True):
+    """Messages of one conversation that are to be deleted, as they were at an entry of the log."""
 
-    `excerpt` is of their topic; `direct_last_id` is the newest other message of their direct
-    conversation; `holders` have a sparse flag on one of them. Refused, Overtaken.
-    """
-    state = moment.state
-    if state.touched.since(seq, (*(m.id for m in found), *{m.conversation for m in found})):
-        raise Overtaken
-    for message in found:
+    seq: int
+    messages: Sequence[Message]
+    excerpt: Excerpt
+    """Of their topic."""
+    holders: frozenset[int]
+    """Who has a sparse flag on one of them."""
+    direct_last_id: int = 0
+    """The newest other message of their direct conversation."""
+
+
+def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
+    """Delete the messages. Refused where the actor may not; Overtaken."""
+    _require_unchanged(moment.state, doomed)
+    for message in doomed.messages:
         require_readable(moment, message)
         _require_right(moment, message)
-    return Decision(None, (deleted(moment, found, excerpt, holders, direct_last_id),))
+    return Decision(None, (_deleted(moment.state, doomed),))
 
 
-def deleted(
-    moment: Moment,
-    found: Sequence[Message],
-    excerpt: Excerpt,
-    holders: frozenset[int],
-    direct_last_id: int,
-) -> MessagesDeleted:
-    """The change that deletes the messages, which are of one conversation and not none."""
-    state, one = moment.state, found[0]
-    ids = tuple(message.id for message in found)
+def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[None]:
+    """Delete messages because they are older than messages are kept. For the server itself.
+
+    `before` (UNIX seconds) is when the newest of them may have been sent; those of an organization
+    or channel that keeps them longer by now stay. Overtaken.
+    """
+    _require_unchanged(moment.state, doomed)
+    limit = kept_since(moment.state, doomed.messages[0].channel_id, moment.now)
+    if limit is None or before > limit:
+        return Decision(None)
+    return Decision(None, (_deleted(moment.state, doomed),))
+
+
+def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
+    """Messages of the channel (None: direct ones) are kept that were sent then or later, in UNIX
+    seconds; None where all are."""
+    days = state.realm.message_retention_days
+    channel = state.channels.get(channel_id)
+    if channel is not None and channel.retention_days is not None:
+        days = channel.retention_days
+    return None if days < 0 else int(now) - days * DAY
+
+
+def _require_unchanged(state: State, doomed: Doomed) -> None:
+    found = doomed.messages
+    things = (*(m.id for m in found), *{m.conversation for m in found})
+    if state.touched.since(doomed.seq, things):
+        raise Overtaken
+
+
+def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
+    """The change that deletes the messages."""
+    one = doomed.messages[0]
+    ids = tuple(message.id for message in doomed.messages)
+    holders = tuple(sorted(doomed.holders))
     if one.channel_id is None:
         return MessagesDeleted(
             message_ids=ids,
             direct_id=one.direct_id,
-            direct_last_id=direct_last_id,
-            holders=tuple(sorted(holders)),
+            direct_last_id=doomed.direct_last_id,
+            holders=holders,
         )
     channel = state.channels[one.channel_id]
-    topic: Topic | None = topics.topic_of(state, channel.id, one.topic)
-    if topic is None:
-        raise no_such_message()
+    topic = state.topics[(channel.id, topic_key(one.topic))]
     gone = frozenset(ids)
-    rest = topics.without(topic, excerpt, gone)
+    rest = topics.without(topic, doomed.excerpt, gone)
     firsts = {}
     if channel.first_message_id in gone:
-        firsts = {channel.id: topics.first_without(channel, excerpt, gone)}
+        firsts = {channel.id: topics.first_without(channel, doomed.excerpt, gone)}
     return MessagesDeleted(
         message_ids=ids,
         channel_id=channel.id,
@@ -67,7 +93,7 @@ def deleted(
         topics=() if rest is None else (rest,),
         emptied=((topic.channel_id, topic.key),) if rest is None else (),
         first_message_ids=firsts,
-        holders=tuple(sorted(holders)),
+        holders=holders,
     )
 
 

@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Topic, topic_key
-from tertulia.state.organization import State
 
 RESOLVED = "✔ "
 """A topic that begins so is resolved."""
@@ -74,8 +73,3 @@ def first_without(channel: Channel, excerpt: Excerpt, gone: Collection[int]) -> 
 def toggles_resolution(old: str, new: str) -> bool:
     """Whether the only difference between the two names is that one is resolved."""
     return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)
-
-
-def topic_of(state: State, channel_id: int, name: str) -> Topic | None:
-    """The topic of that name, if it has messages."""
-    return state.topics.get((channel_id, topic_key(name)))

@@ -199,6 +199,29 @@ def of_topic(connection: Connection, channel_id: int, key: str) -> list[tuple[in
     ]
 
 
+def older_than(
+    connection: Connection, channel_id: int | None, before: int, limit: int
+) -> list[list[int]]:
+    """The oldest messages of a channel (None: direct ones) that were sent before that time (UNIX
+    seconds), at most so many, by conversation."""
+    if channel_id is None:
+        rows = connection.query(
+            "SELECT direct_id, id FROM messages WHERE direct_id IS NOT NULL AND sent_at < ?"
+            f" ORDER BY id LIMIT {int(limit)}",
+            (before,),
+        )
+    else:
+        rows = connection.query(
+            "SELECT topic_key, id FROM messages WHERE channel_id = ? AND sent_at < ?"
+            f" ORDER BY id LIMIT {int(limit)}",
+            (channel_id, before),
+        )
+    found: dict[Any, list[int]] = defaultdict(list)
+    for conversation, message_id in rows:
+        found[conversation].append(message_id)
+    return list(found.values())
+
+
 def some_of_topic(
     connection: Connection, channel_id: int, key: str, ids: Sequence[int]
 ) -> list[tuple[int, int, str]]:

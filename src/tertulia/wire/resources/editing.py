@@ -8,16 +8,14 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import deleting, editing, moving, names, permissions
-from tertulia.domain.editing import Found, no_such_message
+from tertulia.domain.editing import no_such_message
 from tertulia.domain.moving import Move
-from tertulia.domain.topics import Excerpt, Line
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused, StaleExpectation
 from tertulia.model.messages import Edit, Message, Propagation
-from tertulia.state.organization import State
 from tertulia.store import editing as rows
 from tertulia.store import reading
-from tertulia.store.database import Connection
+from tertulia.wire import gathering
 from tertulia.wire.call import Call
 from tertulia.wire.objects.messages import topic_shown
 from tertulia.wire.parameters import Alias, Int, Params, Path
@@ -88,7 +86,7 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
 
 
 async def _edit(call: Call, params: UpdateMessage, text: str) -> None:
-    found = await _found(call, params.message_id)
+    found = await gathering.to_edit(call.node.log, params.message_id)
     content = names.message_content(text) if text.strip() else DELETED
     expected = params.prev_content_sha256
     present = hashlib.sha256(found.message.content.encode()).hexdigest()
@@ -105,62 +103,10 @@ async def _edit(call: Call, params: UpdateMessage, text: str) -> None:
     await call.submit(editing.edit, found, content, rendered, participants)
 
 
-async def _found(call: Call, message_id: int) -> Found:
-    """The message, and who has something to do with it, at one entry of the log."""
-
-    def look(connection: Connection) -> tuple[Message, rows.Holders] | None:
-        found = reading.messages(connection, [message_id])
-        return (found[0], rows.holders(connection, message_id)) if found else None
-
-    return await call.node.log.snapshot(None, look, _as_found)
-
-
-def _as_found(state: State, looked: tuple[Message, rows.Holders] | None) -> Found:
-    if looked is None:
-        raise no_such_message()
-    message, holders = looked
-    return Found(
-        seq=state.seq, message=message, flags=holders.flags, read_by=tuple(holders.read_by)
-    )
-
-
 async def _move(call: Call, message_id: int, wanted: Move) -> None:
-    def look(
-        connection: Connection,
-    ) -> tuple[tuple[Message, rows.Holders], Excerpt | None] | None:
-        messages = reading.messages(connection, [message_id])
-        if not messages:
-            return None
-        excerpt = None
-        if messages[0].channel_id is not None:
-            whole = wanted.propagation is not Propagation.ONE
-            excerpt = _excerpt(connection, messages, whole=whole)
-        return (messages[0], rows.holders(connection, message_id)), excerpt
-
-    def conclude(
-        state: State,
-        looked: tuple[tuple[Message, rows.Holders], Excerpt | None] | None,
-    ) -> tuple[Found, Excerpt]:
-        if looked is None:
-            raise no_such_message()
-        message, excerpt = looked
-        return _as_found(state, message), excerpt or Excerpt(lines=(), first_elsewhere=None)
-
-    found, excerpt = await call.node.log.snapshot(None, look, conclude)
+    whole = wanted.propagation is not Propagation.ONE
+    found, excerpt = await gathering.to_move(call.node.log, message_id, whole=whole)
     await call.submit(moving.move, found, excerpt, wanted, call.node.renderer.render)
-
-
-def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> Excerpt:
-    """The messages' topic, or of it only these and the newest others."""
-    one = messages[0]
-    channel_id, key = one.channel_id or 0, topic_key(one.topic)
-    if whole:
-        lines = rows.of_topic(connection, channel_id, key)
-    else:
-        ids = [message.id for message in messages]
-        lines = rows.some_of_topic(connection, channel_id, key, ids)
-    first = rows.first_without(connection, channel_id, [line[0] for line in lines])
-    return Excerpt(lines=[Line(*line) for line in lines], first_elsewhere=first)
 
 
 class DeleteMessage(Params, kw_only=True, frozen=True):
@@ -177,28 +123,10 @@ async def delete_message(call: Call, params: DeleteMessage) -> Answer:
 
 async def _delete(call: Call, ids: Sequence[int]) -> None:
     """Delete messages of one conversation. Refused where one of them is not there."""
-
-    def look(
-        connection: Connection,
-    ) -> tuple[list[Message], Excerpt, frozenset[int], int]:
-        found = reading.messages(connection, ids)
-        excerpt = Excerpt(lines=(), first_elsewhere=None)
-        last = 0
-        if found and found[0].channel_id is not None:
-            excerpt = _excerpt(connection, found, whole=False)
-        elif found and found[0].direct_id is not None:
-            last = rows.last_direct_without(connection, found[0].direct_id, ids)
-        return found, excerpt, rows.flagged_by(connection, ids), last
-
-    def conclude(
-        state: State, looked: tuple[list[Message], Excerpt, frozenset[int], int]
-    ) -> tuple[int, tuple[list[Message], Excerpt, frozenset[int], int]]:
-        return state.seq, looked
-
-    seq, (found, excerpt, holders, last) = await call.node.log.snapshot(None, look, conclude)
-    if len(found) != len(ids):
+    doomed = await gathering.to_delete(call.node.log, ids)
+    if len(doomed.messages) != len(ids):
         raise no_such_message()
-    await call.submit(deleting.delete, seq, found, excerpt, holders, last)
+    await call.submit(deleting.delete, doomed)
 
 
 class DeleteTopic(Params, kw_only=True, frozen=True):
