@@ -60,20 +60,12 @@ def edit(
 
     Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Overtaken.
     """
-    message = still_so(moment, found)
-    state, realm = moment.state, moment.state.realm
-    if message.sender_id != moment.actor.id:
-        raise Refused("Only the sender can edit what a message says.")
-    permissions.require(realm.allow_message_editing, "Messages cannot be edited here.")
-    limit = realm.message_content_edit_limit_seconds
-    if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
-        raise Refused("The time in which this message could be edited is over.")
+    message, state = still_so(moment, found), moment.state
+    require_editable(moment, message)
     if content == message.content:
         return Decision(None)
     if message.channel_id is not None:
         channel = state.channels[message.channel_id]
-        if channel.is_archived:
-            raise Refused("Messages of an archived channel cannot be edited.")
         messages.check_wildcards(moment, channel, rendered, participants)
     after = messages.mentions(rendered, participants, receivers(state, message))
     before = {user_id: flag & _MENTIONS for user_id, flag in found.flags.items()}
@@ -96,6 +88,20 @@ def edit(
         read_by=tuple(sorted(found.read_by)),
     )
     return Decision(None, (change,))
+
+
+def require_editable(moment: Moment, message: Message) -> None:
+    """Refuse unless what the message says may be edited by the actor, now."""
+    realm = moment.state.realm
+    if message.sender_id != moment.actor.id:
+        raise Refused("Only the sender can edit what a message says.")
+    permissions.require(realm.allow_message_editing, "Messages cannot be edited here.")
+    limit = realm.message_content_edit_limit_seconds
+    if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
+        raise Refused("The time in which this message could be edited is over.")
+    channel = moment.state.channels.get(message.channel_id)
+    if channel is not None and channel.is_archived:
+        raise Refused("Messages of an archived channel cannot be edited.")
 
 
 def receivers(state: State, message: Message) -> Iterable[int]:

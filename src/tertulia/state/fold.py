@@ -3,7 +3,18 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, editing, groups, messages, realm, users
+from tertulia.state.folds import (
+    channels,
+    composing,
+    devices,
+    editing,
+    groups,
+    messages,
+    navigation,
+    realm,
+    scheduled,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +25,10 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
         **editing.FOLDS,
     }
 )

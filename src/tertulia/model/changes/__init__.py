@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
@@ -24,7 +38,19 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -40,17 +66,35 @@ __all__ = [
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
     "MessageEdited",
+    "MessageScheduled",
     "MessageSent",
     "MessagesDeleted",
     "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -80,6 +124,24 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
     | MessageEdited
     | MessagesMoved
     | MessagesDeleted
