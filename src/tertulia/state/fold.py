@@ -8,6 +8,7 @@ from tertulia.state.folds import (
     channels,
     composing,
     devices,
+    editing,
     groups,
     messages,
     navigation,
@@ -29,6 +30,7 @@ FOLDS: Final = Folds(
         **scheduled.FOLDS,
         **navigation.FOLDS,
         **devices.FOLDS,
+        **editing.FOLDS,
         **attachments.FOLDS,
     }
 )

@@ -20,6 +20,7 @@ from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.touched import Touched
 from tertulia.state.uploads import Uploads
 
 DAY = 86400
@@ -42,6 +43,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
+        self.touched = Touched()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -113,6 +115,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
+        state.touched.floor = seq
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]

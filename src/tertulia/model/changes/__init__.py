@@ -30,6 +30,7 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -76,8 +77,11 @@ __all__ = [
     "Entry",
     "FilesDeleted",
     "FlagsChanged",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
@@ -142,6 +146,9 @@ AnyChange = (
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
     | AttachmentAdded
     | AttachmentRemoved
     | FilesDeleted
