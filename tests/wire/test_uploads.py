@@ -550,6 +550,36 @@ async def test_what_is_linked_is_known_after_a_restart(config: Config) -> None:
         assert attachments.picture_at(org.node.state, before["attachments"][1]["path_id"]) is None
 
 
+async def test_an_edit_attaches_files_and_takes_them_off(org: Organization) -> None:
+    ben, cleo = org["ben"], org["cleo"]
+    one, two = [await ben.upload(name) for name in ("one.txt", "two.txt")]
+    message_id = await ben.write([cleo.user_id], f"/user_uploads/{one}")
+    queue = await ben.register()
+    answer = (await ben.patch(f"/messages/{message_id}", content=f"/user_uploads/{two}")).ok
+    assert [file["name"] for file in answer["detached_uploads"]] == ["one.txt"]
+    told = [event for event in await queue.events() if event["type"] == "attachment"]
+    assert [(e["attachment"]["id"], e["attachment"]["message_ids"]) for e in told] == [
+        (2, [message_id]),
+        (1, []),
+    ]
+    assert (await cleo.open(f"/user_uploads/{one}")).status_code == 403
+    assert (await cleo.open(f"/user_uploads/{two}")).status_code == 200
+    answer = (await ben.patch(f"/messages/{message_id}", content="nothing")).ok
+    assert [file["name"] for file in answer["detached_uploads"]] == ["two.txt"]
+    assert await flags(cleo, message_id) == set()
+
+
+async def test_a_deleted_message_does_not_link_its_files_any_more(org: Organization) -> None:
+    path = await org["ben"].upload()
+    message_id = await org["ben"].write([org["cleo"].user_id], f"/user_uploads/{path}")
+    queue = await org["ben"].register()
+    assert (await org["ben"].delete(f"/messages/{message_id}")).ok
+    told = [event for event in await queue.events() if event["type"] == "attachment"]
+    assert [event["attachment"]["message_ids"] for event in told] == [[]]
+    assert (await listed(org["ben"]))[0]["message_ids"] == []
+    assert (await org["cleo"].open(f"/user_uploads/{path}")).status_code == 403
+
+
 # Files that nothing refers to
 
 

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, linked_paths
@@ -82,6 +82,11 @@ class Uploads:
     def message_ids(self, attachment_id: int) -> tuple[int, ...]:
         """The messages that link the file, ascending."""
         return tuple(claim.message_id for claim in self.claims_of[attachment_id])
+
+    def linked_by(self, message_ids: Iterable[int]) -> tuple[int, ...]:
+        """The files that these messages link, ascending."""
+        found = {one.attachment_id for id_ in message_ids for one in self.of_message[id_]}
+        return tuple(sorted(found))
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
         """The files from until that UNIX time that no message links, nor what waits to be sent:

@@ -18,10 +18,11 @@ def claim(state: State, message_id: int, attachment_ids: Iterable[int]) -> None:
         )
 
 
-def release(state: State, message_id: int) -> None:
-    """The message links no file any more, for example because it is gone."""
+def release(state: State, message_id: int, attachment_ids: Iterable[int] | None = None) -> None:
+    """The message does not link these files any more; or none at all, because it is gone."""
     for record in state.uploads.of_message[message_id]:
-        state.attachment_messages.remove((record.attachment_id, message_id))
+        if attachment_ids is None or record.attachment_id in attachment_ids:
+            state.attachment_messages.remove((record.attachment_id, message_id))
 
 
 @FOLDS.of(changes.AttachmentAdded)

@@ -26,9 +26,11 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),
-    editing.MessageEditedProjection(),
+    attachments.WithAttachments(
+        editing.MessageEditedProjection(), lambda c: (*c.attached, *c.detached)
+    ),
     editing.MessagesMovedProjection(),
-    editing.MessagesDeletedProjection(),
+    attachments.WithAttachments(editing.MessagesDeletedProjection(), lambda c: c.detached),
     users.UserCreatedProjection(),
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
