@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, notices, permissions
+from tertulia.domain import folders, group_settings, names, notices, permissions
 from tertulia.domain.group_settings import CHANNEL_SETTINGS, Given
 from tertulia.domain.notices import Render
 from tertulia.model.changes import ChannelChanged
@@ -14,6 +14,7 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
+from tertulia.state import activity
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -85,7 +86,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
         _check_may_set_retention(actor, new.retention_days)
     if new.topics_policy is not TopicsPolicy.INHERIT:
         _check_may_set_topics_policy(state, actor, now)
-    _check_folder(new.folder_id)
+    folders.check_open(state, new.folder_id)
     groups: dict[str, GroupSetting] = {
         setting: group_settings.checked(state, setting, CHANNEL_SETTINGS[setting], value)
         for setting, value in new.groups.items()
@@ -106,6 +107,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
             history_public=history_public,
             retention_days=new.retention_days,
             topics_policy=new.topics_policy,
+            folder_id=new.folder_id,
         ),
         **groups,
     )
@@ -150,12 +152,6 @@ def _check_may_set_topics_policy(state: State, actor: User, now: float) -> None:
         permissions.holds(state, actor, state.realm.can_set_topics_policy_group, now),
         "You are not allowed to change whether messages need a topic.",
     )
-
-
-def _check_folder(folder_id: int | None) -> None:
-    # There are no channel folders to put a channel into.
-    if folder_id is not None:
-        raise Refused("There is no such channel folder.")
 
 
 _DELETING = {"can_delete_any_message_group", "can_delete_own_message_group"}
@@ -208,6 +204,10 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     if edit.unarchive:
         permissions.require(channel.is_archived, "The channel is not archived.")
         values["is_archived"] = False
+        folder = state.folders.get(channel.folder_id)
+        if folder is not None and folder.is_archived:
+            # An archived folder has no channels that are not.
+            values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
         _check_may_make_default(actor)
         if edit.is_default and channel.is_archived and not edit.unarchive:
@@ -251,7 +251,8 @@ def _kept(
         _check_may_set_retention(actor, edit.retention_days)
         values["retention_days"] = edit.retention_days
     if edit.folder_id is not UNSET:
-        _check_folder(edit.folder_id)
+        if edit.folder_id != channel.folder_id:
+            folders.check_open(state, edit.folder_id)
         values["folder_id"] = edit.folder_id
     if edit.topics_policy is not UNSET:
         _check_may_set_topics_policy(state, actor, now)
@@ -325,6 +326,27 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     permissions.require(not channel.is_archived, "The channel is archived already.")
     after = msgspec.structs.replace(channel, is_archived=True, is_default=False)
     return Decision(None, [changed(state, channel, after, now)])
+
+
+def update_activity(moment: Moment) -> Decision[None]:
+    """Call channels quiet in which nothing was written for long, and others active again."""
+    state, now = moment.state, moment.now
+    changes = [
+        changed(
+            state,
+            channel,
+            msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
+            now,
+        )
+        for channel in state.channels
+        if channel.is_recently_active != activity.is_active(channel, now)
+    ]
+    return Decision(None, changes)
+
+
+def activity_due(state: State, now: float) -> float | None:
+    """When `update_activity` is due, in UNIX seconds."""
+    return state.activity.next(state.channels.__getitem__, now)
 
 
 _DECIDES_SIGHT = {

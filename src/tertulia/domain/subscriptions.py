@@ -170,8 +170,9 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
     state, actor, now = moment.state, moment.actor, moment.now
     is_new = channel.id not in state.channels
     own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    # Who could not read the channel could otherwise send in a bot that can.
     others = permissions.may_add_subscribers(state, actor, channel, now) and (
-        permissions.sees_channel(state, actor, channel, now)
+        is_new or permissions.reads_channel(state, actor, channel, now)
     )
     return all(own if user.id == actor.id else others for user in people)
 

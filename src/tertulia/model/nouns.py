@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.realm import Realm
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -47,4 +49,6 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

@@ -15,6 +15,11 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -24,6 +29,7 @@ from tertulia.model.changes.messages import (
     UnreadMessage,
 )
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -38,6 +44,9 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
     "CredentialChanged",
     "Entry",
     "FlagsChanged",
@@ -56,6 +65,7 @@ __all__ = [
     "UserDeactivated",
     "UserGroupCreated",
     "UserReactivated",
+    "UserTopicChanged",
 ]
 
 AnyChange = (
@@ -76,6 +86,10 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserTopicChanged
 )
 
 

@@ -5,10 +5,12 @@ from typing import Any, Final
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     channels,
+    folders,
     groups,
     messages,
     organization,
     subscriptions,
+    user_topics,
     users,
 )
 
@@ -30,5 +32,9 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    folders.ChannelFolderCreatedProjection(),
+    folders.ChannelFolderChangedProjection(),
+    folders.ChannelFoldersReorderedProjection(),
+    user_topics.UserTopicChangedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
