@@ -315,10 +315,7 @@ def _in(reader: Reader, term: Asked) -> list[Term]:
         case "all":
             return []
         case "home":
-            terms = _unless_muted(reader)
-            if not term.negated:
-                return terms
-            return [Term(one.condition) for one in terms] or [Term(narrow.Nothing())]
+            return _unless_muted(reader)
         case other:
             raise BadNarrow(f"unknown 'in' operand '{other}'")
 
