@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Ways to register."""
 
-_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
@@ -56,6 +56,8 @@ class ReferenceClient:
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
         }
+        self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
+        self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
@@ -93,6 +95,8 @@ class ReferenceClient:
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
+            "folders": self.folders,
+            "topics": self.topics,
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
@@ -197,6 +201,25 @@ class ReferenceClient:
             self._forget_unread(event["stream_id"])
         for channel in self._everywhere(event["stream_id"]):
             channel |= news
+
+    def _channel_folder_add(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder"]["id"]] = event["channel_folder"]
+
+    def _channel_folder_update(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder_id"]] |= event["data"]
+
+    def _channel_folder_reorder(self, event: dict[str, Any]) -> None:
+        for place, folder_id in enumerate(event["order"]):
+            self.folders[folder_id]["order"] = place
+
+    def _topic(self, topic: dict[str, Any]) -> tuple[int, str]:
+        return topic["stream_id"], topic["topic_name"].casefold()
+
+    def _user_topic(self, event: dict[str, Any]) -> None:
+        told = {name: value for name, value in event.items() if name not in {"id", "type"}}
+        self.topics[self._topic(event)] = told
+        if not event["visibility_policy"]:
+            del self.topics[self._topic(event)]
 
     def _subscription_add(self, event: dict[str, Any]) -> None:
         for subscription in event["subscriptions"]:

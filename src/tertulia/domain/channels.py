@@ -40,6 +40,8 @@ class NewChannel(Struct, frozen=True, kw_only=True):
     topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
     folder_id: int | None = None
     groups: Mapping[str, GroupSetting] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
 
 
 class ChannelEdit(Struct, frozen=True, kw_only=True):
@@ -56,6 +58,8 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     folder_id: int | UnsetType | None = UNSET
     unarchive: bool = False
     groups: Mapping[str, Given] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
 
 
 def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
@@ -76,7 +80,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     """
     state, actor, now = moment.state, moment.actor, moment.now
     name = names.channel_name(new.name)
-    check_may_create(state, actor, now, is_private=new.is_private, is_web_public=new.is_web_public)
+    check_may_create(moment, new)
     history_public = new.history_public
     if history_public is None:
         history_public = not new.is_private
@@ -115,16 +119,34 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     return channel
 
 
-def check_may_create(
-    state: State, actor: User, now: float, *, is_private: bool, is_web_public: bool
-) -> None:
+def check_may_create(moment: Moment, new: NewChannel) -> None:
     """Refuse to create a channel of this kind unless the actor has the right."""
+    _check_kind(
+        moment.state,
+        moment.actor,
+        moment.now,
+        is_private=new.is_private,
+        is_web_public=new.is_web_public,
+        web_is_open=new.web_is_open,
+    )
+
+
+def _check_kind(
+    state: State,
+    actor: User,
+    now: float,
+    *,
+    is_private: bool,
+    is_web_public: bool,
+    web_is_open: bool,
+) -> None:
     realm = state.realm
     if is_private and is_web_public:
         raise Refused("A private channel cannot be web-public.")
     if is_web_public:
         permissions.require(
-            realm.enable_spectator_access, "Web-public channels are not enabled here."
+            web_is_open and realm.enable_spectator_access,
+            "Web-public channels are not enabled here.",
         )
         setting = realm.can_create_web_public_channel_group
     elif is_private:
@@ -293,7 +315,14 @@ def _privacy(
         "You need access to the messages of this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
-        check_may_create(state, actor, now, is_private=is_private, is_web_public=is_web_public)
+        _check_kind(
+            state,
+            actor,
+            now,
+            is_private=is_private,
+            is_web_public=is_web_public,
+            web_is_open=edit.web_is_open,
+        )
     return values
 
 

@@ -158,9 +158,7 @@ def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None
     if channel is None:
         return None
     if wanted.must_be_new or not permissions.sees_channel(state, actor, channel, now):
-        channels.check_may_create(
-            state, actor, now, is_private=new.is_private, is_web_public=new.is_web_public
-        )
+        channels.check_may_create(moment, new)
     if wanted.must_be_new:
         raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
     return channel

@@ -46,6 +46,11 @@ class Node:
     def store(self) -> Store:
         return self.log.store
 
+    @property
+    def admits_spectators(self) -> bool:
+        """Whether the web's public may read what is open to it."""
+        return self.config.web_public_streams_enabled and self.state.realm.enable_spectator_access
+
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
         return self.renderer.render(self.state, content)

@@ -248,6 +248,7 @@ def new_channel(
         topics_policy=TopicsPolicy(options.topics_policy),
         folder_id=options.folder_id,
         groups=groups,
+        web_is_open=call.node.config.web_public_streams_enabled,
     )
 
 
@@ -332,6 +333,7 @@ async def update_stream(call: Call, params: UpdateChannel) -> Answer:
         topics_policy=UNSET if policy is UNSET else TopicsPolicy(policy),
         folder_id=params.folder_id,
         unarchive=params.is_archived is False,
+        web_is_open=call.node.config.web_public_streams_enabled,
         groups={
             setting: given_change(value) for setting, value in given.items() if value is not UNSET
         },
