@@ -232,7 +232,9 @@ class ReferenceClient:
     def _subscription_remove(self, event: dict[str, Any]) -> None:
         for left in event["subscriptions"]:
             channel_id = left["stream_id"]
-            channel = self.subscriptions.pop(channel_id)
+            channel = self.subscriptions.pop(channel_id, None)
+            if channel is None:
+                continue  # It came into sight and went out of it while the client slept.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)
