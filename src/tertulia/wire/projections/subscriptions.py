@@ -119,7 +119,10 @@ class SubscribedProjection(Projection[Subscribed]):
             user.id,
             registration.include_subscribers,
             registration.capabilities.notification_settings_null,
-            user.id in change.gained,
+            # Who sees it as a subscriber only, and could see it anyway before, may never have been
+            # told of it; once more does no harm.
+            user.id in change.gained
+            or not permissions.sees_unsubscribed(state, user, channel, scene.at),
         )
 
     def events(self, scene: Scene, change: Subscribed, view: Any) -> Iterable[Event]:
