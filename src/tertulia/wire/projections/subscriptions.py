@@ -164,11 +164,13 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
     def view(self, scene: Scene, change: Unsubscribed, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
-        if excluded(channel, viewer.registration, archived=change.archived):
-            return None
-        sees = sees_subscribers(scene, user, channel)
+        archived = excluded(channel, viewer.registration, archived=change.archived)
+        sees = not archived and sees_subscribers(scene, user, channel)
         if user.id not in change.user_ids:
             return _PeerView() if sees else None
+        # Archived since or not: who has lost sight of it is told of that by nothing else.
+        if change.archived and archived:
+            return None
         lost = user.id in change.lost
         others = tuple(other for other in change.user_ids if other != user.id)
         return _GoneView(lost, others if sees and not lost else ())
