@@ -382,6 +382,69 @@ async def test_an_unknown_channel_is_told_by_its_name(org: Organization) -> None
     assert body["stream"] == "nowhere"
 
 
+# What else can be seen of a channel
+
+
+async def test_new_channels_get_the_colors_of_the_palette_in_turn(org: Organization) -> None:
+    wanted = [{"name": f"channel {number}"} for number in range(25)]
+    assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=wanted)).ok
+    own = (await org["ben"].get(SUBSCRIPTIONS)).ok["subscriptions"]
+    colors = [one["color"] for one in own]
+    assert colors[:3] == ["#76ce90", "#fae589", "#a6c7e5"]
+    assert len(set(colors)) == 24
+    assert colors[24] == colors[0]
+
+
+async def test_who_is_subscribed_is_listed_to_those_who_see_the_channel(
+    org: Organization,
+) -> None:
+    channel = await org.channel("vault", "ben", "cleo", "gus", is_private=True)
+    everybody = sorted(org[name].user_id for name in ("ben", "cleo", "gus"))
+    for who in ("ann", "ben", "gus"):
+        reply = await org[who].get(f"/streams/{channel}/members")
+        assert reply.ok["subscribers"] == everybody
+    (await org["robo"].get(f"/streams/{channel}/members")).refused()
+    (await org["ann"].get("/streams/999/members")).refused()
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ({"new_name": "salon"}, "renamed this channel from **lounge** to **salon**."),
+        ({"is_private": True}, "from **Public** to **Private, protected history**."),
+        (
+            {"is_private": True, "history_public_to_subscribers": True},
+            "from **Public** to **Private, shared history**.",
+        ),
+        ({"is_web_public": True}, "from **Public** to **Web-public**."),
+        ({"message_retention_days": 3}, "from **as long as the organization's** to **3 days**."),
+        ({"message_retention_days": "unlimited"}, "to **for ever**."),
+        ({"description": "new"}, "**New description:**\n``` text\nnew\n```"),
+        ({"can_send_message_group": {"new": MODERATORS}}, "from **everyone** to **moderators**."),
+        ({"topics_policy": "allow_empty_topic"}, None),
+        ({"is_default_stream": True}, None),
+    ],
+    ids=str,
+)
+async def test_what_became_of_a_channel_is_told_in_it(
+    org: Organization, edit: dict[str, Any], told: str | None
+) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    channel = await org.channel("lounge", "ann")
+    assert (await org["ann"].patch(f"/streams/{channel}", **edit)).ok
+    page = await org["ann"].get(
+        "/messages",
+        anchor="newest",
+        num_before=5,
+        num_after=0,
+        narrow=[["topic", "channel events"]],
+        apply_markdown=False,
+    )
+    texts = [message["content"] for message in page.ok["messages"]]
+    assert len(texts) == (told is not None)
+    assert all(text.endswith(told) for text in texts if told)
+
+
 # Writing to a channel by e-mail
 
 
