@@ -116,3 +116,21 @@ async def test_the_first_message_of_a_channel_is_told(org: Organization) -> None
     first = await org["ann"].send("lounge", "tea", "a")
     await org["ann"].send("lounge", "tea", "b")
     assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] == first
+
+
+async def test_what_was_unread_when_a_channel_was_archived_is_read(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    for text in ("a", "b"):
+        old = await org["ann"].send("lounge", "tea", text)
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", is_archived=False)).ok
+    new = await org["ann"].send("lounge", "tea", "c")
+    (topic,) = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert topic["unread_message_ids"] == [new]
+    shown = (await org["ben"].get("/messages", anchor=old, num_before=0, num_after=1)).ok
+    assert [message["flags"] for message in shown["messages"]] == [["read"], []]
+    # It can be made unread again.
+    wanted = {"messages": [old], "op": "remove", "flag": "read"}
+    assert (await org["ben"].post("/messages/flags", **wanted)).ok
+    (topic,) = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert topic["unread_message_ids"] == [old, new]

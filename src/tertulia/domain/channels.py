@@ -345,7 +345,8 @@ def _permissions(
 
 
 def archive(moment: Moment, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, and nothing can be sent to it any more."""
+    """Archive the channel: it stays readable, nothing can be sent to it any more, and what was
+    unread in it counts as read."""
     state, actor, now = moment.state, moment.actor, moment.now
     channel = known(state, actor, channel_id, now)
     permissions.require(
@@ -353,7 +354,9 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
         "You do not have permission to administer this channel.",
     )
     permissions.require(not channel.is_archived, "The channel is archived already.")
-    after = msgspec.structs.replace(channel, is_archived=True, is_default=False)
+    after = msgspec.structs.replace(
+        channel, is_archived=True, is_default=False, read_until=state.last_message_id
+    )
     return Decision(None, [changed(state, channel, after, now)])
 
 

@@ -259,6 +259,11 @@ class State:
         subscription = self.subscription(user_id, channel_id)
         return subscription is not None and subscription.is_muted
 
+    def unread_since(self, subscription: Subscription) -> int:
+        """The newest message of the channel that counts as read by the subscriber, unless they
+        said otherwise: that before they came, or before the channel was archived."""
+        return max(subscription.since, self.channels[subscription.channel_id].read_until)
+
     def received(self, user_id: int, message: Message) -> bool:
         """Whether the message was delivered to the user."""
         if message.channel_id is None:

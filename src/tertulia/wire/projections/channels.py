@@ -208,6 +208,8 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
             match field:
                 case "is_default" | "rendered_description" | "history_public" | "is_web_public":
                     continue
+                case "read_until":
+                    continue
                 case "name":
                     before = change.was["name"]
                     yield _with(event, property=name, value=value, name=before)
