@@ -135,8 +135,8 @@ async def assert_unread(history: History, user_id: int) -> None:
 
 def counts(state: State, user_id: int, message: Message, relation: reading.Relation) -> bool:
     """Whether the message is unread until it is read: it came in during the present subscription
-    to a channel that is not archived (nor was since), or in a conversation of one's own, or one has made it
-    one's own."""
+    to a channel that is not archived (and was not since), or in a conversation of one's own, or
+    one has made it one's own."""
     if message.channel_id is None:
         return user_id in state.directs[message.direct_id].members
     subscription = state.subscriptions.get((message.channel_id, user_id))
