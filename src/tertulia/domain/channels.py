@@ -14,7 +14,6 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
-from tertulia.state import activity
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -358,27 +357,6 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
         channel, is_archived=True, is_default=False, read_until=state.last_message_id
     )
     return Decision(None, [changed(state, channel, after, now)])
-
-
-def update_activity(moment: Moment) -> Decision[None]:
-    """Call channels quiet in which nothing was written for long, and others active again."""
-    state, now = moment.state, moment.now
-    changes = [
-        changed(
-            state,
-            channel,
-            msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
-            now,
-        )
-        for channel in state.channels
-        if channel.is_recently_active != activity.is_active(channel, now)
-    ]
-    return Decision(None, changes)
-
-
-def activity_due(state: State, now: float) -> float | None:
-    """When `update_activity` is due, in UNIX seconds."""
-    return state.activity.next(state.channels.__getitem__, now)
 
 
 _DECIDES_SIGHT = {
