@@ -3,7 +3,19 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, folders, groups, messages, realm, user_topics, users
+from tertulia.state.folds import (
+    channels,
+    composing,
+    devices,
+    folders,
+    groups,
+    messages,
+    navigation,
+    realm,
+    scheduled,
+    user_topics,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +26,10 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
         **folders.FOLDS,
         **user_topics.FOLDS,
     }

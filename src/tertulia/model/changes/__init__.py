@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -28,7 +42,19 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -48,14 +74,32 @@ __all__ = [
     "ChannelFolderCreated",
     "ChannelFoldersReordered",
     "CredentialChanged",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "MessageScheduled",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -86,6 +130,24 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
     | ChannelFolderCreated
     | ChannelFolderChanged
     | ChannelFoldersReordered
