@@ -7,6 +7,7 @@ from tertulia.state.folds import (
     channels,
     composing,
     devices,
+    editing,
     folders,
     groups,
     messages,
@@ -30,6 +31,7 @@ FOLDS: Final = Folds(
         **scheduled.FOLDS,
         **navigation.FOLDS,
         **devices.FOLDS,
+        **editing.FOLDS,
         **folders.FOLDS,
         **user_topics.FOLDS,
     }

@@ -29,6 +29,7 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -81,8 +82,11 @@ __all__ = [
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
@@ -148,6 +152,9 @@ AnyChange = (
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
     | ChannelFolderCreated
     | ChannelFolderChanged
     | ChannelFoldersReordered
