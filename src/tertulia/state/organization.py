@@ -83,6 +83,10 @@ class State:
         self.directs_of_user: dict[int, set[int]] = {}
         self.topics_of_user = Grouped(self.user_topics, lambda topic: topic.user_id)
         """The topics of which a user said how to hear of them."""
+        self.settings_of_topic = Grouped(
+            self.user_topics, lambda topic: (topic.channel_id, topic.key)
+        )
+        """The users' settings of a topic, by channel and key."""
         self.activity = Activity()
 
         self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
