@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
@@ -125,7 +126,7 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return ()
+    return (Due(waiting.next_end, waiting.end),)
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -15,7 +15,13 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -38,9 +44,11 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelSight",
     "CredentialChanged",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
@@ -54,7 +62,9 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserReactivated",
 ]
 
@@ -67,6 +77,9 @@ AnyChange = (
     | UserReactivated
     | CredentialChanged
     | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
     | ChannelCreated
     | ChannelChanged
     | Subscribed

@@ -48,13 +48,15 @@ class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
     """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
 
     `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
-    `named` the settings that show it as a holder.
+    `named` the settings that show it as a holder. `deactivated_groups` are those of these groups
+    that are out of use.
     """
 
     user_id: int
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     named: Named = Named()
+    deactivated_groups: tuple[int, ...] = ()
 
 
 class UserReactivated(Change, frozen=True, tag="user_reactivated"):
@@ -64,6 +66,7 @@ class UserReactivated(Change, frozen=True, tag="user_reactivated"):
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     named: Named = Named()
+    deactivated_groups: tuple[int, ...] = ()
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):
