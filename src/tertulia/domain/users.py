@@ -216,6 +216,7 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             joined=tuple(sorted(is_in - was_in)),
             gained=tuple(sorted(sees - saw)),
             lost=tuple(sorted(saw - sees)),
+            subscribers={c: state.subscribers(c) for c in sees - saw},
         )
     return [*first, change]
 

@@ -22,7 +22,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
 
     `was` holds the values before. A new role takes the account out of the system groups `left`
     and into `joined`; because of it the account can see the channels `gained`, and cannot see the
-    channels `lost` any more.
+    channels `lost` any more. `subscribers` are those of each channel gained, at that moment.
     """
 
     user_id: int
@@ -32,6 +32,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
     joined: tuple[int, ...] = ()
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    subscribers: dict[int, tuple[int, ...]] = {}
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -31,17 +31,20 @@ class Moves(NamedTuple):
 
 
 def moves_of(scene: Scene, sight: Iterable[ChannelSight], viewer: Viewer) -> Moves:
-    """The viewer's part of it. What was gained then is shown if it is still in sight."""
+    """The viewer's part of it. What was gained then is shown if it is still in sight; what was lost
+    is gone, whatever became of it: a client may not have heard that it was archived before."""
     state, user = scene.state, viewer.user
     lost: list[int] = []
     gained: list[Appeared] = []
     for one in sight:
         channel = state.channels[one.channel_id]
-        if excluded(channel, viewer.registration, archived=one.archived):
-            continue
         if _has(one.lost, user.id):
             lost.append(channel.id)
-        elif _has(one.gained, user.id) and permissions.sees_channel(state, user, channel, scene.at):
+        elif (
+            _has(one.gained, user.id)
+            and not excluded(channel, viewer.registration, archived=one.archived)
+            and permissions.sees_channel(state, user, channel, scene.at)
+        ):
             sees = permissions.sees_subscribers(state, user, channel, scene.at)
             gained.append(Appeared(channel.id, one.subscribers, sees))
     return Moves(tuple(lost), tuple(gained))

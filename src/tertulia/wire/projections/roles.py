@@ -53,10 +53,9 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
 
 
 def _moves(scene: Scene, change: UserChanged, viewer: Viewer) -> Moves:
-    own = (change.user_id,)
-    subscribers = scene.state.subscribers
+    own, subscribers = (change.user_id,), change.subscribers
     gained = [
-        ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers(channel_id))
+        ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers.get(channel_id, ()))
         for channel_id in change.gained
     ]
     lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]

@@ -159,14 +159,16 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
         return None
 
     def view(self, scene: Scene, change: Unsubscribed, viewer: Viewer) -> Hashable | None:
-        state, user = scene.state, viewer.user
+        state, user, registration = scene.state, viewer.user, viewer.registration
         channel = state.channels[change.channel_id]
-        if excluded(channel, viewer.registration, archived=change.archived):
-            return None
         sees = sees_subscribers(scene, user, channel)
         if user.id not in change.user_ids:
-            return _PeerView() if sees else None
+            shown = sees and not excluded(channel, registration, archived=change.archived)
+            return _PeerView() if shown else None
         lost = user.id in change.lost
+        # What becomes of the channel is told to those who still see it: to the others, this is all.
+        if not lost and excluded(channel, registration, archived=change.archived):
+            return None
         others = tuple(other for other in change.user_ids if other != user.id)
         return _GoneView(lost, others if sees and not lost else ())
 
