@@ -138,7 +138,8 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         channel = state.channels[change.channel_id]
         knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
+            # Even where it was archived before: that was told to those who still see it.
+            return _Shown.GONE
         if not sees(scene, user, channel):
             return _Shown.NOTHING
         archiving = change.values.get("is_archived")
