@@ -21,6 +21,7 @@ FULL_MEMBERS, MEMBERS, NOBODY = (
     SystemGroup.NOBODY.value,
 )
 
+
 @pytest.fixture
 def clock() -> TestClock:
     return TestClock()
