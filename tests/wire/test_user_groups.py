@@ -274,6 +274,19 @@ async def test_a_registration_has_the_groups_that_the_list_has(org: Organization
         assert kept in [one["id"] for one in listed]
 
 
+@pytest.mark.parametrize("name", ["user_group", "realm_user_groups"])
+async def test_events_of_groups_are_asked_for_by_either_name(org: Organization, name: str) -> None:
+    listener = await org["gus"].register(event_types=[name])
+    other = await org["gus"].register(event_types=["realm_user"])
+    group_id = await create(org, "ben", "cooks")
+    assert (await org["ben"].post(f"/user_groups/{group_id}/deactivate")).ok
+    assert [(e["type"], e["op"]) for e in await listener.events()] == [
+        ("user_group", "add"),
+        ("user_group", "remove"),
+    ]
+    assert await other.events() == []
+
+
 # Changing
 
 
