@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from tertulia.config import Config
-from tertulia.domain import waiting
+from tertulia.domain import users, waiting
 from tertulia.domain.waiting import DAY
 from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
+from tertulia.state.moment import Decision, Moment
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.test_group_members import channel_events, members, told
 from tests.wire.test_user_groups import create, people
@@ -155,6 +156,35 @@ async def test_a_role_of_old_is_no_waiting_period(waited: Organization, clock: T
     assert (await waited["ann"].patch(f"/users/{mo}", role=Role.MEMBER.value)).ok
     assert mo in await full(waited)
     assert ben in await full(waited)
+
+
+async def test_who_joins_later_than_it_seemed_waits_anew(
+    waited: Organization, clock: TestClock
+) -> None:
+    """As one whose account was made by somebody else, and who comes some days after."""
+    ben = waited["ben"].user_id
+    den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=FULL_MEMBERS)
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    listener = await waited["ben"].register()
+
+    def arrive(moment: Moment) -> Decision[None]:
+        joined = {"joined_at": int(moment.now)}
+        return Decision(None, users.changed(moment, moment.state.users[ben], joined))
+
+    await waited.node.log.submit(None, arrive)
+    events = await listener.events()
+    assert [(e["type"], e["op"]) for e in events] == [
+        ("user_group", "remove_members"),
+        ("stream", "delete"),
+    ]
+    clock.ahead = 4 * DAY + 200
+    await waited.tick()
+    assert ben in await full(waited)
+    assert await channel_events(listener) == [
+        ("create", [den]),
+        ("peer_add", [den], people(waited, "mo")),
+    ]
 
 
 async def test_who_was_away_has_waited_all_the_while(

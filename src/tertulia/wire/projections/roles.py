@@ -1,7 +1,7 @@
 """What a new role shows and hides to the one who has it."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,14 +31,15 @@ class OwnView(NamedTuple):
 
 
 def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | None:
-    """The view of the one whose role is new; None for everybody else.
+    """The view of the one whose role (or age, which makes a full member) is new; None for
+    everybody else.
 
     What was gained then is shown if it is still in sight.
     """
-    if viewer.user.id != change.user_id or "role" not in change.values:
+    if viewer.user.id != change.user_id or change.values.keys().isdisjoint({"role", "joined_at"}):
         return None
-    was = msgspec.structs.replace(viewer.user, role=Role(change.was["role"]))
-    became = msgspec.structs.replace(viewer.user, role=Role(change.values["role"]))
+    was = _with_role(viewer.user, change.was)
+    became = _with_role(viewer.user, change.values)
     lost, gained = _users(scene, was, became)
     bots_lost, bots_gained = _bots(scene, was, became, viewer.user)
     return OwnView(
@@ -50,6 +51,10 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         channels=_moves(scene, change, viewer),
         defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
     )
+
+
+def _with_role(user: User, values: Mapping[str, Any]) -> User:
+    return msgspec.structs.replace(user, role=Role(values.get("role", user.role)))
 
 
 def _moves(scene: Scene, change: UserChanged, viewer: Viewer) -> Moves:
