@@ -107,6 +107,7 @@ async def test_another_period_changes_who_is_a_full_member_at_once(
         (0, [ended("add_members", cleo)], [ben, cleo]),
         (5, [ended("remove_members", ben, cleo)], []),
         (6, [], []),
+        (2**40, [], []),
         (0, [ended("add_members", ben, cleo)], [ben, cleo]),
         (1, [ended("remove_members", cleo)], [ben]),
     ):

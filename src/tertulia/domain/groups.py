@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, permissions, sight
+from tertulia.domain import group_settings, names, permissions, sight, subscriptions
 from tertulia.domain.group_settings import (
     CHANNEL_SETTINGS,
     GROUP_CREATOR,
@@ -17,7 +17,6 @@ from tertulia.domain.group_settings import (
 from tertulia.model.changes import UserGroupChanged, UserGroupCreated
 from tertulia.model.errors import GroupInUse, GroupUse, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
-from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -62,20 +61,10 @@ def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
     return found
 
 
-def accounts(state: State, actor: User, user_ids: Iterable[int], now: float) -> tuple[int, ...]:
-    """The accounts, each once, ascending. Refused for those that do not exist, are deactivated, or
-    may not be seen, all alike."""
-    found = tuple(sorted(set(user_ids)))
-    for user_id in found:
-        user = state.users.get(user_id)
-        if (
-            user is None
-            or not user.is_active
-            or user.is_system_bot
-            or not permissions.sees_user(state, actor, user, now)
-        ):
-            raise Refused(f"There is no user {user_id}.")
-    return found
+def members(moment: Moment, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The accounts that may come into a group, each once, ascending. Refused for those that do not
+    exist, are deactivated, or may not be seen, all alike."""
+    return tuple(sorted(user.id for user in subscriptions.accounts(moment, user_ids)))
 
 
 def managed(moment: Moment, group_id: int) -> UserGroup:
@@ -126,7 +115,7 @@ def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
         description=names.group_description(new.description),
         created_at=int(now),
         creator_id=actor.id,
-        members=accounts(state, actor, new.members, now),
+        members=members(moment, new.members),
         subgroups=in_use(state, new.subgroups),
     )
     group = msgspec.structs.replace(group, **settings)

@@ -76,11 +76,10 @@ def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> Non
         )
 
 
-def _new_members(moment: Moment, group: UserGroup, user_ids: Iterable[int]) -> tuple[int, ...]:
-    state = moment.state
-    found = groups.accounts(state, moment.actor, user_ids, moment.now)
+def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+    found = groups.members(moment, user_ids)
     for user_id in found:
-        if user_id in state.members_of_group[group.id]:
+        if user_id in moment.state.members_of_group[group.id]:
             raise Refused(f"User {user_id} is in the group already.")
     return found
 

@@ -65,7 +65,8 @@ def foreseen(state: State, changes: Sequence[FullMembersChanged]) -> State:
 def full_members(state: State, now: float, period: int) -> FullMembersChanged:
     """The change after which those are full members who joined so many days ago."""
     was = state.realm.full_members_joined_by
-    joined_by = None if period == 0 else int(now) - period * DAY
+    # Nobody joined before the epoch: a period of ages is no different from one of a century.
+    joined_by = None if period == 0 else max(int(now) - period * DAY, -1)
     change = FullMembersChanged(
         period=period,
         joined_by=joined_by,
