@@ -192,7 +192,7 @@ async def test_each_permission_of_a_channel_takes_what_the_table_says(
 def test_the_table_says_the_same_of_groups() -> None:
     """(What each takes is tried in the tests of groups.)"""
     assert GROUP_SETTINGS["can_manage_group"].allow_everyone_group is False
-    assert GROUP_SETTINGS["can_mention_group"].refused_system_groups == ("role:owners",)
+    assert GROUP_SETTINGS["can_mention_group"].allow_everyone_group is True
     assert not any(rule.allow_internet_group for rule in GROUP_SETTINGS.values())
 
 

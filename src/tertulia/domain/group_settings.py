@@ -28,8 +28,6 @@ class PermissionSetting(Struct, frozen=True, kw_only=True):
     require_system_group: bool = False
     default_for_system_groups: str | None = None
     allowed_system_groups: tuple[str, ...] = ()
-    refused_system_groups: tuple[str, ...] = ()
-    """Others that it does not take."""
 
 
 class Given(Struct, frozen=True, kw_only=True):
@@ -46,7 +44,6 @@ def _setting(
     nobody: bool = True,
     for_system_groups: str | None = None,
     only: tuple[str, ...] = (),
-    refused: tuple[str, ...] = (),
 ) -> PermissionSetting:
     names = {CHANNEL_CREATOR, GROUP_CREATOR}
     return PermissionSetting(
@@ -56,7 +53,6 @@ def _setting(
         require_system_group=bool(only),
         default_for_system_groups=for_system_groups and f"role:{for_system_groups}",
         allowed_system_groups=tuple(f"role:{name}" for name in only),
-        refused_system_groups=tuple(f"role:{name}" for name in refused),
     )
 
 
@@ -113,12 +109,16 @@ GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
     "can_join_group": _setting("nobody", for_system_groups="nobody"),
     "can_leave_group": _setting("everyone", everyone=True, for_system_groups="nobody"),
     "can_manage_group": _setting(GROUP_CREATOR, for_system_groups="nobody"),
-    "can_mention_group": _setting(
-        "everyone", everyone=True, for_system_groups="nobody", refused=("owners",)
-    ),
+    "can_mention_group": _setting("everyone", everyone=True, for_system_groups="nobody"),
     "can_remove_members_group": _setting("nobody", for_system_groups="nobody"),
 }
 """A user group's permission settings."""
+
+REFUSED_SYSTEM_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    "can_mention_group": frozenset({"role:owners"})
+}
+"""Groups that a setting does not take beyond what its rule says, which clients read: the rule has
+no word for it."""
 
 
 def checked(
@@ -165,7 +165,7 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
     }.get(group.id, True)
     if rule.allowed_system_groups and group.name not in rule.allowed_system_groups:
         allowed = False
-    if not allowed or group.name in rule.refused_system_groups:
+    if not allowed or group.name in REFUSED_SYSTEM_GROUPS.get(name, ()):
         raise Refused(f"'{name}' cannot be set to '{group.name}'.")
 
 
