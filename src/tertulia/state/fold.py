@@ -3,7 +3,17 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, messages, realm, users
+from tertulia.state.folds import (
+    channels,
+    composing,
+    devices,
+    groups,
+    messages,
+    navigation,
+    realm,
+    scheduled,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +24,10 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.groups import (
     ChannelSight,
     FullMembersChanged,
@@ -29,7 +43,19 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -46,15 +72,33 @@ __all__ = [
     "ChannelCreated",
     "ChannelSight",
     "CredentialChanged",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
     "FullMembersChanged",
+    "MessageScheduled",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -89,6 +133,24 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
 )
 
 

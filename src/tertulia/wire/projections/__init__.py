@@ -5,9 +5,13 @@ from typing import Any, Final
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     channels,
+    composing,
+    devices,
     groups,
     messages,
+    navigation,
     organization,
+    scheduled,
     subscriptions,
     users,
 )
@@ -33,5 +37,23 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    composing.DraftsCreatedProjection(),
+    composing.DraftChangedProjection(),
+    composing.DraftDeletedProjection(),
+    composing.SnippetCreatedProjection(),
+    composing.SnippetChangedProjection(),
+    composing.SnippetDeletedProjection(),
+    scheduled.MessageScheduledProjection(),
+    scheduled.ScheduledMessageChangedProjection(),
+    scheduled.ScheduledMessageRemovedProjection(),
+    scheduled.ReminderSetProjection(),
+    scheduled.ReminderRemovedProjection(),
+    navigation.NavigationViewAddedProjection(),
+    navigation.NavigationViewChangedProjection(),
+    navigation.NavigationViewRemovedProjection(),
+    devices.DeviceAddedProjection(),
+    devices.DeviceRemovedProjection(),
+    devices.PushTokenAddedProjection(),
+    devices.PushTokensRemovedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
