@@ -7,6 +7,7 @@ from tertulia.state.folds import (
     channels,
     composing,
     devices,
+    editing,
     groups,
     messages,
     navigation,
@@ -28,6 +29,7 @@ FOLDS: Final = Folds(
         **scheduled.FOLDS,
         **navigation.FOLDS,
         **devices.FOLDS,
+        **editing.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

@@ -29,6 +29,7 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.groups import (
     ChannelSight,
     FullMembersChanged,
@@ -80,8 +81,11 @@ __all__ = [
     "Entry",
     "FlagsChanged",
     "FullMembersChanged",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
@@ -151,6 +155,9 @@ AnyChange = (
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
 )
 
 
