@@ -35,7 +35,13 @@ from tertulia.model.changes.folders import (
     ChannelFolderCreated,
     ChannelFoldersReordered,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -74,6 +80,7 @@ __all__ = [
     "ChannelFolderChanged",
     "ChannelFolderCreated",
     "ChannelFoldersReordered",
+    "ChannelSight",
     "CredentialChanged",
     "DeviceAdded",
     "DeviceRemoved",
@@ -82,6 +89,7 @@ __all__ = [
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
     "MessageEdited",
     "MessageScheduled",
     "MessageSent",
@@ -111,7 +119,9 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserReactivated",
     "UserTopicChanged",
 ]
@@ -125,6 +135,9 @@ AnyChange = (
     | UserReactivated
     | CredentialChanged
     | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
     | ChannelCreated
     | ChannelChanged
     | Subscribed
