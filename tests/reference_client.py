@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Ways to register."""
 
-_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
@@ -56,6 +56,8 @@ class ReferenceClient:
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
         }
+        self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
+        self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
@@ -99,11 +101,13 @@ class ReferenceClient:
         """Its picture of the organization."""
         return {
             "users": self.users,
-            "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
+            "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
+            "folders": self.folders,
+            "topics": self.topics,
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
@@ -119,7 +123,11 @@ class ReferenceClient:
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
         left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
-        told = {name: value for name, value in channel.items() if name not in left_out}
+        return self._held({name: value for name, value in channel.items() if name not in left_out})
+
+    def _held(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record with its permissions as they are held now."""
+        told = dict(record)
         for name, value in told.items():
             if isinstance(value, dict) and "direct_members" in value:
                 # Deactivated accounts hold no permission, which a client sees from the accounts.
@@ -184,6 +192,22 @@ class ReferenceClient:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
 
+    def _user_group_add_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = {*group["direct_subgroup_ids"], *event["direct_subgroup_ids"]}
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_remove_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = set(group["direct_subgroup_ids"]) - set(event["direct_subgroup_ids"])
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_update(self, event: dict[str, Any]) -> None:
+        self.groups[event["group_id"]] |= event["data"]
+
+    def _user_group_remove(self, event: dict[str, Any]) -> None:
+        del self.groups[event["group_id"]]
+
     # Channels
 
     def _stream_create(self, event: dict[str, Any]) -> None:
@@ -216,6 +240,25 @@ class ReferenceClient:
         for channel in self._everywhere(event["stream_id"]):
             channel |= news
 
+    def _channel_folder_add(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder"]["id"]] = event["channel_folder"]
+
+    def _channel_folder_update(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder_id"]] |= event["data"]
+
+    def _channel_folder_reorder(self, event: dict[str, Any]) -> None:
+        for place, folder_id in enumerate(event["order"]):
+            self.folders[folder_id]["order"] = place
+
+    def _topic(self, topic: dict[str, Any]) -> tuple[int, str]:
+        return topic["stream_id"], topic["topic_name"].casefold()
+
+    def _user_topic(self, event: dict[str, Any]) -> None:
+        told = {name: value for name, value in event.items() if name not in {"id", "type"}}
+        self.topics[self._topic(event)] = told
+        if not event["visibility_policy"]:
+            del self.topics[self._topic(event)]
+
     def _subscription_add(self, event: dict[str, Any]) -> None:
         for subscription in event["subscriptions"]:
             channel_id = subscription["stream_id"]
@@ -227,7 +270,9 @@ class ReferenceClient:
     def _subscription_remove(self, event: dict[str, Any]) -> None:
         for left in event["subscriptions"]:
             channel_id = left["stream_id"]
-            channel = self.subscriptions.pop(channel_id)
+            channel = self.subscriptions.pop(channel_id, None)
+            if channel is None:
+                continue  # It came into sight and went out of it while the client slept.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import attachments
+from tertulia.domain import attachments, channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.file_keeping import FileKeeper
@@ -135,6 +135,8 @@ def due_work(node: Node) -> Sequence[Due]:
     days = node.config.unclaimed_upload_days
     unclaimed = partial(attachments.unclaimed_due, days)
     return (
+        Due(waiting.next_end, waiting.end),
+        Due(channel_activity.due, channel_activity.update),
         appointments.messages_to_send(node),
         appointments.messages_to_be_reminded_of(node),
         Due(unclaimed, attachments.remove_unclaimed, (days,)),

@@ -13,11 +13,13 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.navigation import NavigationView
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -62,4 +64,6 @@ NOUNS: tuple[Noun, ...] = (
     Noun("attachments", Attachment, ("id",), removable=True),
     Noun("attachment_messages", AttachmentMessage, ("attachment_id", "message_id")),
     Noun("removed_files", RemovedFile, ("id",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

@@ -9,11 +9,13 @@ from tertulia.state.folds import (
     composing,
     devices,
     editing,
+    folders,
     groups,
     messages,
     navigation,
     realm,
     scheduled,
+    user_topics,
     users,
 )
 from tertulia.state.folds.registry import Folds
@@ -31,6 +33,8 @@ FOLDS: Final = Folds(
         **navigation.FOLDS,
         **devices.FOLDS,
         **editing.FOLDS,
+        **folders.FOLDS,
+        **user_topics.FOLDS,
         **attachments.FOLDS,
     }
 )

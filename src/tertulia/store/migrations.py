@@ -94,6 +94,13 @@ def _edits(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
+    )
+
+
 def _attachments(dialect: Dialect) -> Sequence[str]:
     return (
         records("attachments", "id BIGINT"),
@@ -108,6 +115,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _counters_by_name,
     _what_one_keeps_for_writing,
     _edits,
+    _channel_folders_and_user_topics,
     _attachments,
 )
 

@@ -48,6 +48,11 @@ class Node:
         return self.log.store
 
     @property
+    def admits_spectators(self) -> bool:
+        """Whether the web's public may read what is open to it."""
+        return self.config.web_public_streams_enabled and self.state.realm.enable_spectator_access
+
+    @property
     def uploads(self) -> Uploads:
         """The uploaded files on the disk."""
         return Uploads(self.files)

@@ -147,7 +147,7 @@ async def _opened(node: Node, request: Request, path: str) -> Attachment:
     attachment = node.state.uploads.at_path(path)
     if attachment is None:
         raise _Gone
-    if user is None and not node.state.realm.enable_spectator_access:
+    if user is None and not node.admits_spectators:
         raise MayNotOpen
     if user is not None and user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
         raise MayNotOpen

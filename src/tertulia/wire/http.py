@@ -157,7 +157,7 @@ class Endpoint:
     def _authenticated(self, request: Request, route: Route) -> User | None:
         header = request.headers.get("authorization")
         if header is None and route.access is Access.SPECTATOR:
-            if self._node.state.realm.enable_spectator_access:
+            if self._node.admits_spectators:
                 return None
             raise NotAuthenticated("This needs an account: sign in first.")
         user = authenticate(self._node, header)

@@ -9,7 +9,9 @@ from tertulia.wire.resources import (
     events,
     fetching,
     flags,
+    folders,
     groups,
+    memberships,
     messages,
     navigation,
     presence,
@@ -21,6 +23,7 @@ from tertulia.wire.resources import (
     topics,
     typing,
     uploads,
+    user_topics,
     users,
 )
 from tertulia.wire.routing import Access, Route
@@ -53,7 +56,20 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user),
     Route("GET", "/users/{email}", users.get_user_by_email),
     Route("PATCH", "/users/{email}", users.update_user_by_email),
+    # User groups
     Route("GET", "/user_groups", groups.get_user_groups),
+    Route("POST", "/user_groups/create", groups.create_user_group),
+    Route("PATCH", "/user_groups/{user_group_id:int}", groups.update_user_group),
+    Route("POST", "/user_groups/{user_group_id:int}/deactivate", groups.deactivate_user_group),
+    Route("GET", "/user_groups/{user_group_id:int}/members", memberships.get_group_members),
+    Route("POST", "/user_groups/{user_group_id:int}/members", memberships.update_group_members),
+    Route(
+        "GET",
+        "/user_groups/{user_group_id:int}/members/{user_id:int}",
+        memberships.get_group_membership,
+    ),
+    Route("GET", "/user_groups/{user_group_id:int}/subgroups", memberships.get_subgroups),
+    Route("POST", "/user_groups/{user_group_id:int}/subgroups", memberships.update_subgroups),
     # Bots
     Route("GET", "/bots", bots.get_bots),
     Route("POST", "/bots", bots.create_bot),
@@ -71,6 +87,15 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
     Route("POST", "/default_streams", channels.add_default_stream),
     Route("DELETE", "/default_streams", channels.remove_default_stream),
+    Route("GET", "/streams/{stream_id:int}/email_address", channels.get_email_address),
+    # Channel folders
+    Route("POST", "/channel_folders/create", folders.create_channel_folder),
+    Route("GET", "/channel_folders", folders.get_channel_folders),
+    Route("PATCH", "/channel_folders", folders.reorder_channel_folders),
+    Route("PATCH", "/channel_folders/{channel_folder_id:int}", folders.update_channel_folder),
+    # Topics
+    Route("POST", "/user_topics", user_topics.set_user_topic),
+    Route("PATCH", "/users/me/subscriptions/muted_topics", user_topics.update_muted_topics),
     # Subscriptions
     Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
     Route("POST", "/users/me/subscriptions", subscriptions.subscribe),

@@ -31,7 +31,18 @@ from tertulia.model.changes.devices import (
     PushTokensRemoved,
 )
 from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -52,6 +63,7 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -68,6 +80,10 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
+    "ChannelSight",
     "CredentialChanged",
     "DeviceAdded",
     "DeviceRemoved",
@@ -77,6 +93,7 @@ __all__ = [
     "Entry",
     "FilesDeleted",
     "FlagsChanged",
+    "FullMembersChanged",
     "MessageEdited",
     "MessageScheduled",
     "MessageSent",
@@ -106,8 +123,11 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserReactivated",
+    "UserTopicChanged",
 ]
 
 AnyChange = (
@@ -119,6 +139,9 @@ AnyChange = (
     | UserReactivated
     | CredentialChanged
     | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
     | ChannelCreated
     | ChannelChanged
     | Subscribed
@@ -149,6 +172,10 @@ AnyChange = (
     | MessageEdited
     | MessagesMoved
     | MessagesDeleted
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserTopicChanged
     | AttachmentAdded
     | AttachmentRemoved
     | FilesDeleted

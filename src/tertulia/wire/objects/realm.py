@@ -24,7 +24,15 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
 }
 """Fields of the organization that the wire calls differently (without `realm_`)."""
 
-UNSHOWN: Final = frozenset({"id", "password_sign_in", "can_create_users_group"})
+UNSHOWN: Final = frozenset(
+    {
+        "id",
+        "password_sign_in",
+        "can_create_users_group",
+        "waiting_period_applied",
+        "full_members_joined_by",
+    }
+)
 """Fields of the organization that the wire has no name for."""
 
 

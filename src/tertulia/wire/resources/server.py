@@ -79,7 +79,7 @@ async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
         realm_name=realm.name,
         realm_icon=realm_icon_url(realm),
         realm_description=call.node.render(realm.description).html if realm.description else "",
-        realm_web_public_access_enabled=realm.enable_spectator_access,
+        realm_web_public_access_enabled=call.node.admits_spectators,
     )
 
 

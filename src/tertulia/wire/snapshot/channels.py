@@ -3,12 +3,14 @@
 import copy
 from typing import Any, Final
 
+from tertulia.domain.folders import in_order
 from tertulia.wire.objects.channels import (
     ChannelObject,
     add_subscribers,
     as_subscription,
     recently_seen,
 )
+from tertulia.wire.objects.folders import folder_object
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 
@@ -63,10 +65,20 @@ def default_channels(scene: Scene) -> dict[str, Any]:
     return {"realm_default_streams": sorted(defaults)}
 
 
+def channel_folders(scene: Scene) -> dict[str, Any]:
+    """All channel folders in their order, archived ones too; to a spectator, those with channels
+    that the spectator sees."""
+    folders = in_order(scene.state)
+    if scene.viewer is None:
+        seen = {channel.folder_id for channel in scene.channels.values()}
+        folders = [folder for folder in folders if folder.id in seen]
+    return {"channel_folders": [folder_object(folder) for folder in folders]}
+
+
 SECTIONS: Final[Sections] = {
     ("subscription",): subscriptions,
     ("stream",): channels,
     ("default_streams",): default_channels,
     ("default_stream_groups",): lambda _: {"realm_default_stream_groups": []},
-    ("channel_folders",): lambda _: {"channel_folders": []},
+    ("channel_folders",): channel_folders,
 }

@@ -159,7 +159,7 @@ def _server(scene: Scene, config: Config) -> dict[str, Any]:
         "server_typing_started_expiry_period_milliseconds": TYPING_EXPIRY_MILLISECONDS,
         "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
         "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,
-        "server_web_public_streams_enabled": True,
+        "server_web_public_streams_enabled": scene.node.config.web_public_streams_enabled,
         "settings_send_digest_emails": False,
     }
 
