@@ -12,6 +12,7 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -47,4 +48,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("user_statuses", UserStatus, ("user_id",)),
+    Noun("profile_fields", ProfileField, ("id",), removable=True),
+    Noun("profile_values", ProfileValue, ("user_id", "field_id")),
 )

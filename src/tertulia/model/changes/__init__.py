@@ -23,10 +23,19 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -45,8 +54,15 @@ __all__ = [
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
     "RealmChanged",
     "RealmCreated",
+    "SettingsChanged",
+    "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -66,6 +82,7 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SettingsChanged
     | UserGroupCreated
     | ChannelCreated
     | ChannelChanged
@@ -76,6 +93,12 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
 )
 
 

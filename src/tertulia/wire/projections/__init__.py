@@ -8,6 +8,8 @@ from tertulia.wire.projections import (
     groups,
     messages,
     organization,
+    settings,
+    status,
     subscriptions,
     users,
 )
@@ -24,6 +26,8 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
     users.UserReactivatedProjection(),
+    settings.SettingsChangedProjection(),
+    status.StatusChangedProjection(),
     groups.UserGroupCreatedProjection(),
     channels.ChannelCreatedProjection(),
     channels.ChannelChangedProjection(),
