@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, subscribing
+from tertulia.domain import names, permissions, profiles, subscribing
+from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -130,6 +131,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     full_name: str | None = None
     role: Role | None = None
     address: str | None = None
+    profile: NewProfile | None = None
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -152,7 +154,8 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
         values["address"] = address
-    return Decision(None, changed(moment, target, values))
+    profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
+    return Decision(None, [*changed(moment, target, values), *profile])
 
 
 def managed_user(moment: Moment, user_id: int) -> User:

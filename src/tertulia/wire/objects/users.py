@@ -2,13 +2,14 @@
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.organization import State
+from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
 
 
 class UserObject(Struct, kw_only=True):
@@ -32,7 +33,7 @@ class UserObject(Struct, kw_only=True):
     avatar_version: int
     is_imported_stub: bool = False
     is_system_bot: bool | UnsetType = UNSET
-    profile_data: dict[str, Any] | UnsetType = UNSET
+    profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
 
 def api_email(state: State, user: User, host: str, *, sees_address: bool = True) -> str:
@@ -132,8 +133,15 @@ def user_shown(
         avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
         avatar_version=user.avatar_version,
         is_system_bot=True if user.is_system_bot else UNSET,
-        profile_data={} if with_profile and not user.is_bot else UNSET,
+        profile_data=_profile(state, user, shown=not by_day) if with_profile else UNSET,
     )
+
+
+def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValueObject] | UnsetType:
+    """What the profile has; nothing of it for spectators. Bots have none."""
+    if user.is_bot:
+        return UNSET
+    return profile_data(state, user.id) if shown else {}
 
 
 UNKNOWN_AVATAR: Final = "/static/person.svg"

@@ -10,6 +10,7 @@ from tertulia.domain.group_settings import PermissionSetting
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
 from tertulia.wire.emoji import emoji_url
+from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.objects.realm import (
     authentication_methods,
     realm_icon_url,
@@ -49,22 +50,6 @@ REPORT_TYPES: Final = (
     {"key": "norms", "name": "Against the rules of this place"},
     {"key": "other", "name": "Another reason"},
 )
-
-EXTERNAL_ACCOUNTS: Final = {
-    "github": {
-        "name": "GitHub",
-        "text": "GitHub",
-        "hint": "Your GitHub user name",
-        "url_pattern": "https://github.com/%(username)s",
-    },
-    "twitter": {
-        "name": "X (Twitter)",
-        "text": "X",
-        "hint": "Your X user name",
-        "url_pattern": "https://x.com/%(username)s",
-    },
-}
-"""Accounts elsewhere that a profile can name."""
 
 
 def realm(scene: Scene) -> dict[str, Any]:
