@@ -128,6 +128,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
+        case errors.BadImage():
+            code = "BAD_IMAGE"
         case Refused():
             pass
         case errors.Unavailable():

@@ -1,6 +1,7 @@
 """The whole interface on one page."""
 
 from tertulia.wire.resources import (
+    avatars,
     bots,
     channels,
     events,
@@ -40,6 +41,8 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/users/me/status", statuses.update_own_status),
     Route("GET", "/users/{user_id:int}/status", statuses.get_status),
     Route("POST", "/users/{user_id:int}/status", statuses.update_status),
+    Route("POST", "/users/me/avatar", avatars.upload_avatar),
+    Route("DELETE", "/users/me/avatar", avatars.delete_avatar),
     Route("PATCH", "/users/me/profile_data", profile_fields.update_own_profile),
     Route("DELETE", "/users/me/profile_data", profile_fields.empty_own_profile),
     Route("GET", "/realm/profile_fields", profile_fields.get_profile_fields),

@@ -1,6 +1,8 @@
 """Accounts on the wire."""
 
 import hashlib
+import re
+import unicodedata
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,6 +12,11 @@ from tertulia.domain import permissions
 from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.organization import State
 from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
+
+AVATARS_PATH: Final = "/user_avatars/1"
+"""Where uploaded pictures are: below the organization's ID."""
+DRAWN_PATH: Final = "/user_avatars/1/drawn"
+"""Where the pictures are of those who have uploaded none."""
 
 
 class UserObject(Struct, kw_only=True):
@@ -62,12 +69,26 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
 
 def avatar_address(user: User, *, medium: bool = False) -> str:
     """Where the picture is, in its usual size or in the `medium` one of 500 pixels."""
-    digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
-    size = "&s=500" if medium else ""
-    return (
-        f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}"
-        f"&version={user.avatar_version}"
-    )
+    version = f"version={user.avatar_version}"
+    end = f"{'-medium' if medium else ''}.png?{version}"
+    match user.avatar_source:
+        case "U":
+            return f"{AVATARS_PATH}/{user.avatar_file}{end}"
+        case "G":
+            digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
+            size = "&s=500" if medium else ""
+            return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"
+        case _:
+            letters = initials(user.full_name)
+            return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
+
+
+def initials(full_name: str) -> str:
+    """The first letters of the first name and the last, of A to Z; empty where they are others."""
+    words = full_name.split()
+    ends = [words[0], words[-1]] if len(words) > 1 else words
+    letters = "".join(unicodedata.normalize("NFKD", word)[0].upper() for word in ends)
+    return letters if re.fullmatch(r"[A-Z0-9]{1,2}", letters) else ""
 
 
 def date_joined(user: User, *, by_day: bool = False) -> str:

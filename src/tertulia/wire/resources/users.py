@@ -195,7 +195,7 @@ class _Changes(Params, kw_only=True, frozen=True):
 
     full_name: str | None = None
     role: RoleNumber | None = None
-    new_email: Annotated[str | None, Meta(description="For owners of the organization.")] = None
+    new_email: Annotated[str | None, Meta(description="For administrators.")] = None
     profile_data: list[ProfileEntry] | None = None
 
 

@@ -9,6 +9,7 @@ from tertulia.domain import group_settings, names
 from tertulia.domain.group_settings import PermissionSetting
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
+from tertulia.wire.avatars import MAX_PICTURE_MIB
 from tertulia.wire.emoji import emoji_url
 from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.objects.realm import (
@@ -25,9 +26,6 @@ JITSI_URL: Final = "https://meet.jit.si"
 TYPING_STARTED_WAIT_MILLISECONDS: Final = 30_000
 TYPING_STOPPED_WAIT_MILLISECONDS: Final = 12_000
 TYPING_EXPIRY_MILLISECONDS: Final = 45_000
-
-MAX_PICTURE_MIB: Final = 5
-"""Largest avatar, icon, and logo."""
 
 GIF_RATINGS: Final = {
     "disabled": {"id": 0, "name": "No animated pictures"},
