@@ -144,6 +144,7 @@ class ReferenceClient:
 
     def _realm_user_remove(self, event: dict[str, Any]) -> None:
         self.users.pop(event["person"]["user_id"], None)
+        self.statuses.pop(event["person"]["user_id"], None)
 
     def _realm_user_update(self, event: dict[str, Any]) -> None:
         news = dict(event["person"])
