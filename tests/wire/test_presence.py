@@ -49,7 +49,7 @@ async def test_without_an_update_id_presence_comes_in_the_form_of_old(org: Organ
     assert entry["website"] == {**entry["aggregated"], "pushable": False}
     assert isinstance(answer["server_timestamp"], int | float)
     assert answer["presences"].keys() == {"ann@example.com", "ben@example.com"}
-    assert answer["presences"]["ben@example.com"]["website"]["status"] == "active"
+    assert answer["presences"]["ben@example.com"]["website"]["status"] == "idle"
 
 
 @pytest.mark.parametrize("how", [{"last_update_id": -1}, {"slim_presence": True}])
