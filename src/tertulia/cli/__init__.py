@@ -5,7 +5,17 @@ from typing import Annotated
 import typer
 
 from tertulia import __version__
-from tertulia.cli import backup, check, config, create_bot, create_user, init, restore, serve
+from tertulia.cli import (
+    backup,
+    check,
+    config,
+    create_bot,
+    create_user,
+    init,
+    restore,
+    serve,
+    usage,
+)
 from tertulia.cli.errors import ToldPlainly
 
 app = typer.Typer(
@@ -43,6 +53,7 @@ app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)
 
 
