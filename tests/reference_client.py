@@ -155,6 +155,8 @@ class ReferenceClient:
             self.own |= {name: value for name, value in news.items() if name in _OWN}
         if "custom_profile_field" in news:
             self._fill_in(user, news.pop("custom_profile_field"))
+        if news.pop("is_deleted", False):
+            user["is_deleted"] = True
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}

@@ -292,6 +292,8 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
     target = managed_user(moment, user_id)
     if target.is_active:
         return Decision(None)
+    if target.is_deleted:
+        raise Refused("The account is deleted.")
     changes: list[AnyChange] = [
         UserReactivated(
             user_id=target.id,
