@@ -3,7 +3,18 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, messages, profiles, realm, users
+from tertulia.state.folds import (
+    channels,
+    composing,
+    devices,
+    groups,
+    messages,
+    navigation,
+    profiles,
+    realm,
+    scheduled,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -15,6 +26,10 @@ FOLDS: Final = Folds(
         **channels.FOLDS,
         **messages.FOLDS,
         **profiles.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

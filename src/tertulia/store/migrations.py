@@ -81,11 +81,25 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
+    """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
+    return (
+        records("drafts", "id BIGINT"),
+        records("snippets", "id BIGINT"),
+        records("scheduled_messages", "id BIGINT"),
+        records("reminders", "id BIGINT"),
+        records("navigation_views", "id BIGINT"),
+        records("devices", "id BIGINT"),
+        records("push_tokens", "id BIGINT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
     _profiles,
+    _what_one_keeps_for_writing,
 )
 
 

@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -22,6 +36,11 @@ from tertulia.model.changes.messages import (
     MessagesRead,
     MessagesUnread,
     UnreadMessage,
+)
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
 )
 from tertulia.model.changes.profiles import (
     ProfileChanged,
@@ -32,6 +51,13 @@ from tertulia.model.changes.profiles import (
     StatusChanged,
 )
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -48,20 +74,38 @@ __all__ = [
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "MessageScheduled",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
     "ProfileFieldDeleted",
     "ProfileFieldsOrdered",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
     "SettingsChanged",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
@@ -99,6 +143,24 @@ AnyChange = (
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
 )
 
 
