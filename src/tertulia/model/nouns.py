@@ -12,6 +12,8 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
+from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -46,5 +48,8 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("custom_emoji", CustomEmoji, ("id",)),
+    Noun("alert_words", AlertWords, ("user_id",)),
+    Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
 )

@@ -23,6 +23,14 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
+from tertulia.model.changes.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -34,19 +42,25 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AlertWordsChanged",
     "AnyChange",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
     "Entry",
     "FlagsChanged",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "ReactionAdded",
+    "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
+    "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -55,7 +69,9 @@ __all__ = [
     "UserCreated",
     "UserDeactivated",
     "UserGroupCreated",
+    "UserMuted",
     "UserReactivated",
+    "UserUnmuted",
 ]
 
 AnyChange = (
@@ -76,6 +92,14 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
 )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from tertulia.wire.objects.reactions import custom_emoji
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 PROFILE_FIELD_TYPES: Final = {
@@ -29,7 +30,7 @@ def calls(scene: Scene) -> dict[str, Any]:
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): profile_fields,
     ("realm_domains",): lambda _: {"realm_domains": []},
-    ("realm_emoji",): lambda _: {"realm_emoji": {}},
+    ("realm_emoji",): lambda scene: {"realm_emoji": custom_emoji(scene.state)},
     ("realm_linkifiers",): lambda _: {"realm_linkifiers": []},
     ("realm_filters",): lambda _: {"realm_filters": []},
     ("realm_playgrounds",): lambda _: {"realm_playgrounds": []},

@@ -15,6 +15,7 @@ from tertulia.wire.objects.users import (
     unknown_user,
     user_object,
 )
+from tertulia.wire.projections.personal import muted_users
 from tertulia.wire.resources.presence import presences as presences_seen
 from tertulia.wire.snapshot.scene import Scene, Sections
 
@@ -145,11 +146,17 @@ def presences(scene: Scene) -> dict[str, Any]:
     }
 
 
+def muted(scene: Scene) -> dict[str, Any]:
+    """Whom the viewer has muted."""
+    viewer = scene.viewer
+    return {"muted_users": [] if viewer is None else muted_users(scene.state, viewer.id)}
+
+
 SECTIONS: Final[Sections] = {
     ("realm_user",): accounts,
     ("realm_bot",): bots,
     ("realm_user_groups",): groups,
     ("presence",): presences,
     ("user_status",): lambda _: {"user_status": {}},
-    ("muted_users",): lambda _: {"muted_users": []},
+    ("muted_users",): muted,
 }
