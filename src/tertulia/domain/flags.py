@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tertulia.model.channels import topic_key
 from tertulia.domain import permissions
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
+from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused
 from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.state.moment import Decision, Moment
@@ -82,9 +82,7 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     return Decision(updated, (change,))
 
 
-def change(
-    moment: Moment, messages: Sequence[Known], flag: Flag, added: bool
-) -> Decision[Updated]:
+def change(moment: Moment, messages: Sequence[Known], flag: Flag, added: bool) -> Decision[Updated]:
     """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
@@ -153,9 +151,7 @@ def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None
 
 
 def _visible(moment: Moment, channel_id: int) -> None:
-    permissions.visible_channel(
-        moment.state, moment.actor, moment.now, channel_id=channel_id
-    )
+    permissions.visible_channel(moment.state, moment.actor, moment.now, channel_id=channel_id)
 
 
 def _unread(moment: Moment) -> Unread:

@@ -62,9 +62,7 @@ class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def place_of(message: Message) -> MessagePlace:
     """The message's place."""
-    return MessagePlace(
-        id=message.id, channel_id=message.channel_id, direct_id=message.direct_id
-    )
+    return MessagePlace(id=message.id, channel_id=message.channel_id, direct_id=message.direct_id)
 
 
 Placed = Message | MessagePlace

@@ -22,12 +22,14 @@ class Alerts:
 
     def index(self, before: AlertWords | None, after: AlertWords | None) -> None:
         """One user's words are others now."""
-        for word in before.words if before else ():
-            self._remove(compared(word), before.user_id)
-        for word in after.words if after else ():
-            key = compared(word)
-            self.users_by_word.setdefault(key, set()).add(after.user_id)
-            self._words_by_run.setdefault(_first_run(key), set()).add(key)
+        if before is not None:
+            for word in before.words:
+                self._remove(compared(word), before.user_id)
+        if after is not None:
+            for word in after.words:
+                key = compared(word)
+                self.users_by_word.setdefault(key, set()).add(after.user_id)
+                self._words_by_run.setdefault(_first_run(key), set()).add(key)
 
     def _remove(self, key: str, user_id: int) -> None:
         users = self.users_by_word[key]

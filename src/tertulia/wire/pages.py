@@ -18,6 +18,7 @@ from tertulia.wire.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.http import authenticate
 from tertulia.wire.objects.realm import ICON_PATH, LOGO_PATH, NIGHT_LOGO_PATH
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.resources.emoji import emoji_pages
 
 DAY_SECONDS: Final = 86400
 _PICTURES: Final = {
@@ -46,6 +47,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         *(_static(path, _file(name), "image/svg+xml") for path, name in _PICTURES.items()),
         Route("/avatar/{user_id:int}", avatar),
         Route("/avatar/{user_id:int}/medium", avatar),
+        *emoji_pages(node),
     )
 
 

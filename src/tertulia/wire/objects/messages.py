@@ -202,9 +202,7 @@ def flags_of(state: State, user_id: int, message: Message, relation: Relation) -
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
     """The flags in a message's event: those that it came with."""
     message = sent.message
-    relation = Relation(
-        sent.flags.get(user_id, Flag(0)), user_id in sent.readers
-    )
+    relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
     if not state.received(user_id, message):
         return []
     return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
-
 from tertulia.model.changes import AlertWordsChanged, UserMuted, UserUnmuted
-from tertulia.state.organization import State
 from tertulia.wire.events import Event, ForOwner, Scene
+from tertulia.wire.objects.muting import MutedUserObject, muted_users
 
 
 class AlertWordsEvent(Event, kw_only=True, tag="alert_words"):
@@ -25,25 +23,10 @@ class AlertWordsProjection(ForOwner[AlertWordsChanged]):
         yield AlertWordsEvent(alert_words=list(change.words))
 
 
-class MutedUserObject(Struct, kw_only=True):
-    """Somebody whom one has muted, and when."""
-
-    id: int
-    timestamp: int
-
-
 class MutedUsersEvent(Event, kw_only=True, tag="muted_users"):
     """One has muted these users now, all of them."""
 
     muted_users: list[MutedUserObject]
-
-
-def muted_users(state: State, user_id: int) -> list[MutedUserObject]:
-    """Whom the user has muted."""
-    return [
-        MutedUserObject(id=muted.muted_id, timestamp=muted.since)
-        for muted in state.muted_by_user[user_id]
-    ]
 
 
 class UserMutedProjection(ForOwner[UserMuted]):

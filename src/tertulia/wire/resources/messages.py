@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
-from tertulia.domain import messages, names, users
+from tertulia.domain import messages, names, users, widgets
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.store import reading
@@ -78,6 +78,10 @@ class SendMessage(Params, kw_only=True, frozen=True):
         str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
     ] = None
     local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    widget_content: Annotated[
+        str | None,
+        Meta(description="A form to choose from, as JSON text: how bots show one."),
+    ] = None
     read_by_sender: Annotated[
         bool | None,
         Meta(description="Whether it is read already; by default, for programs people write in."),
@@ -109,6 +113,7 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         read_by_sender=read_by_sender,
         queue_id=params.queue_id,
         local_id=params.local_id if params.queue_id else None,
+        form=None if params.widget_content is None else widgets.form(params.widget_content),
         topic_participants=participants,
     )
     return SentMessage(id=await call.submit(messages.send, draft))
@@ -164,3 +169,20 @@ async def _topic_senders(call: Call, to: messages.ToChannel) -> frozenset[int]:
         return frozenset()
     key = topic_key(names.topic_name(to.topic))
     return await call.node.store.read(reading.topic_senders, channel.id, key)
+
+
+class RenderMessage(Params, kw_only=True, frozen=True):
+    """A text to look at."""
+
+    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+
+
+class RenderedMessage(Answer, kw_only=True):
+    """The text as HTML."""
+
+    rendered: str
+
+
+async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
+    """How a message of this content would be shown."""
+    return RenderedMessage(rendered=call.node.render(names.message_content(params.content)).html)

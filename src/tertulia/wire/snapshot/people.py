@@ -6,6 +6,7 @@ from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.objects.bots import bot_objects
 from tertulia.wire.objects.groups import user_group
+from tertulia.wire.objects.muting import muted_users
 from tertulia.wire.objects.users import (
     UNKNOWN_AVATAR,
     UserObject,
@@ -15,7 +16,6 @@ from tertulia.wire.objects.users import (
     unknown_user,
     user_object,
 )
-from tertulia.wire.projections.personal import muted_users
 from tertulia.wire.resources.presence import presences as presences_seen
 from tertulia.wire.snapshot.scene import Scene, Sections
 
