@@ -12,9 +12,9 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     Who received it follows from who was subscribed, or from the conversation. `flags` are the
     sparse ones by user. `read_by` are those of the others for whom it counts as read, because they
     muted the sender. `widget` is what makes it more than a text. `new_conversation` is the direct
-    conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log keeps no second copy of the
-    content: read back from it, the message has the content of now, and `gone` says that it has
-    been deleted since.
+    conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log
+    keeps no second copy of the content: read back from it, the message has the content of now, and
+    `gone` says that it has been deleted since.
     """
 
     message: Message
