@@ -252,7 +252,7 @@ async def react(history: History) -> None:
         return
     rng = history.rng
     message_id = rng.choice(history.sent[-6:])
-    name = rng.choice(["heart", "tada", "zulip", "parrot"])
+    name = rng.choice(["heart", "tada", "zulip", "gopher"])
     path = f"/messages/{message_id}/reactions"
     person = history.org[history.who()]
     if rng.random() < 0.7:
@@ -292,11 +292,11 @@ async def use_widget(history: History) -> None:
 
 async def change_emoji(history: History) -> None:
     person = history.org[history.who()]
-    if "parrot" in history.state.emoji_by_name:
-        history.accepted(await person.delete("/realm/emoji/parrot"))
+    if "gopher" in history.state.emoji_by_name:
+        history.accepted(await person.delete("/realm/emoji/gopher"))
     else:
-        files = {"file": ("parrot.png", picture(), "image/png")}
-        history.accepted(await person.raw("POST", "/realm/emoji/parrot", files=files))
+        files = {"file": ("gopher.png", picture(), "image/png")}
+        history.accepted(await person.raw("POST", "/realm/emoji/gopher", files=files))
 
 
 async def change_alert_words(history: History) -> None:
