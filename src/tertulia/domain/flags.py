@@ -44,8 +44,8 @@ def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
 
 
 def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
-    """Mark the messages as unread. Those of channels to which the actor is not subscribed are
-    ignored."""
+    """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
+    which are archived, are ignored: nothing counts as unread there."""
     state, actor = moment.state, moment.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
@@ -53,7 +53,9 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     for known in messages:
         message = known.message
         channel_id = message.channel_id
-        if channel_id is not None and not state.is_subscribed(actor.id, channel_id):
+        if channel_id is not None and (
+            not state.is_subscribed(actor.id, channel_id) or state.channels[channel_id].is_archived
+        ):
             ignored.add(channel_id)
             continue
         if not known.is_read:
