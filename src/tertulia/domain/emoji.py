@@ -9,7 +9,7 @@ from msgspec import Struct
 from tertulia.domain import permissions
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
 from tertulia.model.emoji import codes_by_name
-from tertulia.model.errors import Missing, Refused
+from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -97,12 +97,12 @@ def add(moment: Moment, new: NewEmoji) -> Decision[int]:
 def deactivate(moment: Moment, name: str) -> Decision[None]:
     """Offer the emoji of this name no more; the reactions with it stay.
 
-    Missing where there is none; Refused for all but administrators and who added it.
+    NoSuchItem where there is none; Refused for all but administrators and who added it.
     """
     state, actor = moment.state, moment.actor
     emoji_id = state.emoji_by_name.get(name)
     if emoji_id is None:
-        raise Missing(f"There is no emoji '{name[:100]}'.")
+        raise NoSuchItem("emoji")
     emoji = state.custom_emoji[emoji_id]
     permissions.require(
         actor.is_administrator or emoji.author_id == actor.id,

@@ -98,8 +98,11 @@ class Overtaken(Unavailable):
         super().__init__("Somebody else changed this at the same moment. Try again.")
 
 
-class Missing(Refused):
-    """There is no such thing, of the kinds that are told with the status of an unknown path."""
+class NoSuchItem(Refused):
+    """The actor has nothing of that name or ID among what is their own (drafts, snippets, …)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"There is no such {what}.")
 
 
 class NoSuchMessage(Refused):

@@ -128,7 +128,7 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
-        case errors.Missing():
+        case errors.NoSuchItem():
             status = 404
         case errors.ReactionExists():
             code = "REACTION_ALREADY_EXISTS"
