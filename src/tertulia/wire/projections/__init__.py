@@ -5,6 +5,7 @@ from typing import Any, Final
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     channels,
+    emoji,
     groups,
     messages,
     organization,
@@ -25,8 +26,8 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     reactions.ReactionAddedProjection(),
     reactions.ReactionRemovedProjection(),
     reactions.SubmessageAddedProjection(),
-    reactions.CustomEmojiAddedProjection(),
-    reactions.CustomEmojiDeactivatedProjection(),
+    emoji.CustomEmojiAddedProjection(),
+    emoji.CustomEmojiDeactivatedProjection(),
     personal.AlertWordsProjection(),
     personal.UserMutedProjection(),
     personal.UserUnmutedProjection(),

@@ -1,4 +1,4 @@
-"""Events of what people add to messages, and of the organization's emoji."""
+"""Events of what people add to messages: reactions, and what they do with widgets."""
 
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple
@@ -6,23 +6,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.model.changes import (
-    CustomEmojiAdded,
-    CustomEmojiDeactivated,
-    ReactionAdded,
-    ReactionRemoved,
-    SubmessageAdded,
-)
+from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.messages import MessagePlace
 from tertulia.model.reactions import Reaction
 from tertulia.state.organization import State
-from tertulia.wire.events import Event, ForAll, Projection, Scene, Viewer
-from tertulia.wire.objects.reactions import (
-    CustomEmojiObject,
-    custom_emoji,
-    custom_emoji_object,
-    reaction_type,
-)
+from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.objects.reactions import reaction_type
 from tertulia.wire.objects.users import api_email, unknown_user
 
 
@@ -171,66 +160,3 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
             sender_id=part.sender_id,
             submessage_id=part.id,
         )
-
-
-# Custom emoji
-
-
-class EmojiUpdateEvent(Event, kw_only=True, tag="realm_emoji"):
-    """The organization's emoji are others now: all of them, by ID."""
-
-    op: str = "update"
-    realm_emoji: dict[str, CustomEmojiObject]
-
-
-class EmojiAddEvent(Event, kw_only=True, tag="realm_emoji"):
-    """There is a new emoji."""
-
-    op: str = "add"
-    emoji: CustomEmojiObject
-
-
-class EmojiNews(Struct, kw_only=True):
-    """What is new about an emoji."""
-
-    deactivated: bool
-
-
-class EmojiUpdateOneEvent(Event, kw_only=True, tag="realm_emoji"):
-    """One emoji has changed."""
-
-    op: str = "update_one"
-    emoji_id: str
-    data: EmojiNews
-
-
-class CustomEmojiAddedProjection(ForAll[CustomEmojiAdded]):
-    """A new emoji: by itself for clients that know how, with all others for those that do not."""
-
-    of = CustomEmojiAdded
-
-    def view(self, scene: Scene, change: CustomEmojiAdded, viewer: Viewer) -> Hashable:
-        return viewer.registration.capabilities.individual_emoji_changes
-
-    def events(self, scene: Scene, change: CustomEmojiAdded, view: Any) -> Iterable[Event]:
-        if view:
-            yield EmojiAddEvent(emoji=custom_emoji_object(scene.state, change.emoji))
-        else:
-            yield EmojiUpdateEvent(realm_emoji=custom_emoji(scene.state))
-
-
-class CustomEmojiDeactivatedProjection(ForAll[CustomEmojiDeactivated]):
-    """An emoji that is not offered any more; as above."""
-
-    of = CustomEmojiDeactivated
-
-    def view(self, scene: Scene, change: CustomEmojiDeactivated, viewer: Viewer) -> Hashable:
-        return viewer.registration.capabilities.individual_emoji_changes
-
-    def events(self, scene: Scene, change: CustomEmojiDeactivated, view: Any) -> Iterable[Event]:
-        if view:
-            yield EmojiUpdateOneEvent(
-                emoji_id=str(change.emoji_id), data=EmojiNews(deactivated=True)
-            )
-        else:
-            yield EmojiUpdateEvent(realm_emoji=custom_emoji(scene.state))

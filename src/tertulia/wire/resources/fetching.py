@@ -78,8 +78,8 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     user = _spectator_or_user(call, params)
     found = await messages_asked_for(call, user, params)
     page, anchor = found.page, found.anchor
-    shown = await _shown(call, user, page.messages, params)
-    _highlight(shown, found.compiled)
+    shown = await shown_to(call, user, page.messages, params)
+    highlight(shown, found.compiled)
     return MessagePage(
         messages=shown,
         anchor=UNSET if anchor is None else anchor,
@@ -116,43 +116,6 @@ async def messages_asked_for(call: Call, user: User | None, params: GetMessages)
     anchor = await _anchor(call, params, reader, compiled)
     page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
     return Found(page, anchor, compiled)
-
-
-class MatchesNarrow(Params, kw_only=True, frozen=True):
-    """Messages, and a narrow in which they may be."""
-
-    msg_ids: list[Int]
-    narrow: Annotated[tuple[Asked, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
-
-
-class Match(Struct, kw_only=True):
-    """A message's HTML and topic, with what a search found in them marked."""
-
-    match_content: str
-    match_subject: str
-
-
-class MatchingMessages(Answer, kw_only=True):
-    """Those of the messages that are in the narrow, by ID."""
-
-    messages: dict[str, Match]
-
-
-async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
-    """Which of the messages are in a narrow."""
-    asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
-    found = await messages_asked_for(call, call.user, asked)
-    shown = await _shown(call, call.user, found.page.messages, asked)
-    _highlight(shown, found.compiled)
-    return MatchingMessages(
-        messages={
-            str(message.id): Match(
-                match_content=message.match_content or message.content,
-                match_subject=message.match_subject or html.escape(message.subject),
-            )
-            for message in shown
-        }
-    )
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
@@ -296,9 +259,10 @@ async def _by_ids(
     return finding.Page(found, found_oldest=False, found_newest=False)
 
 
-async def _shown(
+async def shown_to(
     call: Call, user: User | None, found: list[Message], params: GetMessages
 ) -> list[MessageObject]:
+    """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     ids = [message.id for message in found]
 
     def look(
@@ -329,7 +293,7 @@ async def _shown(
     return shown
 
 
-def _highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
+def highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
     """Mark in content and topic what a search matched."""
     phrases = [
         phrase
@@ -384,7 +348,7 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
     message = await readable(call, user, params.message_id)
     if message is None:
         raise NoSuchMessage
-    (shown,) = await _shown(
+    (shown,) = await shown_to(
         call,
         user,
         [message],
