@@ -169,20 +169,3 @@ async def _topic_senders(call: Call, to: messages.ToChannel) -> frozenset[int]:
         return frozenset()
     key = topic_key(names.topic_name(to.topic))
     return await call.node.store.read(reading.topic_senders, channel.id, key)
-
-
-class RenderMessage(Params, kw_only=True, frozen=True):
-    """A text to look at."""
-
-    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
-
-
-class RenderedMessage(Answer, kw_only=True):
-    """The text as HTML."""
-
-    rendered: str
-
-
-async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
-    """How a message of this content would be shown."""
-    return RenderedMessage(rendered=call.node.render(names.message_content(params.content)).html)
