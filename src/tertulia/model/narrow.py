@@ -69,6 +69,10 @@ class HasPart(Struct, frozen=True):
     part: str
 
 
+class HasReaction(Struct, frozen=True):
+    """Somebody has reacted to it."""
+
+
 class HasId(Struct, frozen=True):
     """It is this message."""
 
@@ -99,6 +103,7 @@ Condition = (
     | Mentions
     | IsUnread
     | HasPart
+    | HasReaction
     | HasId
     | Matches
     | Nothing

@@ -15,7 +15,9 @@ from tertulia.model.devices import Device, PushToken
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.navigation import NavigationView
+from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import Credential, PersonalSettings, User
@@ -51,6 +53,9 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("custom_emoji", CustomEmoji, ("id",)),
+    Noun("alert_words", AlertWords, ("user_id",)),
+    Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
     Noun("user_statuses", UserStatus, ("user_id",)),
     Noun("profile_fields", ProfileField, ("id",), removable=True),

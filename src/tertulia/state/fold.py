@@ -10,7 +10,9 @@ from tertulia.state.folds import (
     groups,
     messages,
     navigation,
+    personal,
     profiles,
+    reactions,
     realm,
     scheduled,
     users,
@@ -30,6 +32,8 @@ FOLDS: Final = Folds(
         **scheduled.FOLDS,
         **navigation.FOLDS,
         **devices.FOLDS,
+        **reactions.FOLDS,
+        **personal.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

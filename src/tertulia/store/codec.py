@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tertulia.model.changes import AnyChange, Entry, MessageSent
+from tertulia.model.changes import AnyChange, Entry, MessageSent, SubmessageAdded
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 
@@ -31,10 +31,14 @@ def decode_record(noun: Noun, text: str) -> Any:
 
 
 def encode_change(change: Any) -> str:
-    """A change as the log keeps it: a message's content is in its own table only."""
+    """A change as the log keeps it: what people wrote is in a table of its own only."""
+    replace = msgspec.structs.replace
     if isinstance(change, MessageSent):
-        bare = msgspec.structs.replace(change.message, content="", rendered="")
-        change = msgspec.structs.replace(change, message=bare)
+        bare = replace(change.message, content="", rendered="")
+        widget = replace(change.widget, content="") if change.widget is not None else None
+        change = replace(change, message=bare, widget=widget)
+    if isinstance(change, SubmessageAdded):
+        change = replace(change, submessage=replace(change.submessage, content=""))
     return encode(change)
 
 

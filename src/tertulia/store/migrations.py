@@ -94,12 +94,29 @@ def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
+    return (
+        # `seq` is the entry that added it: in its order people reacted.
+        "CREATE TABLE reactions (message_id BIGINT NOT NULL, user_id BIGINT NOT NULL,"
+        " kind TEXT NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL, neutral INTEGER NOT NULL,"
+        " seq BIGINT NOT NULL, PRIMARY KEY (message_id, user_id, kind, code))",
+        "CREATE TABLE submessages (id BIGINT PRIMARY KEY, message_id BIGINT NOT NULL,"
+        " sender_id BIGINT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL)",
+        "CREATE INDEX submessages_by_message ON submessages (message_id, id)",
+        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+        records("custom_emoji", "id BIGINT"),
+        records("alert_words", "user_id BIGINT"),
+        records("muted_users", "user_id BIGINT", "muted_id BIGINT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
     _profiles,
     _what_one_keeps_for_writing,
+    _reactions_and_widgets,
 )
 
 

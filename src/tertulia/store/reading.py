@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.changes import Entry, MessageSent
-from tertulia.model.messages import Flag, Message
+from tertulia.model.changes import Entry, MessageSent, SubmessageAdded
+from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store.codec import MESSAGE_COLUMNS, decode_entry, decode_record, message_of
@@ -59,25 +59,55 @@ def entries(
     )
     found = [decode_entry(*row) for row in rows]
     ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent)]
-    if not ids:
+    parts = [
+        part.id
+        for e in found
+        if isinstance(e.change, MessageSent | SubmessageAdded)
+        and (part := _submessage_in(e.change)) is not None
+    ]
+    if not ids and not parts:
         return found
     by_id = {message.id: message for message in messages(connection, ids)}
-    return [_filled(entry, by_id) for entry in found]
+    contents = _submessage_contents(connection, parts)
+    return [_filled(entry, by_id, contents) for entry in found]
 
 
-def _filled(entry: Entry, by_id: dict[int, Message]) -> Entry:
-    change = entry.change
-    if not isinstance(change, MessageSent):
-        return entry
-    present = by_id.get(change.message.id)
-    if present is None:
-        filled = msgspec.structs.replace(change, gone=True)
+def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
+    return change.widget if isinstance(change, MessageSent) else change.submessage
+
+
+def _filled(entry: Entry, by_id: dict[int, Message], contents: dict[int, str]) -> Entry:
+    change, replace = entry.change, msgspec.structs.replace
+    filled: MessageSent | SubmessageAdded
+    if isinstance(change, MessageSent):
+        present = by_id.get(change.message.id)
+        if present is None:
+            filled = replace(change, gone=True)
+        else:
+            message = replace(change.message, content=present.content, rendered=present.rendered)
+            widget = change.widget
+            if widget is not None:
+                widget = replace(widget, content=contents[widget.id])
+            filled = replace(change, message=message, widget=widget)
+    elif isinstance(change, SubmessageAdded):
+        content = contents.get(change.submessage.id)
+        if content is None:
+            filled = replace(change, gone=True)
+        else:
+            filled = replace(change, submessage=replace(change.submessage, content=content))
     else:
-        message = msgspec.structs.replace(
-            change.message, content=present.content, rendered=present.rendered
-        )
-        filled = msgspec.structs.replace(change, message=message)
+        return entry
     return Entry(entry.seq, entry.at, entry.actor_id, filled)
+
+
+def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    if not ids:
+        return {}
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT id, content FROM submessages WHERE {dialect.among('id')}", (dialect.array(ids),)
+    )
+    return dict(rows)
 
 
 def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:

@@ -20,6 +20,7 @@ from tertulia.wire.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.http import authenticate
 from tertulia.wire.objects.realm import ICON_PATH, LOGO_PATH, NIGHT_LOGO_PATH
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.resources.emoji import emoji_pages
 
 DAY_SECONDS: Final = 86400
 _PICTURES: Final = {
@@ -49,6 +50,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
+        *emoji_pages(node),
     )
 
 

@@ -42,6 +42,7 @@ from tertulia.model.changes.navigation import (
     NavigationViewChanged,
     NavigationViewRemoved,
 )
+from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -49,6 +50,13 @@ from tertulia.model.changes.profiles import (
     ProfileFieldDeleted,
     ProfileFieldsOrdered,
     StatusChanged,
+)
+from tertulia.model.changes.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
 )
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
 from tertulia.model.changes.scheduled import (
@@ -69,11 +77,14 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AlertWordsChanged",
     "AnyChange",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
     "DeviceAdded",
     "DeviceRemoved",
     "DraftChanged",
@@ -96,6 +107,8 @@ __all__ = [
     "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
+    "ReactionAdded",
+    "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
     "ReminderRemoved",
@@ -107,6 +120,7 @@ __all__ = [
     "SnippetCreated",
     "SnippetDeleted",
     "StatusChanged",
+    "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -115,7 +129,9 @@ __all__ = [
     "UserCreated",
     "UserDeactivated",
     "UserGroupCreated",
+    "UserMuted",
     "UserReactivated",
+    "UserUnmuted",
 ]
 
 AnyChange = (
@@ -161,6 +177,14 @@ AnyChange = (
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
 )
 
 

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tertulia.wire.objects.profiles import FIELD_TYPES, profile_fields
+from tertulia.wire.objects.reactions import custom_emoji
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 
@@ -21,7 +22,7 @@ def calls(scene: Scene) -> dict[str, Any]:
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
     ("realm_domains",): lambda _: {"realm_domains": []},
-    ("realm_emoji",): lambda _: {"realm_emoji": {}},
+    ("realm_emoji",): lambda scene: {"realm_emoji": custom_emoji(scene.state)},
     ("realm_linkifiers",): lambda _: {"realm_linkifiers": []},
     ("realm_filters",): lambda _: {"realm_filters": []},
     ("realm_playgrounds",): lambda _: {"realm_playgrounds": []},
