@@ -48,7 +48,7 @@ def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
     changed = StatusChanged(
         user_id=user.id,
         text=None if text == before.text else text,
-        emoji=None if chosen == before.emoji else chosen,
+        emoji=None if chosen == (before.emoji or NO_EMOJI) else chosen,
     )
     changes: list[AnyChange] = []
     if changed.text is not None or changed.emoji is not None:

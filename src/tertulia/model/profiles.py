@@ -7,6 +7,7 @@ from msgspec import Struct
 from tertulia.model.reactions import Emoji, EmojiKind
 
 NO_EMOJI = Emoji(kind=EmojiKind.UNICODE, code="", name="")
+"""What takes an emoji away from a status."""
 
 
 class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -14,7 +15,7 @@ class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     user_id: int
     text: str = ""
-    emoji: Emoji = NO_EMOJI
+    emoji: Emoji | None = None
 
 
 class FieldKind(IntEnum):

@@ -21,7 +21,7 @@ def status_object(state: State, user: User) -> dict[str, Any]:
     status = state.statuses.get(user.id)
     if status is not None and status.text:
         shown["status_text"] = status.text
-    if status is not None and status.emoji != NO_EMOJI:
+    if status is not None and status.emoji is not None:
         shown |= emoji_fields(status.emoji)
     settings = state.settings.get(user.id)
     if settings is not None and not settings.presence_enabled:
