@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, subscribing
+from tertulia.domain import devices, names, permissions, subscribing
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -321,4 +321,5 @@ def replace_key(
     credential = msgspec.structs.replace(
         moment.state.credentials[target.id], key_digest=key_digest, key_sealed=key_sealed
     )
-    return Decision(credential, (CredentialChanged(credential=credential),))
+    void = devices.all_tokens_removed(moment.state, target.id)
+    return Decision(credential, (CredentialChanged(credential=credential), *void))

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
+from tertulia.model.devices import Device, PushToken
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
+from tertulia.model.navigation import NavigationView
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -52,4 +56,11 @@ NOUNS: tuple[Noun, ...] = (
     Noun("alert_words", AlertWords, ("user_id",)),
     Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
+    Noun("drafts", SavedDraft, ("id",), removable=True),
+    Noun("snippets", Snippet, ("id",), removable=True),
+    Noun("scheduled_messages", ScheduledMessage, ("id",), removable=True),
+    Noun("reminders", Reminder, ("id",), removable=True),
+    Noun("navigation_views", NavigationView, ("id",), removable=True),
+    Noun("devices", Device, ("id",), removable=True),
+    Noun("push_tokens", PushToken, ("id",), removable=True),
 )

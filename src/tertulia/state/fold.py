@@ -3,7 +3,19 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, messages, personal, reactions, realm, users
+from tertulia.state.folds import (
+    channels,
+    composing,
+    devices,
+    groups,
+    messages,
+    navigation,
+    personal,
+    reactions,
+    realm,
+    scheduled,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +26,10 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
         **reactions.FOLDS,
         **personal.FOLDS,
     }

@@ -7,18 +7,22 @@ from typing import Any
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
+from tertulia.model.devices import Device, PushToken
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation, Placed
+from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.alerts import Alerts
 from tertulia.state.lately import Lately
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Grouped, Table
+from tertulia.state.tables import Grouped, Ordered, Table
 
 DAY = 86400
 
@@ -56,6 +60,13 @@ class State:
         self.alert_words: Table[AlertWords] = self.tables["alert_words"]
         self.muted_users: Table[MutedUser] = self.tables["muted_users"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.drafts: Table[SavedDraft] = self.tables["drafts"]
+        self.snippets: Table[Snippet] = self.tables["snippets"]
+        self.scheduled_messages: Table[ScheduledMessage] = self.tables["scheduled_messages"]
+        self.reminders: Table[Reminder] = self.tables["reminders"]
+        self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
+        self.devices: Table[Device] = self.tables["devices"]
+        self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -76,6 +87,18 @@ class State:
         """The active ones of the organization's own."""
         self.muted_by_user = Grouped(self.muted_users, lambda muted: muted.user_id)
         self.muters_of_user = Grouped(self.muted_users, lambda muted: muted.muted_id)
+
+        self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
+        self.snippets_of_user = Grouped(self.snippets, lambda snippet: snippet.user_id)
+        self.scheduled_of_user = Grouped(self.scheduled_messages, lambda message: message.user_id)
+        self.scheduled_by_time = Ordered(
+            self.scheduled_messages, lambda message: None if message.failed else message.deliver_at
+        )
+        self.reminders_of_user = Grouped(self.reminders, lambda reminder: reminder.user_id)
+        self.reminders_by_time = Ordered(self.reminders, lambda reminder: reminder.deliver_at)
+        self.views_of_user = Grouped(self.navigation_views, lambda view: view.user_id)
+        self.devices_of_user = Grouped(self.devices, lambda device: device.user_id)
+        self.push_tokens_of_user = Grouped(self.push_tokens, lambda token: token.user_id)
 
         for noun in NOUNS:
             if noun.removable:
@@ -98,7 +121,8 @@ class State:
         state = cls()
         state.seq = seq
         state.lately.floor = seq
-        for name, rows in records.items():
+        # The counters last: loading a record counts it, and the highest may be gone.
+        for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
                 table.put(row)

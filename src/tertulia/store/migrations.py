@@ -71,6 +71,19 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
+    """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
+    return (
+        records("drafts", "id BIGINT"),
+        records("snippets", "id BIGINT"),
+        records("scheduled_messages", "id BIGINT"),
+        records("reminders", "id BIGINT"),
+        records("navigation_views", "id BIGINT"),
+        records("devices", "id BIGINT"),
+        records("push_tokens", "id BIGINT"),
+    )
+
+
 def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
     return (
         # `seq` is the entry that added it: in its order people reacted.
@@ -91,6 +104,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _what_one_keeps_for_writing,
     _reactions_and_widgets,
 )
 

@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -22,6 +36,11 @@ from tertulia.model.changes.messages import (
     MessagesRead,
     MessagesUnread,
     UnreadMessage,
+)
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
 )
 from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
 from tertulia.model.changes.reactions import (
@@ -32,6 +51,13 @@ from tertulia.model.changes.reactions import (
     SubmessageAdded,
 )
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -50,16 +76,34 @@ __all__ = [
     "CredentialChanged",
     "CustomEmojiAdded",
     "CustomEmojiDeactivated",
+    "DeviceAdded",
+    "DeviceRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "MessageScheduled",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "ReactionAdded",
     "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
@@ -92,6 +136,24 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
     | ReactionAdded
     | ReactionRemoved
     | SubmessageAdded

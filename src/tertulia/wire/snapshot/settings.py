@@ -104,6 +104,4 @@ SECTIONS: Final[Sections] = {
     ("realm_user_settings_defaults",): defaults,
     ("onboarding_steps",): onboarding,
     ("alert_words",): alert_words,
-    ("navigation_views",): lambda _: {"navigation_views": []},
-    ("device",): lambda _: {"devices": {}},
 }
