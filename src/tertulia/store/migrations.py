@@ -93,7 +93,7 @@ def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
         "CREATE TABLE submessages (id BIGINT PRIMARY KEY, message_id BIGINT NOT NULL,"
         " sender_id BIGINT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL)",
         "CREATE INDEX submessages_by_message ON submessages (message_id, id)",
-        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+        "CREATE INDEX IF NOT EXISTS message_flags_by_message ON message_flags (message_id)",
         records("custom_emoji", "id BIGINT"),
         records("alert_words", "user_id BIGINT"),
         records("muted_users", "user_id BIGINT", "muted_id BIGINT"),
