@@ -119,13 +119,6 @@ class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 
 
-class Overtaken(Unavailable):
-    """What a command had read beforehand is not so any more: read it again, and ask again."""
-
-    def __init__(self) -> None:
-        super().__init__("Somebody else changed this at the same moment. Try again.")
-
-
 class NoSuchMessage(Refused):
     """The message does not exist, or the actor may not read it (told alike)."""
 
@@ -153,3 +146,10 @@ class BadImage(Refused):
 
 class PasswordSignInDisabled(Refused):
     """The organization does not let people sign in by password."""
+
+
+class Overtaken(Refused):
+    """What the decision was to be made about has changed in the meantime. Asking anew helps."""
+
+    def __init__(self) -> None:
+        super().__init__("The messages have been changed in the meantime. Try again.")

@@ -20,9 +20,9 @@ from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.alerts import Alerts
-from tertulia.state.lately import Lately
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.touched import Touched
 
 DAY = 86400
 
@@ -44,7 +44,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
-        self.lately = Lately()
+        self.touched = Touched()
         self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
@@ -120,7 +120,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
-        state.lately.floor = seq
+        state.touched.floor = seq
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
