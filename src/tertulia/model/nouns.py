@@ -12,6 +12,13 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -47,4 +54,9 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("domains", Domain, ("id",), removable=True),
+    Noun("linkifiers", Linkifier, ("id",), removable=True),
+    Noun("playgrounds", Playground, ("id",), removable=True),
+    Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
+    Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
 )

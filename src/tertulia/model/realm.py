@@ -11,6 +11,15 @@ _ADMINISTRATORS = SystemGroup.ADMINISTRATORS.value
 _OWNERS = SystemGroup.OWNERS.value
 
 
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """One of the organization's pictures."""
+
+    file: str = ""
+    """Its path among the files; empty for the picture that comes with the program."""
+    version: int = 1
+    """Counts how often it changed, for those who keep copies."""
+
+
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The organization. A setting here is the organization's; the server's are in its
     configuration file. Durations are in seconds unless named otherwise, and None is unlimited.
@@ -20,8 +29,15 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uuid: str
     name: str
     description: str = ""
+    rendered_description: str = ""
+    """The description as HTML."""
     created_at: int
     """UNIX seconds."""
+    deactivated: bool = False
+    """Whether nobody may do anything here, until somebody at the command line reactivates it."""
+    icon: Picture = Picture()
+    logo: Picture = Picture()
+    night_logo: Picture = Picture()
     allow_message_editing: bool = True
     password_sign_in: bool = True
     avatar_changes_disabled: bool = False

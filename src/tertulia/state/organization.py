@@ -11,10 +11,17 @@ from tertulia.model.counters import Counter
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Table
+from tertulia.state.tables import Grouped, Table
 
 DAY = 86400
 
@@ -47,6 +54,14 @@ class State:
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.domains: Table[Domain] = self.tables["domains"]
+        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
+        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
+            "default_channel_groups"
+        ]
+        self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
+        self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -189,6 +204,16 @@ class State:
     def is_empty(self) -> bool:
         """Whether no organization has been created yet."""
         return not len(self.realms)
+
+    @property
+    def default_settings(self) -> PersonalSettings:
+        """The settings that new accounts begin with: those of an account that nobody has."""
+        return self.settings.get(0) or PersonalSettings(user_id=0)
+
+    @property
+    def linkifiers_in_order(self) -> list[Linkifier]:
+        """The linkifiers, the one that wins over the others first."""
+        return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
 
     @property
     def last_message_id(self) -> int:

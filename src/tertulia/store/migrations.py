@@ -71,10 +71,21 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _administration(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _administration,
 )
 
 

@@ -23,7 +23,26 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
+)
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -39,14 +58,28 @@ __all__ = [
     "ChannelChanged",
     "ChannelCreated",
     "CredentialChanged",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "Entry",
     "FlagsChanged",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -76,6 +109,20 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | DefaultChannelGroupRemoved
+    | DefaultChannelGroupSet
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierRemoved
+    | LinkifierSet
+    | LinkifiersOrdered
+    | OnboardingStepTaken
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | RealmDefaultsChanged
+    | RealmDeactivated
+    | RealmReactivated
 )
 
 
