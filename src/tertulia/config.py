@@ -67,6 +67,20 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
+    web_public_streams_enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether organizations may open channels to people without an account; each"
+            " decides for itself then."
+        ),
+    ] = True
+    can_access_all_users_group_limits_presence: Annotated[
+        bool,
+        Meta(
+            description="Whether guests who may know of some accounts only are told the presence of"
+            " those alone. This costs a little for each guest who looks."
+        ),
+    ] = True
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(

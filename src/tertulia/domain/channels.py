@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, notices, permissions
+from tertulia.domain import default_groups, group_settings, names, notices, permissions
 from tertulia.domain.group_settings import CHANNEL_SETTINGS, Given
 from tertulia.domain.notices import Render
 from tertulia.model.changes import ChannelChanged
@@ -221,6 +221,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         after,
         [
             changed(state, channel, after, now),
+            *(default_groups.without(state, channel) if after.is_private else ()),
             *notices.sent(moment, notices.changed(moment, channel, after), render),
         ],
     )
@@ -324,7 +325,9 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     )
     permissions.require(not channel.is_archived, "The channel is archived already.")
     after = msgspec.structs.replace(channel, is_archived=True, is_default=False)
-    return Decision(None, [changed(state, channel, after, now)])
+    return Decision(
+        None, [changed(state, channel, after, now), *default_groups.without(state, channel)]
+    )
 
 
 _DECIDES_SIGHT = {

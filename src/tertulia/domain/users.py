@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, subscribing
+from tertulia.domain import domains, names, permissions, subscribing
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -19,7 +19,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.groups import Members
-from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.model.users import Credential, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -78,7 +78,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor, moment.now),
         "You are not allowed to create accounts.",
     )
-    free_address(moment.state, address)
+    domains.admitted_address(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -94,7 +94,11 @@ def created(state: State, user: User, credential: Credential, now: float) -> Use
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
-        settings=PersonalSettings(user_id=user.id),
+        settings=msgspec.structs.replace(
+            state.default_settings,
+            user_id=user.id,
+            default_language=state.realm.default_language,
+        ),
         group_ids=state.system_groups_of(user, now),
     )
 
@@ -150,7 +154,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         permissions.require_owner(actor)
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
-            address = free_address(state, address)
+            address = domains.admitted_address(state, free_address(state, address))
         values["address"] = address
     return Decision(None, changed(moment, target, values))
 

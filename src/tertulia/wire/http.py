@@ -13,7 +13,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
+    OrganizationDeactivated,
     Refused,
     Unavailable,
     WrongApiKey,
@@ -31,7 +32,7 @@ from tertulia.wire.call import Call, Node
 from tertulia.wire.errors import BadAuthorization, MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
 from tertulia.wire.parameters import decode
-from tertulia.wire.routing import Access, Route
+from tertulia.wire.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
 
@@ -88,7 +89,7 @@ class Endpoint:
         if route is None:
             return failure(MethodNotAllowed(list(self._routes)))
         try:
-            return JsonResponse(await self._answer(request, route))
+            return await self._answer(request, route)
         except (Refused, Unavailable) as refusal:
             return failure(refusal)
         except ClientDisconnect:
@@ -97,7 +98,7 @@ class Endpoint:
             logger.exception("%s %s failed", request.method, route.path)
             return failure(error)
 
-    async def _answer(self, request: Request, route: Route) -> bytes:
+    async def _answer(self, request: Request, route: Route) -> Response:
         node = self._node
         generation = node.log.generation
         # The body is taken in any case: a client that is still sending hears no answer.
@@ -121,12 +122,15 @@ class Endpoint:
         # What the answer shows may be ahead of the disk by a moment.
         # (Where a command was carried out since, it saw the state that counts.)
         await node.log.settled(generation if route.method == "GET" else None)
-        return success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
+        if isinstance(answer, Redirect):
+            return RedirectResponse(answer.address, status_code=302)
+        body = success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
+        return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
         header = request.headers.get("authorization")
         if header is None and route.access is Access.SPECTATOR:
-            if self._node.state.realm.enable_spectator_access:
+            if self._node.admits_spectators:
                 return None
             raise NotAuthenticated("This needs an account: sign in first.")
         user = authenticate(self._node, header)
@@ -172,6 +176,8 @@ def authenticate(node: Node, header: str | None) -> User:
         raise WrongApiKey("The API key is not valid.")
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
+    if state.realm.deactivated:
+        raise OrganizationDeactivated("The organization is deactivated.")
     return user
 
 

@@ -54,7 +54,7 @@ def _may_see(node: Node, request: Request, user: User) -> bool:
     spectators, where the organization admits them."""
     header = request.headers.get("authorization")
     if header is None:
-        return node.state.realm.enable_spectator_access
+        return node.admits_spectators
     try:
         viewer = authenticate(node, header)
     except Refused:

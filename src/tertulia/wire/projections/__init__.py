@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
+    administration,
     channels,
     groups,
     messages,
@@ -15,7 +16,21 @@ from tertulia.wire.projections import (
 PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     organization.RealmCreatedProjection(),
     organization.RealmChangedProjection(),
+    organization.RealmDeactivatedProjection(),
+    organization.RealmReactivatedProjection(),
     organization.CredentialChangedProjection(),
+    administration.DomainAddedProjection(),
+    administration.DomainChangedProjection(),
+    administration.DomainRemovedProjection(),
+    administration.LinkifierSetProjection(),
+    administration.LinkifierRemovedProjection(),
+    administration.LinkifiersOrderedProjection(),
+    administration.PlaygroundAddedProjection(),
+    administration.PlaygroundRemovedProjection(),
+    administration.DefaultChannelGroupSetProjection(),
+    administration.DefaultChannelGroupRemovedProjection(),
+    administration.RealmDefaultsChangedProjection(),
+    administration.OnboardingStepTakenProjection(),
     messages.MessageSentProjection(),
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),

@@ -12,6 +12,10 @@ from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
 from tertulia.wire.projections import people
+from tertulia.wire.projections.administration import (
+    DefaultChannelGroupsEvent,
+    default_channel_groups,
+)
 from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
 from tertulia.wire.projections.channels import DefaultChannelsEvent, default_channels
 from tertulia.wire.projections.people import Sight, sight_of
@@ -134,6 +138,11 @@ def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
             default_channels(scene.state)
             if view.defaults
             else DefaultChannelsEvent(default_streams=[])
+        )
+        yield (
+            default_channel_groups(scene.state)
+            if view.defaults
+            else DefaultChannelGroupsEvent(default_stream_groups=[])
         )
 
 

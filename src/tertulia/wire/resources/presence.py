@@ -76,7 +76,8 @@ def presences(
         user = state.users.get(latest.user_id)
         if user is None or not user.is_active:
             continue
-        if not permissions.sees_user(state, viewer, user, now):
+        limited = node.config.can_access_all_users_group_limits_presence
+        if limited and not permissions.sees_user(state, viewer, user, now):
             continue
         if modern:
             shown[str(user.id)] = {
