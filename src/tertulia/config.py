@@ -77,8 +77,8 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     can_access_all_users_group_limits_presence: Annotated[
         bool,
         Meta(
-            description="Whether guests who may know of some accounts only are told the presence of"
-            " those alone. This costs a little for each guest who looks."
+            description="Guests who may not know of every account hear of the presence of those"
+            " alone of whom they may know."
         ),
     ] = True
     event_queue_longpoll_timeout_seconds: Annotated[

@@ -47,11 +47,35 @@ class Presence:
             user_id=user_id,
             active_at=now if active or before is None else before.active_at,
             idle_at=now,
-            update_id=max(self.last_update_id + 1, int(self._clock() * 1000)),
+            update_id=self._next(),
+            at=now,
             notable=not was_there or (active and not was_active),
         )
+        return self._take(latest)
+
+    def hide(self, user_id: int) -> PresenceChanged | None:
+        """The user looks as if they were gone for long enough to be offline. None for one who was
+        never there."""
+        now = int(self._clock())
+        before = self._latest.get(user_id)
+        if before is None:
+            return None
+        gone = now - OFFLINE_SECONDS - 1
+        latest = PresenceChanged(
+            user_id=user_id,
+            active_at=min(before.active_at, gone),
+            idle_at=min(before.idle_at, gone),
+            update_id=self._next(),
+            at=now,
+        )
+        return self._take(latest)
+
+    def _next(self) -> int:
+        return max(self.last_update_id + 1, int(self._clock() * 1000))
+
+    def _take(self, latest: PresenceChanged) -> PresenceChanged:
         self.learn(latest)
-        self._unwritten.add(user_id)
+        self._unwritten.add(latest.user_id)
         return latest
 
     def learn(self, latest: PresenceChanged) -> None:

@@ -28,9 +28,7 @@ def url_template(text: str) -> tuple[str, frozenset[str]]:
     for expression in _EXPRESSION.finditer(template):
         _check_literal(template[end : expression.start()])
         end = expression.end()
-        variables.update(
-            re.split(r"[:*]", one, maxsplit=1)[0] for one in expression[1].split(",")
-        )
+        variables.update(re.split(r"[:*]", one, maxsplit=1)[0] for one in expression[1].split(","))
     _check_literal(template[end:])
     return template, frozenset(variables)
 

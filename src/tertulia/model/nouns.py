@@ -19,6 +19,7 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -54,6 +55,9 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("user_statuses", UserStatus, ("user_id",)),
+    Noun("profile_fields", ProfileField, ("id",), removable=True),
+    Noun("profile_values", ProfileValue, ("user_id", "field_id")),
     Noun("domains", Domain, ("id",), removable=True),
     Noun("linkifiers", Linkifier, ("id",), removable=True),
     Noun("playgrounds", Playground, ("id",), removable=True),

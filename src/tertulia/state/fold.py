@@ -3,7 +3,15 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, messages, organization, realm, users
+from tertulia.state.folds import (
+    channels,
+    groups,
+    messages,
+    organization,
+    profiles,
+    realm,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +22,7 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **profiles.FOLDS,
         **organization.FOLDS,
     }
 )

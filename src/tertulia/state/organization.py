@@ -18,6 +18,7 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
@@ -54,6 +55,11 @@ class State:
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.statuses: Table[UserStatus] = self.tables["user_statuses"]
+        self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
+        self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
+        self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
+        self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]

@@ -81,10 +81,19 @@ def _administration(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _profiles(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("user_statuses", "user_id BIGINT"),
+        records("profile_fields", "id BIGINT"),
+        records("profile_values", "user_id BIGINT", "field_id BIGINT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _profiles,
     _administration,
 )
 

@@ -124,7 +124,8 @@ class Endpoint:
         await node.log.settled(generation if route.method == "GET" else None)
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
-        body = success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
+        passed_over = [*ignored, *call.ignored]
+        body = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
         return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:

@@ -23,6 +23,14 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
 from tertulia.model.changes.organization import (
     DefaultChannelGroupRemoved,
     DefaultChannelGroupSet,
@@ -36,16 +44,15 @@ from tertulia.model.changes.organization import (
     PlaygroundAdded,
     PlaygroundRemoved,
     RealmDefaultsChanged,
-)
 from tertulia.model.changes.realm import (
     RealmChanged,
     RealmCreated,
     RealmDeactivated,
     RealmReactivated,
-)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -72,11 +79,18 @@ __all__ = [
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
+    "RealmChanged",
+    "RealmCreated",
+    "SettingsChanged",
+    "StatusChanged",
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
-    "RealmChanged",
-    "RealmCreated",
     "RealmDeactivated",
     "RealmDefaultsChanged",
     "RealmReactivated",
@@ -99,6 +113,7 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SettingsChanged
     | UserGroupCreated
     | ChannelCreated
     | ChannelChanged
@@ -109,6 +124,12 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
     | DefaultChannelGroupRemoved
     | DefaultChannelGroupSet
     | DomainAdded

@@ -48,6 +48,51 @@ EMOJI_SETS: Final[Mapping[str, str]] = {
 """How emoji can look, and what people call it."""
 
 
+LEGACY_DISPLAY: Final = (
+    "color_scheme",
+    "default_language",
+    "demote_inactive_streams",
+    "display_emoji_reaction_users",
+    "emojiset",
+    "emojiset_choices",
+    "enable_drafts_synchronization",
+    "enter_sends",
+    "fluid_layout_width",
+    "high_contrast_mode",
+    "left_side_userlist",
+    "starred_message_counts",
+    "timezone",
+    "translate_emoticons",
+    "twenty_four_hour_time",
+    "web_home_view",
+)
+LEGACY_NOTIFICATIONS: Final = (
+    "available_notification_sounds",
+    "desktop_icon_count_display",
+    "email_notifications_batching_period_seconds",
+    "enable_desktop_notifications",
+    "enable_digest_emails",
+    "enable_login_emails",
+    "enable_marketing_emails",
+    "enable_offline_email_notifications",
+    "enable_offline_push_notifications",
+    "enable_online_push_notifications",
+    "enable_sounds",
+    "enable_stream_audible_notifications",
+    "enable_stream_desktop_notifications",
+    "enable_stream_email_notifications",
+    "enable_stream_push_notifications",
+    "message_content_in_email_notifications",
+    "notification_sound",
+    "pm_content_in_desktop_notifications",
+    "presence_enabled",
+    "realm_name_in_email_notifications_policy",
+    "receives_typing_notifications",
+    "wildcard_mentions_notify",
+)
+"""Which settings the interface of old had among those of display, and of notifications."""
+
+
 def wire_name(field: str) -> str:
     """What clients call a setting."""
     return WIRE_NAMES.get(field, field)

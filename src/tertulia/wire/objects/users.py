@@ -45,6 +45,13 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
     return f"user{user.id}@{host}"
 
 
+def presence_key(state: State, viewer: User, user: User, now: float, host: str) -> str:
+    """By which address presence of old is told: never a real one of somebody whom the viewer does
+    not see."""
+    seen = permissions.sees_user(state, viewer, user, now)
+    return api_email(state, user, host, sees_address=seen)
+
+
 def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> str | None:
     """Where the picture is. None where the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G" and not user.is_bot:

@@ -9,6 +9,8 @@ from tertulia.wire.projections import (
     groups,
     messages,
     organization,
+    settings,
+    status,
     subscriptions,
     users,
 )
@@ -39,6 +41,8 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
     users.UserReactivatedProjection(),
+    settings.SettingsChangedProjection(),
+    status.StatusChangedProjection(),
     groups.UserGroupCreatedProjection(),
     channels.ChannelCreatedProjection(),
     channels.ChannelChangedProjection(),

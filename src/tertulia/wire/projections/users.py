@@ -22,6 +22,7 @@ from tertulia.wire.projections.people import (
     sight_of,
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
+from tertulia.wire.projections.settings import Asked, asked_by, told_to_owner
 from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
 
 
@@ -60,6 +61,8 @@ class _ChangedView(NamedTuple):
     email_shown: bool
     bot: BotView | None
     own: OwnView | None
+    asked: Asked | None
+    """Of the one whose time zone is new: it is one of their settings."""
 
 
 class UserChangedProjection(Projection[UserChanged]):
@@ -78,9 +81,16 @@ class UserChangedProjection(Projection[UserChanged]):
             email_shown=people.is_shown_to_all(scene.state, user),
             bot=bot_view(scene, change, viewer),
             own=own_view(scene, change, viewer),
+            asked=asked_by(viewer) if self._is_own_zone(change, viewer) else None,
         )
 
+    def _is_own_zone(self, change: UserChanged, viewer: Viewer) -> bool:
+        return viewer.user.id == change.user_id and "timezone" in change.values
+
     def events(self, scene: Scene, change: UserChanged, view: Any) -> Iterable[Event]:
+        if view.asked is not None:
+            zone = change.values["timezone"]
+            yield from told_to_owner(scene, change.user_id, view.asked, "timezone", zone)
         if view.sight is not None:
             yield from self._seen(scene, change, view)
         yield from members_removed(change.left, change.user_id)
