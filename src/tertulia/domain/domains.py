@@ -18,7 +18,7 @@ _DOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 MAX_DOMAIN: Final = 253
 
 
-def add(moment: Moment, name: str, *, allow_subdomains: bool) -> Decision[Domain]:
+def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
     """Add a domain. For owners. Refused for what is no domain, and for one that is there."""
     permissions.require_owner(moment.actor)
     state = moment.state
@@ -31,7 +31,7 @@ def add(moment: Moment, name: str, *, allow_subdomains: bool) -> Decision[Domain
     return Decision(domain, (DomainAdded(domain=domain),))
 
 
-def change(moment: Moment, name: str, *, allow_subdomains: bool) -> Decision[None]:
+def change(moment: Moment, name: str, allow_subdomains: bool) -> Decision[None]:
     """Say whether a domain's subdomains count. For owners. Refused for one that is not there."""
     permissions.require_owner(moment.actor)
     domain = _known(moment.state, name)

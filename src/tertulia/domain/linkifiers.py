@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import re2
+import re2  # type: ignore[import-untyped]  # it comes without types
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions, templates
@@ -26,8 +26,8 @@ class Given(Struct, frozen=True, kw_only=True):
 
     pattern: str | UnsetType = UNSET
     url_template: str | UnsetType = UNSET
-    example_input: str | None | UnsetType = UNSET
-    reverse_template: str | None | UnsetType = UNSET
+    example_input: str | UnsetType | None = UNSET
+    reverse_template: str | UnsetType | None = UNSET
     alternative_url_templates: Sequence[str] | UnsetType = UNSET
 
 

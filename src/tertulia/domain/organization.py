@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import channels, group_settings, names, permissions
+from tertulia.domain import channels, group_settings, names, permissions, personal_settings
 from tertulia.domain.group_settings import REALM_SETTINGS, Given
+from tertulia.domain.languages import LANGUAGES
 from tertulia.domain.notices import Render
-from tertulia.domain.personal_settings import LANGUAGES
-from tertulia.model.changes import RealmChanged
+from tertulia.model.changes import RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import GroupSetting, normalized
-from tertulia.model.realm import Realm
+from tertulia.model.realm import Picture, Realm
 from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import DAY, State
@@ -193,7 +193,7 @@ def changed(moment: Moment, values: Mapping[str, Any]) -> list[RealmChanged]:
 def _differs(realm: Realm, name: str, value: Any) -> bool:
     present = getattr(realm, name)
     if name in REALM_SETTINGS:
-        return normalized(present) != value
+        return bool(normalized(present) != value)
     return bool(present != value)
 
 
@@ -216,7 +216,8 @@ def _sight(
 
 def _full_members(state: State, days: int, now: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The members who will count as full ones and do not yet; those who do, and will not."""
-    full, not_full = [], []
+    full: list[int] = []
+    not_full: list[int] = []
     for user_id in sorted(state.active_by_role[Role.MEMBER]):
         user = state.users[user_id]
         was = state.is_full_member(user, now)
@@ -224,3 +225,24 @@ def _full_members(state: State, days: int, now: float) -> tuple[tuple[int, ...],
         if was != will:
             (full if will else not_full).append(user_id)
     return tuple(full), tuple(not_full)
+
+
+def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:
+    """Show another picture, which is the given file (empty: the one that everybody begins with).
+    `name` is a field of `Realm`. Returns the picture before. For administrators."""
+    permissions.require_administrator(moment.actor)
+    before: Picture = getattr(moment.state.realm, name)
+    if before.file == file:
+        return Decision(before)
+    after = Picture(file=file, version=before.version + 1)
+    return Decision(before, changed(moment, {name: after}))
+
+
+def change_defaults(moment: Moment, values: Mapping[str, Any]) -> Decision[None]:
+    """Change the settings that new accounts begin with, for administrators (NotPermitted
+    otherwise). Refused for values that a setting cannot have."""
+    permissions.require_administrator(moment.actor)
+    before = moment.state.default_settings
+    checked = personal_settings.all_checked(values)
+    new = {name: value for name, value in checked.items() if getattr(before, name) != value}
+    return Decision(None, (RealmDefaultsChanged(values=new),) if new else ())

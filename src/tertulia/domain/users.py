@@ -94,11 +94,7 @@ def created(state: State, user: User, credential: Credential, now: float) -> Use
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
-        settings=msgspec.structs.replace(
-            state.default_settings,
-            user_id=user.id,
-            default_language=state.realm.default_language,
-        ),
+        settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
         group_ids=state.system_groups_of(user, now),
     )
 

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
@@ -213,8 +214,10 @@ class State:
 
     @property
     def default_settings(self) -> PersonalSettings:
-        """The settings that new accounts begin with: those of an account that nobody has."""
-        return self.settings.get(0) or PersonalSettings(user_id=0)
+        """The settings that new accounts begin with: those of an account that nobody has, and
+        the organization's language."""
+        kept = self.settings.get(0) or PersonalSettings(user_id=0)
+        return msgspec.structs.replace(kept, default_language=self.realm.default_language)
 
     @property
     def linkifiers_in_order(self) -> list[Linkifier]:

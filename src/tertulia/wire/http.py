@@ -37,7 +37,8 @@ from tertulia.wire.routing import Access, Redirect, Route
 logger = logging.getLogger("tertulia.http")
 
 PREFIX = "/api/v1"
-_SUCCESS = b'{"result":"success","msg":""'
+_SUCCESS_TOLD = b'{"result":"success"'
+_SUCCESS = _SUCCESS_TOLD + b',"msg":""'
 _encoder = msgspec.json.Encoder()
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -56,7 +57,9 @@ def success(answer: Any, ignored: list[str]) -> bytes:
     """The body of a success response: an answer's fields beside the common ones."""
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
-    body = _SUCCESS + (b"," + fields[1:] if len(fields) > 2 else b"}")
+    # What an answer says of itself in words stands in place of the empty `msg`.
+    begins = _SUCCESS if not fields.startswith(b'{"msg":') else _SUCCESS_TOLD
+    body = begins + (b"," + fields[1:] if len(fields) > 2 else b"}")
     if ignored:
         body = body[:-1] + b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) + b"}"
     return body
@@ -133,6 +136,7 @@ class Endpoint:
         if header is None and route.access is Access.SPECTATOR:
             if self._node.admits_spectators:
                 return None
+            _check_open(self._node)
             raise NotAuthenticated("This needs an account: sign in first.")
         user = authenticate(self._node, header)
         if (
@@ -150,7 +154,8 @@ _ALWAYS_KNOWN = frozenset({"client"})
 def authenticate(node: Node, header: str | None) -> User:
     """The account that an Authorization header stands for.
 
-    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated.
+    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated,
+    OrganizationDeactivated.
     """
     if not header:
         raise NotAuthenticated("There is no Authorization header with the request.")
@@ -177,9 +182,13 @@ def authenticate(node: Node, header: str | None) -> User:
         raise WrongApiKey("The API key is not valid.")
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
-    if state.realm.deactivated:
-        raise OrganizationDeactivated("The organization is deactivated.")
+    _check_open(node)
     return user
+
+
+def _check_open(node: Node) -> None:
+    if node.state.realm.deactivated:
+        raise OrganizationDeactivated("The organization is deactivated.")
 
 
 def _client(headers: Headers, sent: Mapping[str, str]) -> str:

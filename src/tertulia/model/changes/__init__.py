@@ -23,14 +23,6 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
-from tertulia.model.changes.profiles import (
-    ProfileChanged,
-    ProfileFieldChanged,
-    ProfileFieldCreated,
-    ProfileFieldDeleted,
-    ProfileFieldsOrdered,
-    StatusChanged,
-)
 from tertulia.model.changes.organization import (
     DefaultChannelGroupRemoved,
     DefaultChannelGroupSet,
@@ -44,11 +36,21 @@ from tertulia.model.changes.organization import (
     PlaygroundAdded,
     PlaygroundRemoved,
     RealmDefaultsChanged,
+)
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
 from tertulia.model.changes.realm import (
     RealmChanged,
     RealmCreated,
     RealmDeactivated,
     RealmReactivated,
+)
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -79,6 +81,9 @@ __all__ = [
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -86,14 +91,11 @@ __all__ = [
     "ProfileFieldsOrdered",
     "RealmChanged",
     "RealmCreated",
-    "SettingsChanged",
-    "StatusChanged",
-    "OnboardingStepTaken",
-    "PlaygroundAdded",
-    "PlaygroundRemoved",
     "RealmDeactivated",
     "RealmDefaultsChanged",
     "RealmReactivated",
+    "SettingsChanged",
+    "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",

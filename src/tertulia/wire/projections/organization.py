@@ -21,6 +21,7 @@ from tertulia.wire.objects.realm import (
     wire_name,
 )
 from tertulia.wire.projections import people
+from tertulia.wire.projections.administration import DefaultSettingEvent
 from tertulia.wire.projections.groups import GroupMembersEvent
 from tertulia.wire.projections.people import Sight, sight_of
 
@@ -138,6 +139,8 @@ class RealmChangedProjection(Projection[changes.RealmChanged]):
                 together["authentication_methods"] = authentication_methods(realm, dev=scene.dev)
             elif field not in UNSHOWN:
                 yield RealmUpdateEvent(property=wire_name(field), value=value)
+            if field == "default_language":
+                yield DefaultSettingEvent(property=field, value=value)
             together |= {name: following[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
         if together:
             yield RealmUpdateDictEvent(data=together)
