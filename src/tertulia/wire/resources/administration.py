@@ -100,7 +100,7 @@ async def order_linkifiers(call: Call, params: OrderLinkifiers) -> Answer:
     return Answer()
 
 
-TEXT_OR_NULL = Reads(str, {"type": ["string", "null"]})
+TEXT_OR_NULL = Reads(str, {"type": "string"})
 """A string, where the text `null` says that there is none."""
 
 
