@@ -45,7 +45,7 @@ class Presence:
         )
         latest = PresenceChanged(
             user_id=user_id,
-            active_at=now if active or before is None else before.active_at,
+            active_at=now if active else before.active_at if before else 0,
             idle_at=now,
             update_id=self._next(),
             at=now,

@@ -58,12 +58,16 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Role = Role.MEMBER
     joined_at: int = 0
     """UNIX seconds."""
+    awaits_arrival: bool = False
+    """Somebody else made the account, and nobody has signed in to it: its person joins then."""
     is_active: bool = True
     timezone: str = ""
     """IANA name; empty when unset."""
     avatar_source: str = "G"
-    """`G` the third-party default by address, `U` uploaded."""
+    """`G` the third-party default by address, `J` one that is drawn here, `U` uploaded."""
     avatar_version: int = 1
+    avatar_file: str = ""
+    """The name of the uploaded picture."""
     bot: Bot | None = None
 
     @property

@@ -75,10 +75,6 @@ class BadAuthorization(Refused):
     """The Authorization header is of another kind than Basic."""
 
 
-class BadImage(Refused):
-    """An uploaded picture is none that can be shown."""
-
-
 def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """The HTTP status, the body (without `result`) and the extra headers for an error.
 
@@ -103,8 +99,6 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 413
         case HeadTooLarge():
             status = 431
-        case BadImage():
-            code = "BAD_IMAGE"
         case errors.NoSuchChannel(channel_id=channel_id, name=name):
             code = "STREAM_DOES_NOT_EXIST"
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
@@ -136,6 +130,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
+        case errors.BadImage():
+            code = "BAD_IMAGE"
         case Refused():
             pass
         case errors.Unavailable():

@@ -8,9 +8,10 @@ from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.model.changes import StatusChanged
+from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
-from tertulia.wire.objects.statuses import emoji_fields
+from tertulia.wire.objects.statuses import emoji_fields, status_object
 
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
@@ -23,6 +24,11 @@ class UserStatusEvent(Event, kw_only=True, tag="user_status"):
     emoji_code: str | UnsetType = UNSET
     reaction_type: str | UnsetType = UNSET
     away: bool | UnsetType = UNSET
+
+
+def status_now(state: State, user: User) -> UserStatusEvent:
+    """All that the account says, for those who did not know of it."""
+    return UserStatusEvent(user_id=user.id, **status_object(state, user))
 
 
 class StatusChangedProjection(Projection[StatusChanged]):

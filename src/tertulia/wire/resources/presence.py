@@ -24,7 +24,7 @@ class ReportPresence(Params, kw_only=True, frozen=True):
 
     status: Literal["active", "idle"]
     last_update_id: Annotated[
-        int | None,
+        Int | None,
         Meta(description="The latest presence_last_update_id, or -1. Asks for the modern format."),
     ] = None
     history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS

@@ -4,18 +4,15 @@ import secrets
 
 from tertulia import pictures
 from tertulia.domain import organization, permissions
-from tertulia.model.errors import Refused
+from tertulia.model.errors import BadImage
 from tertulia.pictures import BadPicture, Scaled
+from tertulia.wire.avatars import sent_picture
 from tertulia.wire.call import Call
-from tertulia.wire.errors import BadImage
-from tertulia.wire.forms import MIB
 from tertulia.wire.objects.realm import picture_url
 from tertulia.wire.parameters import Params
 from tertulia.wire.resources.server import NoParams
 from tertulia.wire.routing import Answer, Redirect
 
-MAX_MIB = 5
-"""Largest picture that is uploaded."""
 ICON_PIXELS = 100
 LOGO_PIXELS = (800, 100)
 """Largest width and height of a logo."""
@@ -29,7 +26,8 @@ class WhichLogo(Params, kw_only=True, frozen=True):
 
 async def set_icon(call: Call, params: NoParams) -> Answer:
     """Give the organization an icon, for administrators: the one file of the request."""
-    content = _uploaded(call)
+    permissions.require_administrator(call.user)
+    content = sent_picture(call)
     try:
         scaled = await pictures.squared(content, ICON_PIXELS)
     except BadPicture as error:
@@ -53,7 +51,8 @@ def _logo(params: WhichLogo) -> str:
 
 async def set_logo(call: Call, params: WhichLogo) -> Answer:
     """Give the organization a logo, for administrators: the one file of the request."""
-    content = _uploaded(call)
+    permissions.require_administrator(call.user)
+    content = sent_picture(call)
     try:
         scaled = await pictures.fitted(content, *LOGO_PIXELS)
     except BadPicture as error:
@@ -69,16 +68,6 @@ async def delete_logo(call: Call, params: WhichLogo) -> Answer:
 async def get_logo(call: Call, params: WhichLogo) -> Redirect:
     """To the organization's logo."""
     return Redirect(address=picture_url(call.state.realm, _logo(params)))
-
-
-def _uploaded(call: Call) -> bytes:
-    permissions.require_administrator(call.user)
-    if len(call.uploads) != 1:
-        raise Refused("Send exactly one file.")
-    (upload,) = call.uploads
-    if len(upload.content) > MAX_MIB * MIB:
-        raise Refused(f"A picture has at most {MAX_MIB} MiB.")
-    return upload.content
 
 
 async def _set(call: Call, name: str, scaled: Scaled | None) -> Answer:
