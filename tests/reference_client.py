@@ -36,6 +36,13 @@ _SUBSCRIPTION = {
     *("audible_notifications", "push_notifications", "email_notifications"),
     "wildcard_mentions_notify",
 }
+_NO_SETTINGS = {
+    *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),
+    *("realm_domains", "realm_linkifiers", "realm_filters", "realm_playgrounds", "realm_billing"),
+    *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
+    *("realm_embedded_bots", "realm_incoming_webhook_bots"),
+}
+"""What is called like a setting of the organization and is none."""
 
 
 class ReferenceClient:
@@ -60,6 +67,19 @@ class ReferenceClient:
         self.subscriptions = {c["stream_id"]: c for c in data["subscriptions"]}
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
+        }
+        self.realm = {
+            name: value
+            for name, value in data.items()
+            if name.startswith("realm_") and name not in _NO_SETTINGS
+        }
+        self.setup = {
+            "domains": {one["domain"]: one for one in data["realm_domains"]},
+            "linkifiers": data["realm_linkifiers"],
+            "playgrounds": data["realm_playgrounds"],
+            "default groups": data["realm_default_stream_groups"],
+            "default settings": data["realm_user_settings_defaults"],
+            "onboarding": data["onboarding_steps"],
         }
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
@@ -99,6 +119,8 @@ class ReferenceClient:
             "profile fields": self.fields,
             "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
             "bots": self.bots,
+            "realm": self._told(self.realm),
+            "setup": self.setup,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
@@ -204,6 +226,38 @@ class ReferenceClient:
     def _user_group_remove_members(self, event: dict[str, Any]) -> None:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
+
+    # The organization
+
+    def _realm_update(self, event: dict[str, Any]) -> None:
+        self.realm[f"realm_{event['property']}"] = event["value"]
+
+    def _realm_update_dict(self, event: dict[str, Any]) -> None:
+        news = {f"realm_{name}": value for name, value in event["data"].items()}
+        self.realm |= {name: value for name, value in news.items() if name in self.realm}
+
+    def _realm_domains_add(self, event: dict[str, Any]) -> None:
+        self.setup["domains"][event["realm_domain"]["domain"]] = event["realm_domain"]
+
+    _realm_domains_change = _realm_domains_add
+
+    def _realm_domains_remove(self, event: dict[str, Any]) -> None:
+        del self.setup["domains"][event["domain"]]
+
+    def _realm_linkifiers(self, event: dict[str, Any]) -> None:
+        self.setup["linkifiers"] = event["realm_linkifiers"]
+
+    def _realm_playgrounds(self, event: dict[str, Any]) -> None:
+        self.setup["playgrounds"] = event["realm_playgrounds"]
+
+    def _default_stream_groups(self, event: dict[str, Any]) -> None:
+        self.setup["default groups"] = event["default_stream_groups"]
+
+    def _realm_user_settings_defaults_update(self, event: dict[str, Any]) -> None:
+        self.setup["default settings"][event["property"]] = event["value"]
+
+    def _onboarding_steps(self, event: dict[str, Any]) -> None:
+        self.setup["onboarding"] = event["onboarding_steps"]
 
     # Channels
 
