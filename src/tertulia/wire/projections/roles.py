@@ -60,7 +60,8 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
-        channels_lost=_known(scene, change.lost, viewer),
+        # An archived one too: it may not have been one then.
+        channels_lost=change.lost,
         channels_gained=tuple(_gained(scene, change, viewer)),
         defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
     )
