@@ -68,24 +68,28 @@ def _known(state: State, name: str) -> Domain:
     return domain
 
 
-def admitted_address(state: State, address: str) -> str:
-    """The address, if the organization takes new accounts with it. Refused otherwise: where it
-    restricts them to its domains, also for an address with a `+`, of which a mailbox has many."""
-    local, _, host = address.lower().rpartition("@")
+class NotAdmitted(Refused):
+    """The organization takes no accounts with such an address."""
+
+
+def require_admitted(state: State, address: str) -> None:
+    """NotAdmitted for an address that the organization's rules leave out: where it restricts
+    addresses to its domains, also one with a `+`, of which a mailbox has many."""
+    local, _, host = address.casefold().rpartition("@")
     if not state.realm.emails_restricted_to_domains:
-        if state.realm.disallow_disposable_email_addresses and _is_disposable(host):
-            raise Refused("Addresses that are thrown away are not taken here.")
-        return address
+        if state.realm.disallow_disposable_email_addresses and is_disposable(host):
+            raise NotAdmitted("Throw-away addresses are not taken here.")
+        return
     if "+" in local:
-        raise Refused("Addresses with a '+' are not taken here.")
+        raise NotAdmitted("Addresses with a '+' are not taken here.")
     if not any(
         host == domain.name or (domain.allow_subdomains and host.endswith("." + domain.name))
         for domain in state.domains
     ):
-        raise Refused("Addresses of this domain are not taken here.")
-    return address
+        raise NotAdmitted("Addresses of this domain are not taken here.")
 
 
-def _is_disposable(host: str) -> bool:
-    labels = host.split(".")
-    return any(".".join(labels[i:]) in blocklist for i in range(len(labels) - 1))
+def is_disposable(host: str) -> bool:
+    """Whether it, or a domain that it is below of, gives addresses to anybody for a moment."""
+    labels = host.casefold().split(".")
+    return any(".".join(labels[start:]) in blocklist for start in range(len(labels) - 1))

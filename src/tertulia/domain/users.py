@@ -83,7 +83,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor, moment.now),
         "You are not allowed to create accounts.",
     )
-    domains.admitted_address(moment.state, free_address(moment.state, address))
+    domains.require_admitted(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -164,7 +164,8 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         permissions.require_administrator(actor)
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
-            address = domains.admitted_address(state, free_address(state, address))
+            address = free_address(state, address)
+            domains.require_admitted(state, address)
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
     return Decision(None, [*changed(moment, target, values), *profile])
