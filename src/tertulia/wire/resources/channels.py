@@ -199,17 +199,10 @@ class NewChannelOptions(Params, kw_only=True, frozen=True):
     can_subscribe_group: GivenSetting | None = None
 
 
-def check_public_web(call: Call, *, wanted: bool) -> None:
-    """Refuse to open a channel to the public web where the server does not want that."""
-    if wanted and not call.node.config.web_public_streams_enabled:
-        raise Refused("This server shows nothing to those who have no account.")
-
-
 def new_channel(
     call: Call, name: str, description: str | None, options: NewChannelOptions
 ) -> NewChannel:
     """The channel that a client asks to create."""
-    check_public_web(call, wanted=options.is_web_public)
     final = names.channel_description(description or "")
     given: dict[str, Any] = {setting: getattr(options, setting) for setting in CHANNEL_SETTINGS}
     groups: dict[str, GroupSetting] = {
@@ -298,7 +291,6 @@ async def update_stream(call: Call, params: UpdateChannel) -> Answer:
     """Change a channel."""
     if params.is_archived is True:
         raise Refused("Archive a channel with DELETE /streams/{stream_id}.")
-    check_public_web(call, wanted=params.is_web_public is True)
     given: dict[str, Any] = {setting: getattr(params, setting) for setting in CHANNEL_SETTINGS}
     policy = params.topics_policy
     edit = ChannelEdit(
