@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Ways to register."""
 
-_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
 _OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
@@ -68,6 +68,8 @@ class ReferenceClient:
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
         }
+        self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
+        self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
         self.realm = {
             name: value
             for name, value in data.items()
@@ -124,6 +126,8 @@ class ReferenceClient:
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
+            "folders": self.folders,
+            "topics": self.topics,
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
@@ -291,6 +295,25 @@ class ReferenceClient:
         for channel in self._everywhere(event["stream_id"]):
             channel |= news
 
+    def _channel_folder_add(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder"]["id"]] = event["channel_folder"]
+
+    def _channel_folder_update(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder_id"]] |= event["data"]
+
+    def _channel_folder_reorder(self, event: dict[str, Any]) -> None:
+        for place, folder_id in enumerate(event["order"]):
+            self.folders[folder_id]["order"] = place
+
+    def _topic(self, topic: dict[str, Any]) -> tuple[int, str]:
+        return topic["stream_id"], topic["topic_name"].casefold()
+
+    def _user_topic(self, event: dict[str, Any]) -> None:
+        told = {name: value for name, value in event.items() if name not in {"id", "type"}}
+        self.topics[self._topic(event)] = told
+        if not event["visibility_policy"]:
+            del self.topics[self._topic(event)]
+
     def _subscription_add(self, event: dict[str, Any]) -> None:
         for subscription in event["subscriptions"]:
             channel_id = subscription["stream_id"]
@@ -302,7 +325,9 @@ class ReferenceClient:
     def _subscription_remove(self, event: dict[str, Any]) -> None:
         for left in event["subscriptions"]:
             channel_id = left["stream_id"]
-            channel = self.subscriptions.pop(channel_id)
+            channel = self.subscriptions.pop(channel_id, None)
+            if channel is None:
+                continue  # It came into sight and went out of it while the client slept.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)

@@ -198,6 +198,8 @@ async def change_channel(history: History) -> None:
             {"is_private": True, "history_public_to_subscribers": rng.random() < 0.5},
             {"is_private": False},
             {"topics_policy": "disable_empty_topic"},
+            {"folder_id": rng.choice([None, 1, 2, 3])},
+            {"is_archived": False},
             {"can_send_message_group": {"new": rng.choice([3, 7])}},
             {"can_add_subscribers_group": {"new": rng.choice([1, 6])}},
         ]
@@ -210,6 +212,40 @@ async def archive(history: History) -> None:
     channel = history.channel()
     if channel is not None and history.rng.random() < 0.5:
         history.accepted(await history.org["ann"].delete(f"/streams/{channel.id}"))
+
+
+async def arrange_folders(history: History) -> None:
+    state, rng, ann = history.state, history.rng, history.org["ann"]
+    ids = [folder.id for folder in state.folders]
+    number = rng.randint(1, 99)
+    if len(ids) < 3:
+        history.accepted(
+            await ann.post("/channel_folders/create", name=f"Folder {number}", description="")
+        )
+        return
+    values: dict[str, Any] = rng.choice(
+        [
+            {"name": f"Folder {number}"},
+            {"description": f"about *{number}*"},
+            {"is_archived": True},
+            {"is_archived": False},
+        ]
+    )
+    history.accepted(await ann.patch(f"/channel_folders/{rng.choice(ids)}", **values))
+    rng.shuffle(ids)
+    history.accepted(await ann.patch("/channel_folders", order=ids))
+
+
+async def set_topic(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is not None:
+        reply = await history.org[history.who()].post(
+            "/user_topics",
+            stream_id=channel.id,
+            topic=rng.choice(TOPICS),
+            visibility_policy=rng.randint(0, 3),
+        )
+        history.accepted(reply)
 
 
 async def change_role(history: History) -> None:
@@ -320,6 +356,8 @@ STEPS: dict[Step, int] = {
     change_subscription: 1,
     change_channel: 3,
     archive: 1,
+    arrange_folders: 2,
+    set_topic: 2,
     change_role: 1,
     rename: 1,
     deactivate_or_reactivate: 1,
@@ -336,8 +374,8 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels, before anything has happened."""
     async with founded(config) as org:
         await org.add("ben")
-        await org.add("cleo")
-        await org.add("gus", Role.GUEST)
+        await org.add("cleo", follows=True)
+        await org.add("gus", Role.GUEST, follows=True)
         await org.add("robo", owner="ann")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)

@@ -82,6 +82,28 @@ def channel_description(text: str) -> str:
     return description
 
 
+def folder_name(text: str) -> str:
+    """A channel folder's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not name:
+        raise Refused("A channel folder's name cannot be empty.")
+    if len(name) > MAX_FOLDER_NAME:
+        raise Refused(f"A channel folder's name has at most {MAX_FOLDER_NAME} characters.")
+    if not is_printable(name):
+        raise Refused("A channel folder's name cannot contain invisible characters.")
+    return name
+
+
+def folder_description(text: str) -> str:
+    """A channel folder's description in its final form. Refused when it cannot be one."""
+    description = text.strip()
+    if len(description) > MAX_FOLDER_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_FOLDER_DESCRIPTION} characters.")
+    if "\0" in description:
+        raise Refused("A description cannot contain null bytes.")
+    return description
+
+
 def realm_name(text: str) -> str:
     """An organization's name in its final form. Refused when it cannot be one."""
     name = text.strip()

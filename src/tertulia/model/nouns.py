@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.organization import (
@@ -21,6 +22,7 @@ from tertulia.model.organization import (
 )
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -55,6 +57,8 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
     Noun("user_statuses", UserStatus, ("user_id",)),
     Noun("profile_fields", ProfileField, ("id",), removable=True),
     Noun("profile_values", ProfileValue, ("user_id", "field_id")),

@@ -5,11 +5,13 @@ from typing import Final
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
     channels,
+    folders,
     groups,
     messages,
     organization,
     profiles,
     realm,
+    user_topics,
     users,
 )
 from tertulia.state.folds.registry import Folds
@@ -22,6 +24,8 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **folders.FOLDS,
+        **user_topics.FOLDS,
         **profiles.FOLDS,
         **organization.FOLDS,
     }

@@ -89,10 +89,18 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _channel_folders_and_user_topics,
     _profiles,
     _administration,
 )

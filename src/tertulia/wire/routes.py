@@ -11,6 +11,7 @@ from tertulia.wire.resources import (
     exports,
     fetching,
     flags,
+    folders,
     groups,
     messages,
     organization,
@@ -22,6 +23,7 @@ from tertulia.wire.resources import (
     statuses,
     subscriptions,
     topics,
+    user_topics,
     users,
 )
 from tertulia.wire.routing import Access, Route
@@ -118,6 +120,15 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/streams/{stream_id:int}/members", channels.get_subscribers),
     Route("POST", "/default_streams", channels.add_default_stream),
     Route("DELETE", "/default_streams", channels.remove_default_stream),
+    Route("GET", "/streams/{stream_id:int}/email_address", channels.get_email_address),
+    # Channel folders
+    Route("POST", "/channel_folders/create", folders.create_channel_folder),
+    Route("GET", "/channel_folders", folders.get_channel_folders),
+    Route("PATCH", "/channel_folders", folders.reorder_channel_folders),
+    Route("PATCH", "/channel_folders/{channel_folder_id:int}", folders.update_channel_folder),
+    # Topics
+    Route("POST", "/user_topics", user_topics.set_user_topic),
+    Route("PATCH", "/users/me/subscriptions/muted_topics", user_topics.update_muted_topics),
     # Subscriptions
     Route("GET", "/users/me/subscriptions", subscriptions.get_subscriptions),
     Route("POST", "/users/me/subscriptions", subscriptions.subscribe),

@@ -15,6 +15,11 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -51,6 +56,7 @@ from tertulia.model.changes.realm import (
     RealmDeactivated,
     RealmReactivated,
 )
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -66,6 +72,9 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
     "CredentialChanged",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
@@ -105,6 +114,7 @@ __all__ = [
     "UserDeactivated",
     "UserGroupCreated",
     "UserReactivated",
+    "UserTopicChanged",
 ]
 
 AnyChange = (
@@ -126,6 +136,10 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserTopicChanged
     | StatusChanged
     | ProfileFieldCreated
     | ProfileFieldChanged

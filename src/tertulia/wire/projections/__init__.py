@@ -6,6 +6,7 @@ from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     administration,
     channels,
+    folders,
     groups,
     messages,
     organization,
@@ -13,6 +14,7 @@ from tertulia.wire.projections import (
     settings,
     status,
     subscriptions,
+    user_topics,
     users,
 )
 
@@ -55,5 +57,9 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    folders.ChannelFolderCreatedProjection(),
+    folders.ChannelFolderChangedProjection(),
+    folders.ChannelFoldersReorderedProjection(),
+    user_topics.UserTopicChangedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
