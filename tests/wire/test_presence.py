@@ -9,6 +9,7 @@ import pytest
 from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.users import Role
+from tertulia.store.reading import users_since
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.stage import LIMITED, appear
 
@@ -49,7 +50,7 @@ async def test_without_an_update_id_presence_comes_in_the_form_of_old(org: Organ
     assert entry["website"] == {**entry["aggregated"], "pushable": False}
     assert isinstance(answer["server_timestamp"], int | float)
     assert answer["presences"].keys() == {"ann@example.com", "ben@example.com"}
-    assert answer["presences"]["ben@example.com"]["website"]["status"] == "active"
+    assert answer["presences"]["ben@example.com"]["website"]["status"] == "idle"
 
 
 @pytest.mark.parametrize("how", [{"last_update_id": -1}, {"slim_presence": True}])
@@ -343,3 +344,24 @@ async def test_presence_survives_a_restart_roughly(org: Organization) -> None:
     async with reopened(org.node.config) as later:
         after = (await later["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
         assert after["active_timestamp"] == before["active_timestamp"]
+
+
+async def test_input_is_counted_by_the_day(timed: Organization, clock: TestClock) -> None:
+    """Of invisible people too, and once for each day."""
+    assert (await timed["ben"].patch("/settings", presence_enabled=False)).ok
+    today = int(clock()) // DAY
+    for ahead, name, given in [
+        (0, "ben", True),
+        (0, "ben", True),
+        (0, "gus", False),
+        (DAY, "ann", True),
+        (DAY, "ben", True),
+    ]:
+        clock.ahead = ahead
+        await ping(timed, name, status="active", new_user_input=given)
+    await timed.node.delivery.sweep()
+    timed.node.delivery._write_down()
+    await timed["ann"].send((await timed.channel("lounge", "ann")), "t", "written with it")
+    store = timed.node.store
+    counts = [await store.read(users_since, today + day) for day in (0, 1, 2)]
+    assert counts == [2, 2, 0]

@@ -15,6 +15,7 @@ from tertulia.cli import (
     reactivate,
     restore,
     serve,
+    usage,
 )
 from tertulia.cli.errors import ToldPlainly
 
@@ -54,6 +55,7 @@ app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)
 
 

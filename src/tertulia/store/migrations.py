@@ -86,6 +86,8 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
         records("user_statuses", "user_id BIGINT"),
         records("profile_fields", "id BIGINT"),
         records("profile_values", "user_id BIGINT", "field_id BIGINT"),
+        "CREATE TABLE usage_days (user_id BIGINT NOT NULL, day BIGINT NOT NULL,"
+        " PRIMARY KEY (user_id, day))",
     )
 
 

@@ -28,7 +28,9 @@ class ReportPresence(Params, kw_only=True, frozen=True):
         Meta(description="The latest presence_last_update_id, or -1. Asks for the modern format."),
     ] = None
     history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS
-    new_user_input: bool = False
+    new_user_input: Annotated[
+        bool, Meta(description="Since the last report. Counted by the day, for `tertulia usage`.")
+    ] = False
     ping_only: bool = False
     slim_presence: Annotated[bool, Meta(description="The older way to ask for it.")] = False
 
@@ -46,6 +48,8 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
         raise Refused("Bots have no presence.")
+    if params.new_user_input:
+        presence.used(user.id)
     settings = state.settings.get(user.id)
     if (settings is None or settings.presence_enabled) and not state.realm.presence_disabled:
         report = presence.report(user.id, active=params.status == "active")
