@@ -41,6 +41,7 @@ async def test_a_default_is_told_shown_and_what_new_accounts_have(
     org: Organization, name: str
 ) -> None:
     ben = await org["ben"].register()
+    before = ben.data["user_settings"][name]
     value = another(name, ben.data["realm_user_settings_defaults"][name])
     assert (await org["ann"].patch("/realm/user_settings_defaults", **{name: value})).ok
     (event,) = await ben.events()
@@ -48,8 +49,10 @@ async def test_a_default_is_told_shown_and_what_new_accounts_have(
     assert (event["property"], event["value"]) == (name, value)
     data = (await org["ben"].register()).data
     assert data["realm_user_settings_defaults"][name] == value
-    assert data["user_settings"][name] != value
-    await org.add("eve")
+    assert data["user_settings"][name] == before
+    new = {"email": "eve@example.com", "full_name": "Eve", "password": "long enough"}
+    eve_id = (await org["ann"].post("/users", **new)).ok["user_id"]
+    org.know("eve", org.node.state.users[eve_id])
     assert (await org["eve"].register()).data["user_settings"][name] == value
 
 
