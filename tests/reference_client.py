@@ -91,6 +91,13 @@ class ReferenceClient:
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
         }
 
+        self.drafts = {one["id"]: one for one in data["drafts"]}
+        self.snippets = {one["id"]: one for one in data["saved_snippets"]}
+        self.scheduled = {one["scheduled_message_id"]: one for one in data["scheduled_messages"]}
+        self.reminders = {one["reminder_id"]: one for one in data["reminders"]}
+        self.views = {one["fragment"]: one for one in data["navigation_views"]}
+        self.devices: dict[str, Any] = data["devices"]
+
     @classmethod
     async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
         """A new client, as fresh as can be."""
@@ -132,6 +139,12 @@ class ReferenceClient:
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
             "recent": self.recent,
+            "drafts": self.drafts,
+            "snippets": self.snippets,
+            "scheduled": self.scheduled,
+            "reminders": self.reminders,
+            "views": self.views,
+            "devices": self.devices,
         }
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
@@ -181,6 +194,8 @@ class ReferenceClient:
             self.own |= {name: value for name, value in news.items() if name in _OWN}
         if "custom_profile_field" in news:
             self._fill_in(user, news.pop("custom_profile_field"))
+        if news.pop("is_deleted", False):
+            user["is_deleted"] = True
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
@@ -349,6 +364,62 @@ class ReferenceClient:
                     before = set(channel["subscribers"])
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
+
+    # What is one's own
+
+    def _drafts_add(self, event: dict[str, Any]) -> None:
+        self.drafts |= {draft["id"]: draft for draft in event["drafts"]}
+
+    def _drafts_update(self, event: dict[str, Any]) -> None:
+        self.drafts[event["draft"]["id"]] = event["draft"]
+
+    def _drafts_remove(self, event: dict[str, Any]) -> None:
+        del self.drafts[event["draft_id"]]
+
+    def _saved_snippets_add(self, event: dict[str, Any]) -> None:
+        self.snippets[event["saved_snippet"]["id"]] = event["saved_snippet"]
+
+    _saved_snippets_update = _saved_snippets_add
+
+    def _saved_snippets_remove(self, event: dict[str, Any]) -> None:
+        del self.snippets[event["saved_snippet_id"]]
+
+    def _scheduled_messages_add(self, event: dict[str, Any]) -> None:
+        for scheduled in event["scheduled_messages"]:
+            self.scheduled[scheduled["scheduled_message_id"]] = scheduled
+
+    def _scheduled_messages_update(self, event: dict[str, Any]) -> None:
+        scheduled = event["scheduled_message"]
+        assert scheduled["scheduled_message_id"] in self.scheduled
+        self.scheduled[scheduled["scheduled_message_id"]] = scheduled
+
+    def _scheduled_messages_remove(self, event: dict[str, Any]) -> None:
+        del self.scheduled[event["scheduled_message_id"]]
+
+    def _reminders_add(self, event: dict[str, Any]) -> None:
+        self.reminders |= {one["reminder_id"]: one for one in event["reminders"]}
+
+    def _reminders_remove(self, event: dict[str, Any]) -> None:
+        del self.reminders[event["reminder_id"]]
+
+    def _navigation_view_add(self, event: dict[str, Any]) -> None:
+        self.views[event["navigation_view"]["fragment"]] = event["navigation_view"]
+
+    def _navigation_view_update(self, event: dict[str, Any]) -> None:
+        self.views[event["fragment"]] |= event["data"]
+
+    def _navigation_view_remove(self, event: dict[str, Any]) -> None:
+        del self.views[event["fragment"]]
+
+    def _device_add(self, event: dict[str, Any]) -> None:
+        fields = (
+            *("push_key_id", "push_token_id", "pending_push_token_id"),
+            *("push_token_last_updated_timestamp", "push_registration_error_code"),
+        )
+        self.devices[str(event["device_id"])] = dict.fromkeys(fields)
+
+    def _device_remove(self, event: dict[str, Any]) -> None:
+        del self.devices[str(event["device_id"])]
 
     # Messages
 

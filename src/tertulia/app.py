@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
+from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.domain import channel_activity
@@ -127,7 +128,11 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return (Due(channel_activity.due, channel_activity.update),)
+    return (
+        Due(channel_activity.due, channel_activity.update),
+        appointments.messages_to_send(node),
+        appointments.messages_to_be_reminded_of(node),
+    )
 
 
 def asgi(node: Node) -> ASGIApp:

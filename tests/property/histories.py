@@ -19,8 +19,9 @@ from tertulia.domain import onboarding
 from tertulia.model.channels import Channel
 from tertulia.model.users import Role
 from tertulia.state.organization import State
+from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
-from tests.support import Organization, Reply, founded
+from tests.support import Organization, Reply, TestClock, founded
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
 TOPICS = ("", "lunch", "Lunch", "✔ lunch", "plans")
@@ -47,6 +48,7 @@ class History:
     sent: list[int] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     """What was done, to be read when a test fails."""
+    clock: TestClock = field(default_factory=TestClock)
 
     @property
     def state(self) -> State:
@@ -366,20 +368,22 @@ STEPS: dict[Step, int] = {
     set_up: 4,
     take_onboarding_step: 1,
     **PEOPLE_STEPS,
+    **OWN_STEPS,
 }
 
 
 @asynccontextmanager
 async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels, before anything has happened."""
-    async with founded(config) as org:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
         await org.add("ben")
         await org.add("cleo", follows=True)
         await org.add("gus", Role.GUEST, follows=True)
         await org.add("robo", owner="ann")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)
-        yield History(org, random.Random(seed))
+        yield History(org, random.Random(seed), clock=clock)
 
 
 def on_a_new_database(

@@ -19,6 +19,9 @@ EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
 MAX_REMINDER_NOTE = 1000
+MAX_SNIPPET_TITLE = 60
+MAX_VIEW_NAME = 100
+MAX_VIEW_FRAGMENT = 1000
 MAX_CODE_LANGUAGE = 40
 MAX_WELCOME_TEXT = 8000
 
@@ -152,3 +155,32 @@ def message_content(text: str) -> str:
         end = "\n[message truncated]"
         content = content[: MAX_MESSAGE - len(end)] + end
     return content
+
+
+def snippet_title(text: str) -> str:
+    """A snippet's title in its final form. Refused when it cannot be one."""
+    return _short(text, "A snippet's title", MAX_SNIPPET_TITLE)
+
+
+def snippet_content(text: str) -> str:
+    """A snippet's text in its final form. Refused when it cannot be one: it is not cut."""
+    return _short(text, "A snippet", MAX_MESSAGE)
+
+
+def view_fragment(text: str) -> str:
+    """A navigation view's address in its final form. Refused when it cannot be one."""
+    return _short(text, "A view's address", MAX_VIEW_FRAGMENT)
+
+
+def view_name(text: str) -> str:
+    """A navigation view's name in its final form. Refused when it cannot be one."""
+    return _short(text, "A view's name", MAX_VIEW_NAME)
+
+
+def _short(text: str, what: str, longest: int) -> str:
+    stripped = text.strip()
+    if not stripped:
+        raise Refused(f"{what} cannot be empty.")
+    if len(stripped) > longest:
+        raise Refused(f"{what} has at most {longest} characters.")
+    return stripped

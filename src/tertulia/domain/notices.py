@@ -167,11 +167,12 @@ def privacy(channel: Channel) -> str:
     return f"Private, {'shared' if channel.history_public else 'protected'} history"
 
 
-def quoted(text: str) -> str:
-    """The text as it was typed, in a block that nothing in it can end."""
+def quoted(text: str, kind: str = "text") -> str:
+    """The text in a block that nothing in it can end: as it was typed (`text`), or as what it is
+    among messages (`quote`)."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence} text\n{text}\n{fence}"
+    return f"{fence} {kind}\n{text}\n{fence}"
 
 
 def _links(channels: Iterable[Channel]) -> str:

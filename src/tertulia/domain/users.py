@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import domains, names, permissions, profiles, subscribing
+from tertulia.domain import devices, domains, names, permissions, profiles, subscribing
 from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
@@ -293,6 +293,8 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
     target = managed_user(moment, user_id)
     if target.is_active:
         return Decision(None)
+    if target.is_deleted:
+        raise Refused("The account is deleted.")
     changes: list[AnyChange] = [
         UserReactivated(
             user_id=target.id,
@@ -337,4 +339,5 @@ def replace_key(
     credential = msgspec.structs.replace(
         moment.state.credentials[target.id], key_digest=key_digest, key_sealed=key_sealed
     )
-    return Decision(credential, (CredentialChanged(credential=credential),))
+    void = devices.all_tokens_removed(moment.state, target.id)
+    return Decision(credential, (CredentialChanged(credential=credential), *void))

@@ -71,6 +71,34 @@ class WildcardNotAllowed(Refused):
         super().__init__("You do not have permission to use wildcard mentions here.")
 
 
+class NoSuchItem(Refused):
+    """The actor has nothing of that name or ID among what is their own (drafts, snippets, …)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"There is no such {what}.")
+
+
+class NoSuchView(Refused):
+    """The actor has no navigation view of that address."""
+
+    def __init__(self, fragment: str) -> None:
+        super().__init__(f"There is no navigation view '{fragment[:100]}'.")
+
+
+class NoSuchPushToken(Refused):
+    """No device of the actor's is registered with that token."""
+
+    def __init__(self) -> None:
+        super().__init__("No device is registered with this token.")
+
+
+class PushNotOffered(Refused):
+    """The server is joined to no service that wakes phones."""
+
+    def __init__(self) -> None:
+        super().__init__("This server sends no push notifications.")
+
+
 class NoSuchQueue(Refused):
     """The event queue is unknown, expired, deleted, or somebody else's (told alike)."""
 

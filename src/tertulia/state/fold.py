@@ -5,12 +5,16 @@ from typing import Final
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
     channels,
+    composing,
+    devices,
     folders,
     groups,
     messages,
+    navigation,
     organization,
     profiles,
     realm,
+    scheduled,
     user_topics,
     users,
 )
@@ -27,6 +31,10 @@ FOLDS: Final = Folds(
         **folders.FOLDS,
         **user_topics.FOLDS,
         **profiles.FOLDS,
+        **composing.FOLDS,
+        **scheduled.FOLDS,
+        **navigation.FOLDS,
+        **devices.FOLDS,
         **organization.FOLDS,
     }
 )

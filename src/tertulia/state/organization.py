@@ -8,10 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
+from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation, Message
+from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.organization import (
     DefaultChannelGroup,
@@ -22,11 +25,12 @@ from tertulia.model.organization import (
 )
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Grouped, Table
+from tertulia.state.tables import Grouped, Ordered, Table
 
 DAY = 86400
 
@@ -66,6 +70,13 @@ class State:
         self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
         self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
         self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
+        self.drafts: Table[SavedDraft] = self.tables["drafts"]
+        self.snippets: Table[Snippet] = self.tables["snippets"]
+        self.scheduled_messages: Table[ScheduledMessage] = self.tables["scheduled_messages"]
+        self.reminders: Table[Reminder] = self.tables["reminders"]
+        self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
+        self.devices: Table[Device] = self.tables["devices"]
+        self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
@@ -94,6 +105,18 @@ class State:
         """The topics of which a user said how to hear of them."""
         self.activity = Activity()
 
+        self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
+        self.snippets_of_user = Grouped(self.snippets, lambda snippet: snippet.user_id)
+        self.scheduled_of_user = Grouped(self.scheduled_messages, lambda message: message.user_id)
+        self.scheduled_by_time = Ordered(
+            self.scheduled_messages, lambda message: None if message.failed else message.deliver_at
+        )
+        self.reminders_of_user = Grouped(self.reminders, lambda reminder: reminder.user_id)
+        self.reminders_by_time = Ordered(self.reminders, lambda reminder: reminder.deliver_at)
+        self.views_of_user = Grouped(self.navigation_views, lambda view: view.user_id)
+        self.devices_of_user = Grouped(self.devices, lambda device: device.user_id)
+        self.push_tokens_of_user = Grouped(self.push_tokens, lambda token: token.user_id)
+
         for noun in NOUNS:
             if noun.removable:
                 self.tables[noun.table].watch(self._counting(noun.table))
@@ -113,7 +136,8 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
-        for name, rows in records.items():
+        # The counters last: loading a record counts it, and the highest may be gone.
+        for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
                 table.put(row)

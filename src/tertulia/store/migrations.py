@@ -98,10 +98,24 @@ def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
+    """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
+    return (
+        records("drafts", "id BIGINT"),
+        records("snippets", "id BIGINT"),
+        records("scheduled_messages", "id BIGINT"),
+        records("reminders", "id BIGINT"),
+        records("navigation_views", "id BIGINT"),
+        records("devices", "id BIGINT"),
+        records("push_tokens", "id BIGINT"),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _what_one_keeps_for_writing,
     _channel_folders_and_user_topics,
     _profiles,
     _administration,

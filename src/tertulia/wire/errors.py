@@ -104,6 +104,14 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
         case errors.NoSuchQueue(queue_id=queue_id):
             code, extra = "BAD_EVENT_QUEUE_ID", {"queue_id": queue_id}
+        case errors.NoSuchItem():
+            status = 404
+        case errors.NoSuchView():
+            status, code = 404, "NOT_FOUND"
+        case errors.NoSuchPushToken():
+            code = "INVALID_PUSH_DEVICE_TOKEN"
+        case errors.PushNotOffered():
+            code = "PUSH_NOTIFICATIONS_DISALLOWED"
         case errors.NotPermitted():
             code = "UNAUTHORIZED_PRINCIPAL"
         case errors.NotAuthenticated():

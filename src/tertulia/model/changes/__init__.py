@@ -15,6 +15,20 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -27,6 +41,11 @@ from tertulia.model.changes.messages import (
     MessagesRead,
     MessagesUnread,
     UnreadMessage,
+)
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
 )
 from tertulia.model.changes.organization import (
     DefaultChannelGroupRemoved,
@@ -56,6 +75,13 @@ from tertulia.model.changes.realm import (
     RealmDeactivated,
     RealmReactivated,
 )
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -78,18 +104,27 @@ __all__ = [
     "CredentialChanged",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
+    "DeviceAdded",
+    "DeviceRemoved",
     "DomainAdded",
     "DomainChanged",
     "DomainRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
+    "MessageScheduled",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
@@ -98,12 +133,21 @@ __all__ = [
     "ProfileFieldCreated",
     "ProfileFieldDeleted",
     "ProfileFieldsOrdered",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
     "RealmDeactivated",
     "RealmDefaultsChanged",
     "RealmReactivated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
     "SettingsChanged",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
@@ -146,6 +190,24 @@ AnyChange = (
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
     | DefaultChannelGroupRemoved
     | DefaultChannelGroupSet
     | DomainAdded

@@ -18,6 +18,7 @@ from tertulia.wire.projections.holders import holders_changed, named_in_sight
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
+    PersonDeleted,
     PersonJoined,
     PersonRole,
     Sight,
@@ -107,6 +108,8 @@ class UserChangedProjection(Projection[UserChanged]):
         user, values, sight = scene.state.users[change.user_id], change.values, view.sight
         if sight is None:
             return
+        if "is_deleted" in values:
+            yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
         if "full_name" in values:
             yield people.named(user)
         if "address" in values:

@@ -2,21 +2,19 @@
 
 import asyncio
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from tertulia.delivery import event_ids
-from tertulia.domain import typing
-from tertulia.domain.names import topic_name
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
 from tertulia.wire import narrow, snapshot
 from tertulia.wire.call import Call
-from tertulia.wire.parameters import Alias, Int, Params, Reads
+from tertulia.wire.parameters import Params, Reads
 from tertulia.wire.routing import Answer, OpenAnswer
 
 MOBILE_IDLE_SECONDS = 12 * 3600
@@ -263,31 +261,4 @@ class DeleteQueue(Params, kw_only=True, frozen=True):
 async def delete_queue(call: Call, params: DeleteQueue) -> Answer:
     """Delete the queue."""
     await call.node.delivery.delete(params.queue_id, call.user.id)
-    return Answer()
-
-
-class SetTyping(Params, kw_only=True, frozen=True):
-    """Where somebody began or ceased to type."""
-
-    op: Annotated[Literal["start", "stop"], Alias("operator")]
-    type: Literal["direct", "private", "channel", "stream"] = "direct"
-    to: Annotated[list[Int] | None, Meta(description="User IDs, for direct messages.")] = None
-    stream_id: Int | None = None
-    topic: str | None = None
-
-
-async def set_typing(call: Call, params: SetTyping) -> Answer:
-    """Tell those who would get the message that the caller types, or no longer does."""
-    started = params.op == "start"
-    if params.type in {"direct", "private"}:
-        if not params.to:
-            raise Refused("The recipients are missing: 'to'.")
-        notice = call.consider(typing.to_people, tuple(params.to), started)
-    else:
-        if params.stream_id is None:
-            raise Refused("The channel is missing: 'stream_id'.")
-        if params.topic is None:
-            raise Refused("The topic is missing.")
-        notice = call.consider(typing.in_topic, params.stream_id, topic_name(params.topic), started)
-    call.node.delivery.publish(notice)
     return Answer()
