@@ -246,6 +246,11 @@ class State:
         return not len(self.realms)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the organization is deactivated: nothing is done in it then."""
+        return not self.is_empty and self.realm.deactivated
+
+    @property
     def default_settings(self) -> PersonalSettings:
         """The settings that new accounts begin with: those of an account that nobody has, and
         the organization's language."""
