@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from tertulia.config import Config
 from tertulia.domain import onboarding
 from tertulia.model.channels import Channel
@@ -411,7 +409,8 @@ def same(one: State, other: State) -> None:
         rows = other.tables[name].rows
         for key in table.rows.keys() | rows.keys():
             assert table.rows.get(key) == rows.get(key), (name, key)
-            assert msgspec.json.encode(table.rows[key]) == msgspec.json.encode(rows[key])
+            # Of the same types, too: 1 equals True.
+            assert repr(table.rows[key]) == repr(rows[key]), (name, key)
     for channel_id in one.channels.rows:
         assert list(one.subscribers(channel_id)) == list(other.subscribers(channel_id))
     indexes = [
