@@ -432,11 +432,36 @@ class ReferenceClient:
             people = [person["id"] for person in message["display_recipient"]]
             where = self._direct(people)
             others = tuple(sorted(set(people) - {self.user_id}))
-            self.recent[others] = max(self.recent.get(others, 0), message["id"])
+            self.recent[others] = message["id"]
         if "read" not in flags:
             self.unread[message["id"]] = where
             if {"mentioned", "wildcard_mentioned"} & set(flags):
                 self.mentions.add(message["id"])
+
+    def _update_message(self, event: dict[str, Any]) -> None:
+        if "content" in event:
+            is_mention = {"mentioned", "wildcard_mentioned"} & set(event["flags"])
+            (self.mentions.add if is_mention else self.mentions.discard)(event["message_id"])
+        if "propagate_mode" not in event:
+            return
+        channel_id = event.get("new_stream_id", event["stream_id"])
+        topic = event.get("subject", event["orig_subject"])
+        for message_id in event["message_ids"]:
+            if message_id not in self.unread:
+                continue
+            if channel_id in self.subscriptions:
+                self.unread[message_id] = ("channel", channel_id, topic.casefold())
+            else:
+                del self.unread[message_id]
+
+    def _delete_message(self, event: dict[str, Any]) -> None:
+        for message_id in event.get("message_ids") or [event["message_id"]]:
+            self.unread.pop(message_id, None)
+            self.starred.discard(message_id)
+            for people, newest in self.recent.items():
+                if newest == message_id:
+                    # Which message is the newest now, if there is one, is not told.
+                    self.recent[people] = ANYTHING
 
     def _update_message_flags_add(self, event: dict[str, Any]) -> None:
         if event["flag"] == "read":
@@ -466,6 +491,18 @@ class ReferenceClient:
 
     def _forget_unread(self, channel_id: int) -> None:
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
+
+
+class _Anything:
+    """What cannot be known: it is equal to whatever it is compared with."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # it is in no set
+
+
+ANYTHING: Any = _Anything()
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:

@@ -16,6 +16,7 @@ from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.retention import keep_retained
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -116,6 +117,7 @@ async def opened_node(
         background = [
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
+            asyncio.create_task(keep_retained(log)),
         ]
         try:
             yield node

@@ -135,6 +135,55 @@ async def flag(history: History) -> None:
         history.accepted(reply)
 
 
+async def edit_message(history: History) -> None:
+    if not history.sent:
+        return
+    mid = history.rng.choice(history.sent)
+    message = await history.org["ann"].get(f"/messages/{mid}")
+    who = history.who()
+    if message.status == 200:
+        sender = message.body["message"]["sender_id"]
+        who = next((n for n in PEOPLE if history.org[n].user_id == sender), who)
+        if not history.state.users[history.org[who].user_id].is_active:
+            return
+    text = history.rng.choice(TEXTS)
+    history.accepted(await history.org[who].patch(f"/messages/{mid}", content=text))
+
+
+async def move_messages(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if not history.sent or channel is None:
+        return
+    where: dict[str, Any] = rng.choice(
+        [
+            {"topic": rng.choice(TOPICS)},
+            {"stream_id": channel.id},
+            {"stream_id": channel.id, "topic": rng.choice(TOPICS)},
+        ]
+    )
+    mid = rng.choice(history.sent)
+    mode = rng.choice(["change_one", "change_later", "change_all"])
+    history.done[-1] += f" {mid} {where} {mode}"
+    reply = await history.org[rng.choice(["ann", history.who()])].patch(
+        f"/messages/{mid}",
+        **where,
+        propagate_mode=mode,
+        send_notification_to_old_thread=rng.random() < 0.3,
+        send_notification_to_new_thread=rng.random() < 0.3,
+    )
+    history.accepted(reply)
+
+
+async def delete_message(history: History) -> None:
+    if not history.sent:
+        return
+    mid = history.rng.choice(history.sent)
+    history.done[-1] += f" {mid}"
+    who = history.rng.choice(["ann", history.who()])
+    if history.accepted(await history.org[who].delete(f"/messages/{mid}")):
+        history.sent.remove(mid)
+
+
 async def create_channel(history: History) -> None:
     state, rng = history.state, history.rng
     if len(state.channels) >= 6:
@@ -350,6 +399,9 @@ STEPS: dict[Step, int] = {
     send_directly: 4,
     send_at_once: 3,
     flag: 6,
+    edit_message: 3,
+    move_messages: 4,
+    delete_message: 2,
     create_channel: 3,
     subscribe: 4,
     unsubscribe: 3,

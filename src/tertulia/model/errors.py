@@ -129,3 +129,26 @@ class BadImage(Refused):
 
 class PasswordSignInDisabled(Refused):
     """The organization does not let people sign in by password."""
+
+
+class TooOldToMove(Refused):
+    """Some of the messages to move are older than the actor may move.
+
+    `first_allowed` is the first message that may be moved, if there is one; `total` and `allowed`
+    are how many there are in the topic, and how many of them may be moved.
+    """
+
+    def __init__(self, *, first_allowed: int | None, total: int, allowed: int) -> None:
+        self.first_allowed = first_allowed
+        self.total = total
+        self.allowed = allowed
+        super().__init__(
+            f"Only {allowed} of the {total} messages may still be moved: the others are too old."
+        )
+
+
+class Overtaken(Refused):
+    """What the decision was to be made about has changed in the meantime. Asking anew helps."""
+
+    def __init__(self) -> None:
+        super().__init__("The messages have been changed in the meantime. Try again.")

@@ -7,6 +7,7 @@ from tertulia.state.folds import (
     channels,
     composing,
     devices,
+    editing,
     folders,
     groups,
     messages,
@@ -35,6 +36,7 @@ FOLDS: Final = Folds(
         **scheduled.FOLDS,
         **navigation.FOLDS,
         **devices.FOLDS,
+        **editing.FOLDS,
         **organization.FOLDS,
     }
 )

@@ -31,6 +31,7 @@ from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.touched import Touched
 
 DAY = 86400
 
@@ -52,6 +53,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
+        self.touched = Touched()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -136,6 +138,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
+        state.touched.floor = seq
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]

@@ -111,11 +111,22 @@ def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _edits(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE message_edits (message_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
+        " at BIGINT NOT NULL, user_id BIGINT, was_content TEXT, was_rendered TEXT,"
+        " was_topic TEXT, topic TEXT, was_channel_id BIGINT, channel_id BIGINT,"
+        " PRIMARY KEY (message_id, seq))",
+        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
     _what_one_keeps_for_writing,
+    _edits,
     _channel_folders_and_user_topics,
     _profiles,
     _administration,

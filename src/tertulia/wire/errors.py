@@ -136,6 +136,13 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
         case errors.SystemGroupRequired(setting=setting):
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.TooOldToMove(first_allowed=first, total=total, allowed=allowed):
+            code = "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED"
+            extra = {
+                "first_message_id_allowed_to_move": first,
+                "total_messages_in_topic": total,
+                "total_messages_allowed_to_move": allowed,
+            }
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
         case errors.BadImage():

@@ -56,6 +56,12 @@ _ERROR_FIELDS: Final[Json] = {
     "desc": {"type": "string", "description": "Of BAD_NARROW: what is wrong with it."},
     "is_last_owner": {"type": "boolean", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
     "entity": {"type": "string", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
+    "first_message_id_allowed_to_move": {
+        "anyOf": [{"type": "integer"}, {"type": "null"}],
+        "description": "Of MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
+    },
+    "total_messages_in_topic": {"type": "integer"},
+    "total_messages_allowed_to_move": {"type": "integer"},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
 }
 """What errors have beside `msg` and `code`; see `tertulia.wire.errors.told`."""

@@ -9,6 +9,7 @@ from tertulia.wire.resources import (
     default_groups,
     devices,
     drafts,
+    editing,
     events,
     exports,
     fetching,
@@ -45,6 +46,10 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/messages", messages.send_message, webhooks=True),
     Route("GET", "/messages", fetching.get_messages, Access.SPECTATOR),
     Route("GET", "/messages/{message_id:int}", fetching.get_message, Access.SPECTATOR),
+    Route("PATCH", "/messages/{message_id:int}", editing.update_message),
+    Route("DELETE", "/messages/{message_id:int}", editing.delete_message),
+    Route("GET", "/messages/{message_id:int}/history", editing.get_history),
+    Route("POST", "/streams/{stream_id:int}/delete_topic", editing.delete_topic),
     Route("POST", "/messages/flags", flags.update_flags),
     Route("GET", "/users/me/{stream_id:int}/topics", topics.get_topics, Access.SPECTATOR),
     # Users

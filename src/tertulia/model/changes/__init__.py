@@ -29,6 +29,7 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -117,8 +118,11 @@ __all__ = [
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
@@ -208,6 +212,9 @@ AnyChange = (
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
     | DefaultChannelGroupRemoved
     | DefaultChannelGroupSet
     | DomainAdded

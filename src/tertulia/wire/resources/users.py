@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import deleting, permissions, users
+from tertulia.domain import erasing, permissions, users
 from tertulia.domain.names import password
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
@@ -268,7 +268,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
         raise Refused("This server cannot delete everything that an account wrote.")
     if wanted.delete_profile:
         host = call.node.config.address_host
-        picture = await call.submit(deleting.delete, params.user_id, host)
+        picture = await call.submit(erasing.delete, params.user_id, host)
         await thrown_away(call.node.files, picture)
         return Answer()
     await call.submit(users.deactivate, params.user_id)
