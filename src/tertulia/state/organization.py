@@ -222,7 +222,9 @@ class State:
         of = before or after
         if of is not None:
             more = (after.message_count if after else 0) - (before.message_count if before else 0)
-            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
+            count = self.message_count.pop(of.channel_id, 0) + more
+            if count:
+                self.message_count[of.channel_id] = count
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
