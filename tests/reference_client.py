@@ -126,7 +126,7 @@ class ReferenceClient:
             "settings": self.settings,
             "statuses": self.statuses,
             "profile fields": self.fields,
-            "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
+            "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
             "realm": self._told(self.realm),
             "setup": self.setup,
@@ -149,7 +149,11 @@ class ReferenceClient:
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
         left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
-        told = {name: value for name, value in channel.items() if name not in left_out}
+        return self._held({name: value for name, value in channel.items() if name not in left_out})
+
+    def _held(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record with its permissions as they are held now."""
+        told = dict(record)
         for name, value in told.items():
             if isinstance(value, dict) and "direct_members" in value:
                 # Deactivated accounts hold no permission, which a client sees from the accounts.
@@ -245,6 +249,22 @@ class ReferenceClient:
     def _user_group_remove_members(self, event: dict[str, Any]) -> None:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
+
+    def _user_group_add_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = {*group["direct_subgroup_ids"], *event["direct_subgroup_ids"]}
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_remove_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = set(group["direct_subgroup_ids"]) - set(event["direct_subgroup_ids"])
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_update(self, event: dict[str, Any]) -> None:
+        self.groups[event["group_id"]] |= event["data"]
+
+    def _user_group_remove(self, event: dict[str, Any]) -> None:
+        del self.groups[event["group_id"]]
 
     # The organization
 

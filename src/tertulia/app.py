@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import channel_activity
+from tertulia.domain import channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
@@ -131,6 +131,7 @@ async def opened_node(
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
     return (
+        Due(waiting.next_end, waiting.end),
         Due(channel_activity.due, channel_activity.update),
         appointments.messages_to_send(node),
         appointments.messages_to_be_reminded_of(node),

@@ -14,7 +14,9 @@ from typing import Any
 
 from tertulia.config import Config
 from tertulia.domain import onboarding
+from tertulia.model.changes import RealmChanged
 from tertulia.model.channels import Channel
+from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.state.organization import State
 from tests.property.own_steps import OWN_STEPS
@@ -74,6 +76,26 @@ class History:
     def channel(self) -> Channel | None:
         channels = list(self.state.channels)
         return self.rng.choice(channels) if channels else None
+
+    def groups(self) -> list[UserGroup]:
+        """Those that people made."""
+        return [group for group in self.state.groups if not group.is_system]
+
+    def holder(self) -> Any:
+        """Somebody, or a group, who may hold a permission."""
+        rng = self.rng
+        people = [self.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(0, 2))]
+        own = [group.id for group in self.groups()]
+        some = rng.sample(own, min(len(own), rng.randint(0, 2)))
+        return rng.choice(
+            [
+                *own,
+                *own,
+                SystemGroup.FULL_MEMBERS.value,
+                SystemGroup.MODERATORS.value,
+                {"direct_members": people, "direct_subgroups": some},
+            ]
+        )
 
     def some_messages(self) -> list[int]:
         return sorted(self.rng.sample(self.sent, min(len(self.sent), self.rng.randint(1, 4))))
@@ -251,6 +273,8 @@ async def change_channel(history: History) -> None:
             {"is_archived": False},
             {"can_send_message_group": {"new": rng.choice([3, 7])}},
             {"can_add_subscribers_group": {"new": rng.choice([1, 6])}},
+            {"can_subscribe_group": {"new": history.holder()}},
+            {"can_administer_channel_group": {"new": history.holder()}},
         ]
     )
     history.done[-1] += f" {channel.id} {values}"
@@ -317,6 +341,72 @@ async def deactivate_or_reactivate(history: History) -> None:
     else:
         reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
     history.accepted(reply)
+
+
+async def create_group(history: History) -> None:
+    own, rng = history.groups(), history.rng
+    if len(own) >= 5:
+        return
+    reply = await history.org[history.who()].post(
+        "/user_groups/create",
+        name=f"Group {len(own)}",
+        description="",
+        members=[history.org[name].user_id for name in rng.sample(PEOPLE, rng.randint(0, 2))],
+        subgroups=[group.id for group in rng.sample(own, min(len(own), rng.randint(0, 1)))],
+        can_manage_group=history.holder(),
+        can_join_group=SystemGroup.MEMBERS.value,
+    )
+    history.accepted(reply)
+
+
+async def change_group(history: History) -> None:
+    own, rng = history.groups(), history.rng
+    if not own:
+        return
+    group = rng.choice(own)
+    values: dict[str, Any] = rng.choice(
+        [
+            {"description": rng.choice(["", "of cooks"])},
+            {"name": f"{group.name.split('.')[0]}.{rng.randint(1, 99)}"},
+            {"deactivated": False},
+            {"can_join_group": {"new": history.holder()}, "deactivated": False},
+            {"can_manage_group": {"new": history.holder()}},
+            {},
+        ]
+    )
+    history.done[-1] += f" {group.id} {values}"
+    if values:
+        reply = await history.org["ann"].patch(f"/user_groups/{group.id}", **values)
+    else:
+        reply = await history.org["ann"].post(f"/user_groups/{group.id}/deactivate")
+    history.accepted(reply)
+
+
+async def change_members(history: History) -> None:
+    own, rng = history.groups(), history.rng
+    if not own:
+        return
+    group = rng.choice(own)
+    user_id = history.org[rng.choice(PEOPLE)].user_id
+    other = rng.choice([*(one.id for one in own), SystemGroup.FULL_MEMBERS.value])
+    values = {
+        "delete" if user_id in group.members else "add": [user_id],
+        "delete_subgroups" if other in group.subgroups else "add_subgroups": [other],
+    }
+    values = rng.choice([values, dict([rng.choice(list(values.items()))])])
+    history.done[-1] += f" {group.id} {values}"
+    reply = await history.org[rng.choice(["ann", history.who()])].post(
+        f"/user_groups/{group.id}/members", **values
+    )
+    history.accepted(reply)
+
+
+async def change_waiting_period(history: History) -> None:
+    """The people are as old as the organization: either all of them wait, or nobody."""
+    await history.org.do(
+        RealmChanged(values={"waiting_period_threshold": history.rng.choice([0, 1, 3])})
+    )
+    await history.org.tick()
 
 
 async def change_realm(history: History) -> None:
@@ -413,6 +503,10 @@ STEPS: dict[Step, int] = {
     change_role: 1,
     rename: 1,
     deactivate_or_reactivate: 1,
+    create_group: 2,
+    change_group: 2,
+    change_members: 4,
+    change_waiting_period: 1,
     change_realm: 3,
     change_default_settings: 1,
     set_up: 4,

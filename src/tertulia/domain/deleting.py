@@ -1,6 +1,7 @@
 """Deleting messages."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,7 +13,9 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused
 from tertulia.model.messages import Message
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import DAY, State
+from tertulia.state.organization import State
+
+DAY: Final = 86400
 
 
 class Doomed(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from tertulia.domain import messages, names, notices, permissions, topics
+from tertulia.domain import messages, names, notices, permissions, topics, user_topics
 from tertulia.domain.editing import Found, still_so
 from tertulia.domain.messages import ToChannel
 from tertulia.domain.notices import Notice, Render
@@ -59,7 +59,11 @@ def move(
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
     change = _moved(moment, found, excerpt, [line.id for line in moved], target, topic, wanted)
     told = _notices(moment, change, source, target, wanted, resolves=resolves)
-    changes: list[AnyChange] = [change, *notices.sent(moment, told, render)]
+    changes: list[AnyChange] = [
+        change,
+        *user_topics.after_moving(moment, change),
+        *notices.sent(moment, told, render),
+    ]
     return Decision(None, changes)
 
 

@@ -12,7 +12,7 @@ from tertulia.domain.messages import Draft, ToChannel, ToPeople
 from tertulia.domain.realms import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy
-from tertulia.model.groups import GroupSetting, Members
+from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
@@ -97,6 +97,14 @@ def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice
     which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
     text = f"{person(actor)} subscribed you to the {which}."
     return Notice(ToPeople(frozenset({user_id})), text)
+
+
+def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
+    """To somebody whom somebody else brought into a user group, or took out of it."""
+    done = "added you to" if added else "removed you from"
+    return Notice(
+        ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
+    )
 
 
 def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
@@ -208,4 +216,8 @@ def _members(state: State, members: Members) -> str:
 
 def _group(state: State, group_id: int) -> str:
     group = state.groups[group_id]
-    return f"**{group.name.removeprefix('role:')}**" if group.is_system else f"@_*{group.name}*"
+    return f"**{group.name.removeprefix('role:')}**" if group.is_system else _silent(group)
+
+
+def _silent(group: UserGroup) -> str:
+    return f"@_*{group.name}*"

@@ -4,6 +4,8 @@ Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on
 called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.errors`.
 """
 
+from typing import NamedTuple
+
 
 class Refused(Exception):
     """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
@@ -113,6 +115,26 @@ class SystemGroupRequired(Refused):
     def __init__(self, setting: str) -> None:
         self.setting = setting
         super().__init__(f"'{setting}' must be a system group.")
+
+
+class GroupUse(NamedTuple):
+    """Where a user group is in use: the organization, a channel, another group, or (without
+    `settings`) the groups that it is in."""
+
+    kind: str
+    """`realm`, `channel`, `user_group` or `subgroup`."""
+    ids: tuple[int, ...] = ()
+    """The channel or the groups; none for the organization, and for a channel that the actor may
+    not know of."""
+    settings: tuple[str, ...] = ()
+
+
+class GroupInUse(Refused):
+    """The group cannot be deactivated while permissions or other groups refer to it."""
+
+    def __init__(self, uses: tuple[GroupUse, ...]) -> None:
+        self.uses = uses
+        super().__init__("The group is in use and cannot be deactivated.")
 
 
 class StaleExpectation(Refused):

@@ -91,13 +91,6 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
     )
 
 
-def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
-    return (
-        records("channel_folders", "id BIGINT"),
-        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
-    )
-
-
 def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
     return (
@@ -118,6 +111,13 @@ def _edits(dialect: Dialect) -> Sequence[str]:
         " was_topic TEXT, topic TEXT, was_channel_id BIGINT, channel_id BIGINT,"
         " PRIMARY KEY (message_id, seq))",
         "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+    )
+
+
+def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
     )
 
 

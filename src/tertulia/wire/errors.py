@@ -143,6 +143,11 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
                 "total_messages_in_topic": total,
                 "total_messages_allowed_to_move": allowed,
             }
+        case errors.GroupInUse(uses=uses):
+            code, extra = (
+                "CANNOT_DEACTIVATE_GROUP_IN_USE",
+                {"objections": [_objection(use) for use in uses]},
+            )
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
         case errors.BadImage():
@@ -156,3 +161,11 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 500, "INTERNAL_SERVER_ERROR"
             return status, {"msg": "Something went wrong on the server.", "code": code}, headers
     return status, {"msg": str(error), "code": code, **extra}, headers
+
+
+def _objection(use: errors.GroupUse) -> dict[str, Any]:
+    if use.kind == "subgroup":
+        return {"type": use.kind, "supergroup_ids": list(use.ids)}
+    names = {"channel": "channel_id", "user_group": "group_id"}
+    where = {names[use.kind]: use.ids[0]} if use.ids else {}
+    return {"type": use.kind, **where, "settings": list(use.settings)}

@@ -63,6 +63,22 @@ _ERROR_FIELDS: Final[Json] = {
     "total_messages_in_topic": {"type": "integer"},
     "total_messages_allowed_to_move": {"type": "integer"},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
+    "objections": {
+        "type": "array",
+        "description": "Of CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is in use.",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["type"],
+            "properties": {
+                "type": {"enum": ["realm", "channel", "user_group", "subgroup"]},
+                "settings": {"type": "array", "items": {"type": "string"}},
+                "channel_id": {"type": "integer"},
+                "group_id": {"type": "integer"},
+                "supergroup_ids": {"type": "array", "items": {"type": "integer"}},
+            },
+        },
+    },
 }
 """What errors have beside `msg` and `code`; see `tertulia.wire.errors.told`."""
 

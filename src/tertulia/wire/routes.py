@@ -16,6 +16,7 @@ from tertulia.wire.resources import (
     flags,
     folders,
     groups,
+    memberships,
     messages,
     navigation,
     organization,
@@ -79,7 +80,20 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/users/{user_id:int}/reactivate", users.reactivate_user),
     Route("GET", "/users/{email}", users.get_user_by_email),
     Route("PATCH", "/users/{email}", users.update_user_by_email),
+    # User groups
     Route("GET", "/user_groups", groups.get_user_groups),
+    Route("POST", "/user_groups/create", groups.create_user_group),
+    Route("PATCH", "/user_groups/{user_group_id:int}", groups.update_user_group),
+    Route("POST", "/user_groups/{user_group_id:int}/deactivate", groups.deactivate_user_group),
+    Route("GET", "/user_groups/{user_group_id:int}/members", memberships.get_group_members),
+    Route("POST", "/user_groups/{user_group_id:int}/members", memberships.update_group_members),
+    Route(
+        "GET",
+        "/user_groups/{user_group_id:int}/members/{user_id:int}",
+        memberships.get_group_membership,
+    ),
+    Route("GET", "/user_groups/{user_group_id:int}/subgroups", memberships.get_subgroups),
+    Route("POST", "/user_groups/{user_group_id:int}/subgroups", memberships.update_subgroups),
     # Bots
     Route("GET", "/bots", bots.get_bots),
     Route("POST", "/bots", bots.create_bot),

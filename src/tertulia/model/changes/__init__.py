@@ -35,7 +35,13 @@ from tertulia.model.changes.folders import (
     ChannelFolderCreated,
     ChannelFoldersReordered,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -102,6 +108,7 @@ __all__ = [
     "ChannelFolderChanged",
     "ChannelFolderCreated",
     "ChannelFoldersReordered",
+    "ChannelSight",
     "CredentialChanged",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
@@ -115,6 +122,7 @@ __all__ = [
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
@@ -160,54 +168,25 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserReactivated",
     "UserTopicChanged",
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | SettingsChanged
-    | UserGroupCreated
-    | ChannelCreated
+    ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
-    | MessageSent
-    | FlagsChanged
-    | MessagesRead
-    | MessagesUnread
-    | ChannelFolderCreated
-    | ChannelFolderChanged
-    | ChannelFoldersReordered
-    | UserTopicChanged
-    | StatusChanged
-    | ProfileFieldCreated
-    | ProfileFieldChanged
-    | ProfileFieldsOrdered
-    | ProfileFieldDeleted
-    | ProfileChanged
     | DraftsCreated
     | DraftChanged
     | DraftDeleted
     | SnippetCreated
     | SnippetChanged
     | SnippetDeleted
-    | MessageScheduled
-    | ScheduledMessageChanged
-    | ScheduledMessageRemoved
-    | ReminderSet
-    | ReminderRemoved
-    | NavigationViewAdded
-    | NavigationViewChanged
-    | NavigationViewRemoved
     | DeviceAdded
     | DeviceRemoved
     | PushTokenAdded
@@ -215,20 +194,54 @@ AnyChange = (
     | MessageEdited
     | MessagesMoved
     | MessagesDeleted
-    | DefaultChannelGroupRemoved
-    | DefaultChannelGroupSet
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
     | DomainAdded
     | DomainChanged
     | DomainRemoved
-    | LinkifierRemoved
     | LinkifierSet
+    | LinkifierRemoved
     | LinkifiersOrdered
-    | OnboardingStepTaken
     | PlaygroundAdded
     | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
     | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
+    | RealmCreated
+    | RealmChanged
     | RealmDeactivated
     | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 
