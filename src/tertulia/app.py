@@ -10,11 +10,13 @@ from starlette.types import ASGIApp
 from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.retention import keep_retained
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -90,7 +92,8 @@ async def opened_node(
             delivery.heard(text)
 
     async with opened_organization(config, tell, heard=heard, clock=clock) as (log, vault):
-        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
+        transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
+        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds
         delivery = Delivery(
             log,
@@ -114,6 +117,7 @@ async def opened_node(
         background = [
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
+            asyncio.create_task(keep_retained(log)),
         ]
         try:
             yield node
@@ -126,7 +130,12 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return (appointments.messages_to_send(node), appointments.messages_to_be_reminded_of(node))
+    return (
+        Due(waiting.next_end, waiting.end),
+        Due(channel_activity.due, channel_activity.update),
+        appointments.messages_to_send(node),
+        appointments.messages_to_be_reminded_of(node),
+    )
 
 
 def asgi(node: Node) -> ASGIApp:

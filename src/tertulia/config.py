@@ -67,6 +67,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
+    can_access_all_users_group_limits_presence: Annotated[
+        bool,
+        Meta(
+            description="Guests who may not know of every account hear of the presence of those"
+            " alone of whom they may know."
+        ),
+    ] = True
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(
@@ -83,6 +90,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     queues_per_user: Annotated[
         int, Meta(ge=1, le=100_000, description="Event queues that one account may have.")
     ] = 100
+    web_public_streams_enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether an organization may open channels to everybody on the web; it"
+            " has a setting of its own besides."
+        ),
+    ] = True
     log_retention_days: Annotated[
         int,
         Meta(

@@ -29,7 +29,19 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -42,7 +54,29 @@ from tertulia.model.changes.navigation import (
     NavigationViewChanged,
     NavigationViewRemoved,
 )
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
+)
 from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
 from tertulia.model.changes.reactions import (
     CustomEmojiAdded,
     CustomEmojiDeactivated,
@@ -50,7 +84,12 @@ from tertulia.model.changes.reactions import (
     ReactionRemoved,
     SubmessageAdded,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
 from tertulia.model.changes.scheduled import (
     MessageScheduled,
     ReminderRemoved,
@@ -58,9 +97,11 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -73,37 +114,66 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
+    "ChannelSight",
     "CredentialChanged",
     "CustomEmojiAdded",
     "CustomEmojiDeactivated",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
     "DeviceAdded",
     "DeviceRemoved",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "DraftChanged",
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
     "NavigationViewAdded",
     "NavigationViewChanged",
     "NavigationViewRemoved",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
     "ReactionAdded",
     "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "ReminderRemoved",
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
     "SnippetDeleted",
+    "StatusChanged",
     "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
@@ -112,56 +182,90 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserMuted",
     "UserReactivated",
+    "UserTopicChanged",
     "UserUnmuted",
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | UserGroupCreated
-    | ChannelCreated
+    ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
-    | MessageSent
-    | FlagsChanged
-    | MessagesRead
-    | MessagesUnread
     | DraftsCreated
     | DraftChanged
     | DraftDeleted
     | SnippetCreated
     | SnippetChanged
     | SnippetDeleted
-    | MessageScheduled
-    | ScheduledMessageChanged
-    | ScheduledMessageRemoved
-    | ReminderSet
-    | ReminderRemoved
-    | NavigationViewAdded
-    | NavigationViewChanged
-    | NavigationViewRemoved
     | DeviceAdded
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
     | ReactionAdded
     | ReactionRemoved
     | SubmessageAdded
     | CustomEmojiAdded
     | CustomEmojiDeactivated
-    | AlertWordsChanged
-    | UserMuted
-    | UserUnmuted
+    | RealmCreated
+    | RealmChanged
+    | RealmDeactivated
+    | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 

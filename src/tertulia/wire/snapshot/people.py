@@ -7,6 +7,7 @@ from tertulia.model.users import Role, User
 from tertulia.wire.objects.bots import bot_objects
 from tertulia.wire.objects.groups import user_group
 from tertulia.wire.objects.muting import muted_users
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import (
     UNKNOWN_AVATAR,
     UserObject,
@@ -83,7 +84,7 @@ def _own(scene: Scene, viewer: User) -> dict[str, Any]:
         "can_create_private_streams": may_private,
         "can_create_public_streams": may_public,
         "can_create_streams": may_private or may_public,
-        "can_create_web_public_streams": realm.enable_spectator_access
+        "can_create_web_public_streams": scene.node.admits_spectators
         and may(realm.can_create_web_public_channel_group),
         "can_invite_others_to_realm": may(realm.can_invite_users_group),
     }
@@ -146,6 +147,18 @@ def presences(scene: Scene) -> dict[str, Any]:
     }
 
 
+def statuses(scene: Scene) -> dict[str, Any]:
+    """What people say that they are doing, without those who say nothing."""
+    state = scene.state
+    if scene.viewer is None:
+        return {"user_status": {}}
+    shown = {
+        str(user.id): status_object(state, user)
+        for user in permissions.users_seen(state, scene.viewer, scene.now)
+    }
+    return {"user_status": {user_id: status for user_id, status in shown.items() if status}}
+
+
 def muted(scene: Scene) -> dict[str, Any]:
     """Whom the viewer has muted."""
     viewer = scene.viewer
@@ -157,6 +170,6 @@ SECTIONS: Final[Sections] = {
     ("realm_bot",): bots,
     ("realm_user_groups",): groups,
     ("presence",): presences,
-    ("user_status",): lambda _: {"user_status": {}},
+    ("user_status",): statuses,
     ("muted_users",): muted,
 }
