@@ -30,13 +30,20 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Ways to register."""
 
-_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
 _OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
     "wildcard_mentions_notify",
 }
+_NO_SETTINGS = {
+    *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),
+    *("realm_domains", "realm_linkifiers", "realm_filters", "realm_playgrounds", "realm_billing"),
+    *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
+    *("realm_embedded_bots", "realm_incoming_webhook_bots"),
+}
+"""What is called like a setting of the organization and is none."""
 
 
 class ReferenceClient:
@@ -61,6 +68,21 @@ class ReferenceClient:
         self.subscriptions = {c["stream_id"]: c for c in data["subscriptions"]}
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
+        }
+        self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
+        self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
+        self.realm = {
+            name: value
+            for name, value in data.items()
+            if name.startswith("realm_") and name not in _NO_SETTINGS
+        }
+        self.setup = {
+            "domains": {one["domain"]: one for one in data["realm_domains"]},
+            "linkifiers": data["realm_linkifiers"],
+            "playgrounds": data["realm_playgrounds"],
+            "default groups": data["realm_default_stream_groups"],
+            "default settings": data["realm_user_settings_defaults"],
+            "onboarding": data["onboarding_steps"],
         }
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
@@ -110,11 +132,15 @@ class ReferenceClient:
             "settings": self.settings,
             "statuses": self.statuses,
             "profile fields": self.fields,
-            "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
+            "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
+            "realm": self._told(self.realm),
+            "setup": self.setup,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
+            "folders": self.folders,
+            "topics": self.topics,
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
@@ -132,7 +158,11 @@ class ReferenceClient:
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
         left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
-        told = {name: value for name, value in channel.items() if name not in left_out}
+        return self._held({name: value for name, value in channel.items() if name not in left_out})
+
+    def _held(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record with its permissions as they are held now."""
+        told = dict(record)
         for name, value in told.items():
             if isinstance(value, dict) and "direct_members" in value:
                 # Deactivated accounts hold no permission, which a client sees from the accounts.
@@ -229,6 +259,54 @@ class ReferenceClient:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
 
+    def _user_group_add_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = {*group["direct_subgroup_ids"], *event["direct_subgroup_ids"]}
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_remove_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = set(group["direct_subgroup_ids"]) - set(event["direct_subgroup_ids"])
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_update(self, event: dict[str, Any]) -> None:
+        self.groups[event["group_id"]] |= event["data"]
+
+    def _user_group_remove(self, event: dict[str, Any]) -> None:
+        del self.groups[event["group_id"]]
+
+    # The organization
+
+    def _realm_update(self, event: dict[str, Any]) -> None:
+        self.realm[f"realm_{event['property']}"] = event["value"]
+
+    def _realm_update_dict(self, event: dict[str, Any]) -> None:
+        news = {f"realm_{name}": value for name, value in event["data"].items()}
+        self.realm |= {name: value for name, value in news.items() if name in self.realm}
+
+    def _realm_domains_add(self, event: dict[str, Any]) -> None:
+        self.setup["domains"][event["realm_domain"]["domain"]] = event["realm_domain"]
+
+    _realm_domains_change = _realm_domains_add
+
+    def _realm_domains_remove(self, event: dict[str, Any]) -> None:
+        del self.setup["domains"][event["domain"]]
+
+    def _realm_linkifiers(self, event: dict[str, Any]) -> None:
+        self.setup["linkifiers"] = event["realm_linkifiers"]
+
+    def _realm_playgrounds(self, event: dict[str, Any]) -> None:
+        self.setup["playgrounds"] = event["realm_playgrounds"]
+
+    def _default_stream_groups(self, event: dict[str, Any]) -> None:
+        self.setup["default groups"] = event["default_stream_groups"]
+
+    def _realm_user_settings_defaults_update(self, event: dict[str, Any]) -> None:
+        self.setup["default settings"][event["property"]] = event["value"]
+
+    def _onboarding_steps(self, event: dict[str, Any]) -> None:
+        self.setup["onboarding"] = event["onboarding_steps"]
+
     # Channels
 
     def _stream_create(self, event: dict[str, Any]) -> None:
@@ -261,6 +339,25 @@ class ReferenceClient:
         for channel in self._everywhere(event["stream_id"]):
             channel |= news
 
+    def _channel_folder_add(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder"]["id"]] = event["channel_folder"]
+
+    def _channel_folder_update(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder_id"]] |= event["data"]
+
+    def _channel_folder_reorder(self, event: dict[str, Any]) -> None:
+        for place, folder_id in enumerate(event["order"]):
+            self.folders[folder_id]["order"] = place
+
+    def _topic(self, topic: dict[str, Any]) -> tuple[int, str]:
+        return topic["stream_id"], topic["topic_name"].casefold()
+
+    def _user_topic(self, event: dict[str, Any]) -> None:
+        told = {name: value for name, value in event.items() if name not in {"id", "type"}}
+        self.topics[self._topic(event)] = told
+        if not event["visibility_policy"]:
+            del self.topics[self._topic(event)]
+
     def _subscription_add(self, event: dict[str, Any]) -> None:
         for subscription in event["subscriptions"]:
             channel_id = subscription["stream_id"]
@@ -272,7 +369,9 @@ class ReferenceClient:
     def _subscription_remove(self, event: dict[str, Any]) -> None:
         for left in event["subscriptions"]:
             channel_id = left["stream_id"]
-            channel = self.subscriptions.pop(channel_id)
+            channel = self.subscriptions.pop(channel_id, None)
+            if channel is None:
+                continue  # It came into sight and went out of it while the client slept.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)
@@ -294,6 +393,23 @@ class ReferenceClient:
                     before = set(channel["subscribers"])
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
+
+    # What one set up for oneself, and the organization's emoji
+
+    def _alert_words(self, event: dict[str, Any]) -> None:
+        self.alert_words = event["alert_words"]
+
+    def _muted_users(self, event: dict[str, Any]) -> None:
+        self.muted = event["muted_users"]
+
+    def _realm_emoji_update(self, event: dict[str, Any]) -> None:
+        self.emoji = event["realm_emoji"]
+
+    def _realm_emoji_add(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji"]["id"]] = event["emoji"]
+
+    def _realm_emoji_update_one(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji_id"]] |= event["data"]
 
     # What is one's own
 
@@ -351,23 +467,6 @@ class ReferenceClient:
     def _device_remove(self, event: dict[str, Any]) -> None:
         del self.devices[str(event["device_id"])]
 
-    # What one set up for oneself, and the organization's emoji
-
-    def _alert_words(self, event: dict[str, Any]) -> None:
-        self.alert_words = event["alert_words"]
-
-    def _muted_users(self, event: dict[str, Any]) -> None:
-        self.muted = event["muted_users"]
-
-    def _realm_emoji_update(self, event: dict[str, Any]) -> None:
-        self.emoji = event["realm_emoji"]
-
-    def _realm_emoji_add(self, event: dict[str, Any]) -> None:
-        self.emoji[event["emoji"]["id"]] = event["emoji"]
-
-    def _realm_emoji_update_one(self, event: dict[str, Any]) -> None:
-        self.emoji[event["emoji_id"]] |= event["data"]
-
     # Messages
 
     def _message(self, event: dict[str, Any]) -> None:
@@ -384,11 +483,36 @@ class ReferenceClient:
             people = [person["id"] for person in message["display_recipient"]]
             where = self._direct(people)
             others = tuple(sorted(set(people) - {self.user_id}))
-            self.recent[others] = max(self.recent.get(others, 0), message["id"])
+            self.recent[others] = message["id"]
         if "read" not in flags:
             self.unread[message["id"]] = where
             if {"mentioned", "wildcard_mentioned"} & set(flags):
                 self.mentions.add(message["id"])
+
+    def _update_message(self, event: dict[str, Any]) -> None:
+        if "content" in event:
+            is_mention = {"mentioned", "wildcard_mentioned"} & set(event["flags"])
+            (self.mentions.add if is_mention else self.mentions.discard)(event["message_id"])
+        if "propagate_mode" not in event:
+            return
+        channel_id = event.get("new_stream_id", event["stream_id"])
+        topic = event.get("subject", event["orig_subject"])
+        for message_id in event["message_ids"]:
+            if message_id not in self.unread:
+                continue
+            if channel_id in self.subscriptions:
+                self.unread[message_id] = ("channel", channel_id, topic.casefold())
+            else:
+                del self.unread[message_id]
+
+    def _delete_message(self, event: dict[str, Any]) -> None:
+        for message_id in event.get("message_ids") or [event["message_id"]]:
+            self.unread.pop(message_id, None)
+            self.starred.discard(message_id)
+            for people, newest in self.recent.items():
+                if newest == message_id:
+                    # Which message is the newest now, if there is one, is not told.
+                    self.recent[people] = ANYTHING
 
     _REACTION = ("emoji_name", "emoji_code", "reaction_type", "user_id")
 
@@ -438,6 +562,18 @@ class ReferenceClient:
         # What happens to its messages is not told any more, or may not be.
         self.hanging = {m: h for m, h in self.hanging.items() if h["channel"] != channel_id}
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
+
+
+class _Anything:
+    """What cannot be known: it is equal to whatever it is compared with."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # it is in no set
+
+
+ANYTHING: Any = _Anything()
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:

@@ -10,11 +10,13 @@ from starlette.types import ASGIApp
 from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.retention import keep_retained
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -115,6 +117,7 @@ async def opened_node(
         background = [
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
+            asyncio.create_task(keep_retained(log)),
         ]
         try:
             yield node
@@ -127,7 +130,12 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return (appointments.messages_to_send(node), appointments.messages_to_be_reminded_of(node))
+    return (
+        Due(waiting.next_end, waiting.end),
+        Due(channel_activity.due, channel_activity.update),
+        appointments.messages_to_send(node),
+        appointments.messages_to_be_reminded_of(node),
+    )
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -1,8 +1,7 @@
-"""Whom a text alerts; and what happened lately."""
+"""Whom a text alerts."""
 
 from tertulia.model.personal import AlertWords
 from tertulia.state.alerts import Alerts
-from tertulia.state.lately import Lately
 
 
 def test_an_index_without_words_alerts_nobody() -> None:
@@ -37,22 +36,3 @@ def test_a_word_of_two_stays_for_the_other() -> None:
     alerts.index(both[0], AlertWords(user_id=1, words=("cake",)))
     assert alerts.alerted_by("tea and cake") == {1, 2}
     assert alerts.alerted_by("tea") == {2}
-
-
-def test_what_was_touched_since_is_told() -> None:
-    lately = Lately()
-    lately.touch("a", 5)
-    assert lately.touched("a", 4)
-    assert not lately.touched("a", 5)
-    assert not lately.touched("b", 4)
-
-
-def test_what_was_forgotten_counts_as_touched() -> None:
-    lately = Lately(room=2)
-    for seq, thing in enumerate("abac", 1):
-        lately.touch(thing, seq)
-    # "b" had to go, which was touched by the second.
-    assert lately.touched("b", 1)
-    assert lately.touched("x", 1)
-    assert not lately.touched("x", 2)
-    assert lately.touched("a", 2)

@@ -156,7 +156,7 @@ async def test_who_could_not_edit_the_message_is_refused(org: Organization) -> N
     (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).refused()
     await org.do(
         RealmChanged(
-            values={"allow_message_editing": True, "message_content_edit_limit_seconds": -1}
+            values={"allow_message_editing": True, "message_content_edit_limit_seconds": -60}
         )
     )
     (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).refused()

@@ -12,6 +12,7 @@ from tertulia.cli import (
     create_bot,
     create_user,
     init,
+    reactivate,
     restore,
     serve,
     usage,
@@ -50,6 +51,7 @@ app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
+app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)

@@ -10,7 +10,7 @@ from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
 
 
-def erase(moment: Moment, user_id: int, host: str) -> Decision[str]:
+def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
     """Deactivate an account that the actor manages, if it is not yet, and take its name, address,
     picture, profile and status away. `host` is of the address that it has then. Returns the name
     of its picture; empty for none. What it wrote stays.

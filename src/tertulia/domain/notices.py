@@ -12,7 +12,7 @@ from tertulia.domain.messages import Draft, ToChannel, ToPeople
 from tertulia.domain.realms import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy
-from tertulia.model.groups import GroupSetting, Members
+from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
@@ -99,6 +99,14 @@ def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice
     return Notice(ToPeople(frozenset({user_id})), text)
 
 
+def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
+    """To somebody whom somebody else brought into a user group, or took out of it."""
+    done = "added you to" if added else "removed you from"
+    return Notice(
+        ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
+    )
+
+
 def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
     """In a channel, of what became of it."""
     state = moment.state
@@ -123,6 +131,10 @@ def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
         texts.append(
             f"{who} changed how long messages of this channel are kept from"
             f" **{_retention(before)}** to **{_retention(after)}**."
+        )
+    if before.folder_id != after.folder_id:
+        texts.append(
+            f"{who} moved this channel from {_folder(state, before)} to {_folder(state, after)}."
         )
     for name, right in _RIGHTS.items():
         old, new = getattr(before, name), getattr(after, name)
@@ -185,6 +197,12 @@ def _retention(channel: Channel) -> str:
             return f"{days} days"
 
 
+def _folder(state: State, channel: Channel) -> str:
+    if channel.folder_id is None:
+        return "no folder"
+    return f"the folder **{state.folders[channel.folder_id].name}**"
+
+
 def _holders(state: State, setting: GroupSetting) -> str:
     if isinstance(setting, int):
         return _group(state, setting)
@@ -198,4 +216,8 @@ def _members(state: State, members: Members) -> str:
 
 def _group(state: State, group_id: int) -> str:
     group = state.groups[group_id]
-    return f"**{group.name.removeprefix('role:')}**" if group.is_system else f"@_*{group.name}*"
+    return f"**{group.name.removeprefix('role:')}**" if group.is_system else _silent(group)
+
+
+def _silent(group: UserGroup) -> str:
+    return f"@_*{group.name}*"

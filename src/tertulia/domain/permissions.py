@@ -6,10 +6,11 @@ does not exist for one.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
-from tertulia.model.groups import GroupSetting
+from tertulia.model.groups import GroupSetting, UserGroup
 from tertulia.model.messages import Placed
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
@@ -69,6 +70,14 @@ def _invited_by_setting(state: State, user: User, channel: Channel, now: float) 
     return holds_as_member(state, user, channel.can_add_subscribers_group, now) or holds_as_member(
         state, user, channel.can_subscribe_group, now
     )
+
+
+SIGHT_SETTINGS: Final = (
+    "can_add_subscribers_group",
+    "can_administer_channel_group",
+    "can_subscribe_group",
+)
+"""Those permissions of a private channel whose holders may know that it exists."""
 
 
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
@@ -221,13 +230,19 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
     The same as asking `sees_user` for each, and quicker."""
     if viewer is None or sees_everybody(state, viewer, now):
         return sorted(state.users, key=lambda user: user.id)
+    return [state.users[user_id] for user_id in sorted(acquaintances(state, viewer))]
+
+
+def acquaintances(state: State, viewer: User) -> set[int]:
+    """The accounts of which even a guest knows who may not know of all: bots, and those with whom
+    the viewer shares something."""
     seen = {viewer.id} | {user.id for user in state.users if user.is_bot}
     for channel_id in state.channel_ids_of(viewer.id):
         subscriptions = state.subscriptions_of_channel[channel_id].values()
         seen.update(s.user_id for s in subscriptions if s.is_active)
     for direct_id in state.directs_of_user.get(viewer.id, ()):
         seen.update(state.directs[direct_id].members)
-    return [state.users[user_id] for user_id in sorted(seen)]
+    return seen
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
@@ -288,3 +303,54 @@ def manages_account(actor: User, target: User) -> bool:
     if target.bot is not None and target.bot.owner_id == actor.id:
         return True
     return actor.is_owner if target.is_owner else actor.is_administrator
+
+
+# User groups
+
+
+def may_create_groups(state: State, user: User, now: float) -> bool:
+    """Whether the user may create user groups."""
+    return holds_as_member(state, user, state.realm.can_create_groups, now)
+
+
+def manages_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may change the group and its permissions, and take it out of use. Nobody
+    changes the groups of the roles."""
+    return not group.is_system and (
+        holds_as_member(state, user, state.realm.can_manage_all_groups, now)
+        or holds_as_member(state, user, group.can_manage_group, now)
+    )
+
+
+def may_add_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may bring anybody, and any other group, into the group."""
+    return manages_group(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_add_members_group, now)
+    )
+
+
+def may_remove_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may take anybody, and any other group, out of the group."""
+    return manages_group(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_remove_members_group, now)
+    )
+
+
+def may_join(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may become a member of the group by themselves."""
+    return may_add_members(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_join_group, now)
+    )
+
+
+def may_leave(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user, who is in the group, may end that by themselves."""
+    return may_remove_members(state, user, group, now) or (
+        not group.is_system and holds(state, user, group.can_leave_group, now)
+    )
+
+
+def may_mention_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may notify the group's members by naming it (`State.members`). The groups
+    of the roles, and those that are out of use, are only named in silence."""
+    return not group.deactivated and holds(state, user, group.can_mention_group, now)

@@ -112,5 +112,6 @@ def _check(moment: Moment, on: Reacted) -> None:
     state, actor = moment.state, moment.actor
     if not permissions.reads_message(state, actor, on.message, moment.now):
         raise NoSuchMessage
-    if state.lately.touched(("reactions", on.message.id, actor.id), on.seq):
+    touched = (on.message.id, ("reactions", on.message.id, actor.id))
+    if state.touched.since(on.seq, touched):
         raise Overtaken

@@ -8,7 +8,7 @@ import dataclasses
 
 import msgspec
 
-from tertulia.domain import messages, notices, permissions
+from tertulia.domain import messages, notices, permissions, user_topics
 from tertulia.domain.notices import Notice, Render
 from tertulia.model.changes import (
     AnyChange,
@@ -105,7 +105,7 @@ def deliver(
     as_author = dataclasses.replace(moment, actor_id=scheduled.user_id)
     try:
         permissions.require(as_author.actor.is_active, "The author's account is deactivated.")
-        sent = messages.send(as_author, draft)
+        sent = user_topics.send(as_author, draft)
     except Refused as refusal:
         return Decision(None, _failed(moment, render, scheduled, str(refusal)))
     return Decision(None, (*sent.changes, _removed(scheduled)))

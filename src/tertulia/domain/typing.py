@@ -1,7 +1,7 @@
 """Telling others that one types. Nothing of it is written down."""
 
-from tertulia.domain import messages, permissions
-from tertulia.model.errors import Refused
+from tertulia.domain import editing, messages, permissions
+from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, Typing
 from tertulia.state.moment import Decision, Moment
@@ -23,24 +23,17 @@ def in_topic(moment: Moment, channel_id: int, topic: str, started: bool) -> Deci
     )
 
 
-def edit(
-    moment: Moment, message_id: int, message: Message | None, started: bool
-) -> Decision[EditTyping]:
+def edit(moment: Moment, message: Message | None, started: bool) -> Decision[EditTyping]:
     """Tell those who read a message of the actor's that it is being edited.
 
-    `message` is what was found under `message_id`. Refused where there is none that the actor may
-    read, where it is somebody else's, and where its text cannot be edited any more.
+    Refused where there is no message that the actor may read, where it is somebody else's, and
+    where its text cannot be edited any more.
     """
     state, actor, now = moment.state, moment.actor, moment.now
     if message is None or not permissions.reads_message(state, actor, message, now):
-        raise Refused(f"There is no message {message_id}.")
+        raise NoSuchMessage
     (_require_direct if message.channel_id is None else _require_channel)(moment)
-    permissions.require(message.sender_id == actor.id, "This is somebody else's message.")
-    limit = state.realm.message_content_edit_limit_seconds
-    permissions.require(
-        state.realm.allow_message_editing and (limit is None or now - message.sent_at <= limit),
-        "The time for editing this message is over.",
-    )
+    editing.require_editable(moment, message)
     return Decision(
         EditTyping(
             sender_id=actor.id,

@@ -1,5 +1,6 @@
 """Accounts: people, and what people and bots have in common."""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import devices, names, permissions, profiles, subscribing
+from tertulia.domain import devices, domains, names, permissions, profiles, subscribing, waiting
 from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
@@ -20,7 +21,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.groups import Members
-from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.model.users import Credential, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -83,7 +84,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor, moment.now),
         "You are not allowed to create accounts.",
     )
-    free_address(moment.state, address)
+    domains.require_admitted(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -108,7 +109,7 @@ def created(state: State, user: User, credential: Credential, now: float) -> Use
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
-        settings=PersonalSettings(user_id=user.id),
+        settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
         group_ids=state.system_groups_of(user, now),
     )
 
@@ -165,6 +166,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
+            domains.require_admitted(state, address)
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
     return Decision(None, [*changed(moment, target, values), *profile])
@@ -216,8 +218,11 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
     change = UserChanged(
         user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
     )
+    first: list[AnyChange] = []
     if not new.keys().isdisjoint({"role", "joined_at"}):
         after = msgspec.structs.replace(target, **new)
+        ended = waiting.overdue(state, after, now) if target.is_active else []
+        state, first = waiting.foreseen(state, ended), [*ended]
         was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
         is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
         saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
@@ -227,8 +232,9 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             joined=tuple(sorted(is_in - was_in)),
             gained=tuple(sorted(sees - saw)),
             lost=tuple(sorted(saw - sees)),
+            subscribers={c: state.subscribers(c) for c in sees - saw},
         )
-    return [change]
+    return [*first, change]
 
 
 def _channels_seen(state: State, user: User, now: float) -> set[int]:
@@ -255,13 +261,22 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
 
 
 def _deactivated(moment: Moment, user: User) -> UserDeactivated:
+    return UserDeactivated(**_belongings(moment, user))
+
+
+def _belongings(moment: Moment, user: User) -> dict[str, Any]:
+    """Where an active account is seen beside in the list of accounts: the fields that its
+    deactivation and its reactivation have in common."""
     state = moment.state
-    return UserDeactivated(
-        user_id=user.id,
-        channel_ids=tuple(sorted(state.channel_ids_of(user.id))),
-        group_ids=state.groups_of(user, moment.now),
-        named=_named(state, user),
-    )
+    group_ids, named = state.groups_of(user, moment.now), _named(state, user)
+    concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
+    return {
+        "user_id": user.id,
+        "channel_ids": tuple(sorted(state.channel_ids_of(user.id))),
+        "group_ids": group_ids,
+        "named": named,
+        "deactivated_groups": tuple(sorted(g for g in concerned if state.groups[g].deactivated)),
+    }
 
 
 def _named(state: State, user: User) -> Named:
@@ -294,14 +309,9 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
         return Decision(None)
     if target.is_deleted:
         raise Refused("The account is deleted.")
-    changes: list[AnyChange] = [
-        UserReactivated(
-            user_id=target.id,
-            channel_ids=tuple(sorted(state.channel_ids_of(target.id))),
-            group_ids=state.groups_of(target, now),
-            named=_named(state, target),
-        )
-    ]
+    first = waiting.overdue(state, target, now)
+    ahead = dataclasses.replace(moment, state=waiting.foreseen(state, first))
+    changes: list[AnyChange] = [*first, UserReactivated(**_belongings(ahead, target))]
     if target.bot is None:
         free_name(state, target.full_name, target.id)
         return Decision(None, changes)

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from tertulia.domain import permissions
 from tertulia.model.changes import SubmessageAdded
-from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.model.errors import NoSuchMessage, Overtaken, Refused
 from tertulia.model.messages import Message, Submessage, place_of
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -134,18 +134,21 @@ def submit(
     message: Message,
     present: Sequence[Submessage],
     holders: tuple[int, ...],
+    seq: int,
     kind: str,
     content: str,
 ) -> Decision[None]:
     """Do something with a message's widget. `present` are its submessages so far, and `holders`
-    who has a record of the message although it was not delivered to them.
+    who has a record of the message although it was not delivered to them, at the entry `seq`.
 
-    Raises NoSuchMessage, and Refused for messages without a widget and for what this widget, or
-    this actor, cannot do.
+    Raises NoSuchMessage, Overtaken, and Refused for messages without a widget and for what this
+    widget, or this actor, cannot do.
     """
     state, actor = moment.state, moment.actor
     if not permissions.reads_message(state, actor, message, moment.now):
         raise NoSuchMessage
+    if state.touched.since(seq, [message.id]):
+        raise Overtaken
     if kind != WIDGET:
         raise Refused(f"There are no submessages of the kind '{kind[:50]}'.")
     if not present or present[0].sender_id != message.sender_id:

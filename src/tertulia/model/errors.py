@@ -4,6 +4,8 @@ Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on
 called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.errors`.
 """
 
+from typing import NamedTuple
+
 
 class Refused(Exception):
     """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
@@ -40,6 +42,10 @@ class WrongPassword(Refused):
 
 class AccountDeactivated(Refused):
     """The credentials are right, and the account is deactivated."""
+
+
+class OrganizationDeactivated(Refused):
+    """The organization is deactivated: nobody can do anything in it."""
 
 
 class LastOfKind(Refused):
@@ -111,19 +117,32 @@ class SystemGroupRequired(Refused):
         super().__init__(f"'{setting}' must be a system group.")
 
 
+class GroupUse(NamedTuple):
+    """Where a user group is in use: the organization, a channel, another group, or (without
+    `settings`) the groups that it is in."""
+
+    kind: str
+    """`realm`, `channel`, `user_group` or `subgroup`."""
+    ids: tuple[int, ...] = ()
+    """The channel or the groups; none for the organization, and for a channel that the actor may
+    not know of."""
+    settings: tuple[str, ...] = ()
+
+
+class GroupInUse(Refused):
+    """The group cannot be deactivated while permissions or other groups refer to it."""
+
+    def __init__(self, uses: tuple[GroupUse, ...]) -> None:
+        self.uses = uses
+        super().__init__("The group is in use and cannot be deactivated.")
+
+
 class StaleExpectation(Refused):
     """What the caller believed to be the present value is not."""
 
 
 class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
-
-
-class Overtaken(Unavailable):
-    """What a command had read beforehand is not so any more: read it again, and ask again."""
-
-    def __init__(self) -> None:
-        super().__init__("Somebody else changed this at the same moment. Try again.")
 
 
 class NoSuchMessage(Refused):
@@ -153,3 +172,26 @@ class BadImage(Refused):
 
 class PasswordSignInDisabled(Refused):
     """The organization does not let people sign in by password."""
+
+
+class TooOldToMove(Refused):
+    """Some of the messages to move are older than the actor may move.
+
+    `first_allowed` is the first message that may be moved, if there is one; `total` and `allowed`
+    are how many there are in the topic, and how many of them may be moved.
+    """
+
+    def __init__(self, *, first_allowed: int | None, total: int, allowed: int) -> None:
+        self.first_allowed = first_allowed
+        self.total = total
+        self.allowed = allowed
+        super().__init__(
+            f"Only {allowed} of the {total} messages may still be moved: the others are too old."
+        )
+
+
+class Overtaken(Refused):
+    """What the decision was to be made about has changed in the meantime. Asking anew helps."""
+
+    def __init__(self) -> None:
+        super().__init__("The messages have been changed in the meantime. Try again.")

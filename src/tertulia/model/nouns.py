@@ -12,14 +12,23 @@ from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.navigation import NavigationView
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -57,6 +66,8 @@ NOUNS: tuple[Noun, ...] = (
     Noun("alert_words", AlertWords, ("user_id",)),
     Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
     Noun("user_statuses", UserStatus, ("user_id",)),
     Noun("profile_fields", ProfileField, ("id",), removable=True),
     Noun("profile_values", ProfileValue, ("user_id", "field_id")),
@@ -67,4 +78,11 @@ NOUNS: tuple[Noun, ...] = (
     Noun("navigation_views", NavigationView, ("id",), removable=True),
     Noun("devices", Device, ("id",), removable=True),
     Noun("push_tokens", PushToken, ("id",), removable=True),
+    Noun("domains", Domain, ("id",), removable=True),
+    Noun("linkifiers", Linkifier, ("id",), removable=True),
+    Noun("playgrounds", Playground, ("id",), removable=True),
+    Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
+    Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

@@ -7,14 +7,18 @@ from tertulia.state.folds import (
     channels,
     composing,
     devices,
+    editing,
+    folders,
     groups,
     messages,
     navigation,
+    organization,
     personal,
     profiles,
     reactions,
     realm,
     scheduled,
+    user_topics,
     users,
 )
 from tertulia.state.folds.registry import Folds
@@ -22,18 +26,22 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
-        **realm.FOLDS,
-        **users.FOLDS,
-        **groups.FOLDS,
         **channels.FOLDS,
-        **messages.FOLDS,
-        **profiles.FOLDS,
         **composing.FOLDS,
-        **scheduled.FOLDS,
-        **navigation.FOLDS,
         **devices.FOLDS,
-        **reactions.FOLDS,
+        **editing.FOLDS,
+        **folders.FOLDS,
+        **groups.FOLDS,
+        **messages.FOLDS,
+        **navigation.FOLDS,
+        **organization.FOLDS,
         **personal.FOLDS,
+        **profiles.FOLDS,
+        **reactions.FOLDS,
+        **realm.FOLDS,
+        **scheduled.FOLDS,
+        **user_topics.FOLDS,
+        **users.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

@@ -1,31 +1,41 @@
 """One organization in memory: its records, and the indexes that questions are answered from."""
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation, Placed
 from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.state.activity import Activity
+from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
-from tertulia.state.lately import Lately
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
-
-DAY = 86400
+from tertulia.state.touched import Touched
 
 _ROLE_OF_GROUP = {
     SystemGroup.OWNERS: Role.OWNER,
@@ -34,6 +44,21 @@ _ROLE_OF_GROUP = {
     SystemGroup.MEMBERS: Role.MEMBER,
     SystemGroup.EVERYONE: Role.GUEST,
 }
+
+R = TypeVar("R", bound=Struct)
+
+
+def _with(table: Table[R], records: Iterable[R]) -> Table[R]:
+    """A copy of the table with these records, which is nobody's index."""
+    copied = Table[R](table.noun)
+    key_of = table.noun.key_of
+    copied.rows = {**table.rows, **{key_of(record): record for record in records}}
+    return copied
+
+
+def _standing(user: User) -> tuple[Role, int, bool]:
+    """What decides in which groups of the roles the account is."""
+    return user.role, user.joined_at, user.is_active
 
 
 class State:
@@ -45,7 +70,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
-        self.lately = Lately()
+        self.touched = Touched()
         self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
@@ -61,6 +86,8 @@ class State:
         self.alert_words: Table[AlertWords] = self.tables["alert_words"]
         self.muted_users: Table[MutedUser] = self.tables["muted_users"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
+        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
         self.statuses: Table[UserStatus] = self.tables["user_statuses"]
         self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
         self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
@@ -73,6 +100,14 @@ class State:
         self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
         self.devices: Table[Device] = self.tables["devices"]
         self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
+        self.domains: Table[Domain] = self.tables["domains"]
+        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
+        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
+            "default_channel_groups"
+        ]
+        self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
+        self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -80,6 +115,9 @@ class State:
         self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
         self.channel_by_name: dict[str, int] = {}
         self.group_by_name: dict[str, int] = {}
+        self.members_of_group: dict[int, frozenset[int]] = {}
+        """Those of the named groups, deactivated accounts too: see `direct_members`."""
+        self._members: dict[int, frozenset[int]] = {}
         self.subscriptions_of_channel: dict[int, dict[int, Subscription]] = {}
         """Past ones too: see `Subscription.is_active`."""
         self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
@@ -89,6 +127,13 @@ class State:
         """Messages of each channel."""
         self.direct_by_members: dict[tuple[int, ...], int] = {}
         self.directs_of_user: dict[int, set[int]] = {}
+        self.topics_of_user = Grouped(self.user_topics, lambda topic: topic.user_id)
+        """The topics of which a user said how to hear of them."""
+        self.settings_of_topic = Grouped(
+            self.user_topics, lambda topic: (topic.channel_id, topic.key)
+        )
+        """The users' settings of a topic, by channel and key."""
+        self.activity = Activity()
         self.emoji_by_name: dict[str, int] = {}
         """The active ones of the organization's own."""
         self.muted_by_user = Grouped(self.muted_users, lambda muted: muted.user_id)
@@ -109,9 +154,12 @@ class State:
         for noun in NOUNS:
             if noun.removable:
                 self.tables[noun.table].watch(self._counting(noun.table))
+        self.realms.watch(self._index_realm)
         self.users.watch(self._index_user)
+        self.ages = Ages(self.users)
         self.credentials.watch(self._index_credential)
         self.channels.watch(self._index_channel)
+        self.channels.watch(self.activity.note)
         self.groups.watch(self._index_group)
         self.subscriptions.watch(self._index_subscription)
         self.topics.watch(self._index_topic)
@@ -126,7 +174,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
-        state.lately.floor = seq
+        state.touched.floor = seq
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
@@ -138,16 +186,29 @@ class State:
                 state.tables[counter.name].highest = counter.last
         return state
 
-    def foreseen(self, channels: Iterable[Channel]) -> "State":
-        """The state with channels that are about to be created, for looking at and nothing else:
-        what is said of a new channel is said before it exists."""
+    def foreseen(
+        self,
+        channels: Sequence[Channel] = (),
+        *,
+        group: UserGroup | None = None,
+        realm: Realm | None = None,
+    ) -> "State":
+        """The state with channels, a group or an organization as they are about to be, for looking
+        at and nothing else: what is said of a new channel is said before it exists, and what a
+        change of a group shows and hides is part of the change."""
         ahead = copy.copy(self)
-        ahead.channels = Table(self.channels.noun)
-        ahead.channels.rows = dict(self.channels.rows)
-        ahead.channel_by_name = dict(self.channel_by_name)
-        for channel in channels:
-            ahead.channels.rows[channel.id] = channel
-            ahead.channel_by_name[channel.name.casefold()] = channel.id
+        ahead._members = {}
+        if channels:
+            ahead.channels = _with(self.channels, channels)
+            ahead.channel_by_name = {
+                **self.channel_by_name,
+                **{channel.name.casefold(): channel.id for channel in channels},
+            }
+        if group is not None:
+            ahead.groups = _with(self.groups, [group])
+            ahead.members_of_group = {**self.members_of_group, group.id: frozenset(group.members)}
+        if realm is not None:
+            ahead.realms = _with(self.realms, [realm])
         return ahead
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
@@ -178,9 +239,14 @@ class State:
             self.user_by_address[after.address.casefold()] = after.id
             if after.is_active and not after.is_system_bot:
                 self.active_by_role[after.role].add(after.id)
-            if before is not None and before.is_active is not after.is_active:
-                for channel_id in self.subscriptions_of_user.get(after.id, ()):
-                    self._subscribers.pop(channel_id, None)
+        if before is None or after is None or _standing(before) != _standing(after):
+            self._members.clear()
+        if before is not None and after is not None and before.is_active is not after.is_active:
+            for channel_id in self.subscriptions_of_user.get(after.id, ()):
+                self._subscribers.pop(channel_id, None)
+
+    def _index_realm(self, before: Realm | None, after: Realm | None) -> None:
+        self._members.clear()
 
     def _index_credential(self, before: Credential | None, after: Credential | None) -> None:
         if before is not None:
@@ -199,6 +265,9 @@ class State:
             self.group_by_name.pop(before.name.casefold(), None)
         if after is not None:
             self.group_by_name[after.name.casefold()] = after.id
+            if before is None or before.members != after.members:
+                self.members_of_group[after.id] = frozenset(after.members)
+        self._members.clear()
 
     def _index_subscription(self, before: Subscription | None, after: Subscription | None) -> None:
         if after is not None:
@@ -210,7 +279,9 @@ class State:
         of = before or after
         if of is not None:
             more = (after.message_count if after else 0) - (before.message_count if before else 0)
-            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
+            count = self.message_count.pop(of.channel_id, 0) + more
+            if count:
+                self.message_count[of.channel_id] = count
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
@@ -241,6 +312,23 @@ class State:
     def is_empty(self) -> bool:
         """Whether no organization has been created yet."""
         return not len(self.realms)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the organization is deactivated: nothing is done in it then."""
+        return not self.is_empty and self.realm.deactivated
+
+    @property
+    def default_settings(self) -> PersonalSettings:
+        """The settings that new accounts begin with: those of an account that nobody has, and
+        the organization's language."""
+        kept = self.settings.get(0) or PersonalSettings(user_id=0)
+        return msgspec.structs.replace(kept, default_language=self.realm.default_language)
+
+    @property
+    def linkifiers_in_order(self) -> list[Linkifier]:
+        """The linkifiers, the one that wins over the others first."""
+        return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
 
     @property
     def last_message_id(self) -> int:
@@ -289,6 +377,24 @@ class State:
             if subscription.is_active
         ]
 
+    def visibility(self, user_id: int, channel_id: int, key: str) -> Visibility:
+        """How the user wants to hear of the topic of that key."""
+        topic = self.user_topics.get((user_id, channel_id, key))
+        return Visibility.INHERIT if topic is None else topic.visibility
+
+    def is_muted(self, user_id: int, channel_id: int, key: str) -> bool:
+        """Whether the user wants to hear nothing of the topic, by itself or with its channel."""
+        own = self.visibility(user_id, channel_id, key)
+        if own is not Visibility.INHERIT:
+            return own is Visibility.MUTED
+        subscription = self.subscription(user_id, channel_id)
+        return subscription is not None and subscription.is_muted
+
+    def unread_since(self, subscription: Subscription) -> int:
+        """The newest message of the channel that counts as read by the subscriber, unless they
+        said otherwise: that before they came, or before the channel was archived."""
+        return max(subscription.since, self.channels[subscription.channel_id].read_until)
+
     def received(self, user_id: int, message: Placed) -> bool:
         """Whether the message was delivered to the user."""
         if message.channel_id is None:
@@ -307,14 +413,44 @@ class State:
             return [
                 user_id
                 for user_id in self.active_by_role[Role.MEMBER]
-                if self.is_full_member(self.users[user_id], now)
+                if self.is_full_member(self.users[user_id])
             ]
         role = _ROLE_OF_GROUP.get(kind)
         return () if role is None else self.active_by_role[role]
 
+    def members(self, setting: GroupSetting, now: float) -> frozenset[int]:
+        """The active accounts that are in the group (or hold the permission), directly or through
+        subgroups. It is remembered for each group until something changes: a large one costs
+        nothing to ask for again."""
+        if isinstance(setting, Members):
+            people = {
+                user_id for user_id in setting.direct_members if self.users[user_id].is_active
+            }
+            return frozenset(people).union(
+                *(self.members(group_id, now) for group_id in setting.direct_subgroups)
+            )
+        found = self._members.get(setting)
+        if found is None:
+            groups = [self.groups[group_id] for group_id in (setting, *self.subgroups(setting))]
+            found = frozenset().union(*(self.direct_members(group, now) for group in groups))
+            self._members[setting] = found
+        return found
+
+    def subgroups(self, group_id: int) -> frozenset[int]:
+        """The groups that are in the group, directly or through others."""
+        found: set[int] = set()
+        pending = list(self.groups[group_id].subgroups)
+        while pending:
+            subgroup_id = pending.pop()
+            if subgroup_id not in found:
+                found.add(subgroup_id)
+                pending.extend(self.groups[subgroup_id].subgroups)
+        return frozenset(found)
+
     def groups_of(self, user: User, now: float) -> tuple[int, ...]:
         """The groups whose direct member the account is while it is active, ascending."""
-        named = [g.id for g in self.groups if not g.is_system and user.id in g.members]
+        of = self.members_of_group
+        named = [g.id for g in self.groups if not g.is_system and user.id in of[g.id]]
         return tuple(sorted([*self.system_groups_of(user, now), *named]))
 
     def system_groups_of(self, user: User, now: float) -> tuple[int, ...]:
@@ -322,15 +458,20 @@ class State:
         if user.is_system_bot:
             return ()
         groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
-        if user.role is Role.MEMBER and self.is_full_member(user, now):
+        if user.role is Role.MEMBER and self.is_full_member(user):
             groups.append(SystemGroup.FULL_MEMBERS.value)
         return tuple(sorted(groups))
 
-    def is_full_member(self, user: User, now: float) -> bool:
-        """Whether a member's waiting period is over; everyone stricter than a member is full."""
+    def is_full_member(self, user: User) -> bool:
+        """Whether a member's waiting period is over; everyone stricter than a member is full.
+
+        It is over when the log says so (`FullMembersChanged`), which it does when the time has
+        come: so all who look at one entry of the log agree.
+        """
         if user.role is not Role.MEMBER:
             return user.role < Role.MEMBER
-        return now - user.joined_at >= self.realm.waiting_period_threshold * DAY
+        joined_by = self.realm.full_members_joined_by
+        return joined_by is None or user.joined_at <= joined_by
 
     def holds(self, user: User, setting: GroupSetting, now: float) -> bool:
         """Whether the user is in the group, directly or through subgroups."""
@@ -352,20 +493,20 @@ class State:
             if group is None:
                 continue
             if group.is_system:
-                if self._in_system_group(user, SystemGroup(group.id), now):
+                if self._in_system_group(user, SystemGroup(group.id)):
                     return True
                 continue
-            if user.id in group.members:
+            if user.id in self.members_of_group[group.id]:
                 return True
             pending.extend(group.subgroups)
         return False
 
-    def _in_system_group(self, user: User, group: SystemGroup, now: float) -> bool:
+    def _in_system_group(self, user: User, group: SystemGroup) -> bool:
         match group:
             case SystemGroup.NOBODY:
                 return False
             case SystemGroup.FULL_MEMBERS:
-                return self.is_full_member(user, now)
+                return self.is_full_member(user)
             case SystemGroup.INTERNET:
                 return True
             case _:

@@ -9,8 +9,8 @@ from pyroaring import BitMap
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
 from tertulia.store import reading
+from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
-from tertulia.store.writing import CHUNK_BITS
 
 
 class Attached(Struct, frozen=True):

@@ -4,13 +4,16 @@ from typing import Any
 
 import msgspec
 
-from tertulia.model.changes import AnyChange, Entry, MessageSent, SubmessageAdded
+from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 
 _encoder = msgspec.json.Encoder()
 _change_decoder = msgspec.json.Decoder(AnyChange)
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
+
+CHUNK_BITS = 16
+"""Message IDs that share a row of `read_state`: 2 to the power of this."""
 
 MESSAGE_COLUMNS = (
     "messages.id, messages.sender_id, messages.sent_at, messages.channel_id, messages.topic,"
@@ -31,19 +34,21 @@ def decode_record(noun: Noun, text: str) -> Any:
 
 
 def encode_change(change: Any) -> str:
-    """A change as the log keeps it: what people wrote is in a table of its own only."""
+    """A change as the log keeps it: what people wrote is in tables of its own only."""
     replace = msgspec.structs.replace
-    if isinstance(change, MessageSent):
-        bare = replace(change.message, content="", rendered="")
-        widget = replace(change.widget, content="") if change.widget is not None else None
-        change = replace(change, message=bare, widget=widget)
+    if isinstance(change, MessageSent | MessageEdited):
+        change = replace(change, message=replace(change.message, content="", rendered=""))
+    if isinstance(change, MessageSent) and change.widget is not None:
+        change = replace(change, widget=replace(change.widget, content=""))
+    if isinstance(change, MessageEdited):
+        change = replace(change, was_content="", was_rendered="")
     if isinstance(change, SubmessageAdded):
         change = replace(change, submessage=replace(change.submessage, content=""))
     return encode(change)
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
-    """An entry; the content of a `MessageSent` is still to be filled in."""
+    """An entry; what its message says is still to be filled in."""
     return Entry(seq, at, actor_id, _change_decoder.decode(text))
 
 

@@ -60,7 +60,7 @@ class Dialect(ABC):
         """A condition that the column is one of a list, which is one parameter: `array(list)`."""
 
     @abstractmethod
-    def array(self, values: Iterable[int]) -> Any:
+    def array(self, values: Iterable[int] | Iterable[str]) -> Any:
         """The parameter that `among` takes."""
 
     @abstractmethod
@@ -79,6 +79,11 @@ class Dialect(ABC):
     @abstractmethod
     def search_insert(self) -> str | None:
         """Adds (id, content, topic) to the search, where that is not automatic."""
+
+    @abstractmethod
+    def search_delete(self) -> str | None:
+        """Takes messages out of the search (one parameter: `array(ids)`), where that is not
+        automatic."""
 
     @abstractmethod
     def search_missing(self) -> str:

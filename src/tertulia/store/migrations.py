@@ -71,6 +71,16 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _administration(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    )
+
+
 def _profiles(dialect: Dialect) -> Sequence[str]:
     return (
         records("user_statuses", "user_id BIGINT"),
@@ -94,6 +104,23 @@ def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _edits(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE message_edits (message_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
+        " at BIGINT NOT NULL, user_id BIGINT, was_content TEXT, was_rendered TEXT,"
+        " was_topic TEXT, topic TEXT, was_channel_id BIGINT, channel_id BIGINT,"
+        " PRIMARY KEY (message_id, seq))",
+        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+    )
+
+
+def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
+    )
+
+
 def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
     return (
         # `seq` is the entry that added it: in its order people reacted.
@@ -103,7 +130,6 @@ def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
         "CREATE TABLE submessages (id BIGINT PRIMARY KEY, message_id BIGINT NOT NULL,"
         " sender_id BIGINT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL)",
         "CREATE INDEX submessages_by_message ON submessages (message_id, id)",
-        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
         records("custom_emoji", "id BIGINT"),
         records("alert_words", "user_id BIGINT"),
         records("muted_users", "user_id BIGINT", "muted_id BIGINT"),
@@ -114,8 +140,11 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
-    _profiles,
     _what_one_keeps_for_writing,
+    _edits,
+    _channel_folders_and_user_topics,
+    _profiles,
+    _administration,
     _reactions_and_widgets,
 )
 

@@ -1,20 +1,28 @@
 """What is read from the database besides searches: the state, the log, readers, queues."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.changes import Entry, MessageSent, SubmessageAdded
+from tertulia.model import narrow
+from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store.codec import MESSAGE_COLUMNS, decode_entry, decode_record, message_of
+from tertulia.store import editing
+from tertulia.store.codec import (
+    CHUNK_BITS,
+    MESSAGE_COLUMNS,
+    decode_entry,
+    decode_record,
+    message_of,
+)
 from tertulia.store.database import Connection
-from tertulia.store.writing import CHUNK_BITS, PresenceSeen
+from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
 
@@ -58,7 +66,7 @@ def entries(
         (after, 2**62 if until is None else until),
     )
     found = [decode_entry(*row) for row in rows]
-    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent)]
+    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
     parts = [
         part.id
         for e in found
@@ -67,37 +75,56 @@ def entries(
     ]
     if not ids and not parts:
         return found
-    by_id = {message.id: message for message in messages(connection, ids)}
-    contents = _submessage_contents(connection, parts)
-    return [_filled(entry, by_id, contents) for entry in found]
+    edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
+    words = _Words(
+        messages={message.id: message for message in messages(connection, ids)},
+        before=editing.contents_before(connection, edited) if edited else {},
+        parts=_submessage_contents(connection, parts),
+    )
+    return [
+        Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
+        for entry in found
+    ]
+
+
+class _Words(Struct):
+    """What people wrote, which the log has no copy of."""
+
+    messages: Mapping[int, Message]
+    """As they are now."""
+    before: Mapping[int, tuple[str, str]]
+    """What a message said before an entry: source and HTML."""
+    parts: Mapping[int, str]
+    """The contents of submessages."""
 
 
 def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
     return change.widget if isinstance(change, MessageSent) else change.submessage
 
 
-def _filled(entry: Entry, by_id: dict[int, Message], contents: dict[int, str]) -> Entry:
-    change, replace = entry.change, msgspec.structs.replace
-    filled: MessageSent | SubmessageAdded
-    if isinstance(change, MessageSent):
-        present = by_id.get(change.message.id)
-        if present is None:
-            filled = replace(change, gone=True)
-        else:
-            message = replace(change.message, content=present.content, rendered=present.rendered)
-            widget = change.widget
-            if widget is not None:
-                widget = replace(widget, content=contents[widget.id])
-            filled = replace(change, message=message, widget=widget)
-    elif isinstance(change, SubmessageAdded):
-        content = contents.get(change.submessage.id)
+def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
+    """The change with what people wrote."""
+    replace = msgspec.structs.replace
+    if isinstance(change, SubmessageAdded):
+        content = words.parts.get(change.submessage.id)
         if content is None:
-            filled = replace(change, gone=True)
-        else:
-            filled = replace(change, submessage=replace(change.submessage, content=content))
-    else:
-        return entry
-    return Entry(entry.seq, entry.at, entry.actor_id, filled)
+            return replace(change, gone=True)
+        return replace(change, submessage=replace(change.submessage, content=content))
+    if not isinstance(change, MessageSent | MessageEdited):
+        return change
+    if isinstance(change, MessageEdited) and seq in words.before:
+        content, rendered = words.before[seq]
+        change = replace(change, was_content=content, was_rendered=rendered)
+    present = words.messages.get(change.message.id)
+    if present is None:
+        return replace(change, gone=True)
+    message = replace(change.message, content=present.content, rendered=present.rendered)
+    moved_to = present.channel_id if present.channel_id != message.channel_id else None
+    change = replace(change, message=message, moved_to=moved_to)
+    if isinstance(change, MessageSent) and change.widget is not None:
+        widget = replace(change.widget, content=words.parts[change.widget.id])
+        change = replace(change, widget=widget)
+    return change
 
 
 def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -209,6 +236,25 @@ def presence(connection: Connection) -> list[PresenceSeen]:
     """When each user was last there, as last written down."""
     rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")
     return [PresenceSeen(*row) for row in rows]
+
+
+def newest_by_topic(
+    connection: Connection, channel_id: int, spans: Iterable[tuple[int, int | None]]
+) -> dict[str, int]:
+    """The newest message of each topic, by its key, among those with after < id <= until for one
+    of the spans `(after, until)`."""
+    either, parameters = [], [channel_id]
+    for after, until in spans:
+        either.append("(id > ? AND id <= ?)")
+        parameters += [after, narrow.LARGEST if until is None else until]
+    if not either:
+        return {}
+    rows = connection.query(
+        "SELECT topic_key, MAX(id) FROM messages WHERE channel_id = ?"
+        f" AND ({' OR '.join(either)}) GROUP BY topic_key",
+        parameters,
+    )
+    return dict(rows)
 
 
 def users_since(connection: Connection, day: int) -> int:

@@ -25,7 +25,7 @@ class SqliteDialect(Dialect):
     def among(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def array(self, values: Iterable[int]) -> str:
+    def array(self, values: Iterable[int] | Iterable[str]) -> str:
         return json.dumps(list(values))
 
     def tables(self) -> str:
@@ -52,6 +52,9 @@ class SqliteDialect(Dialect):
 
     def search_insert(self) -> str:
         return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
+
+    def search_delete(self) -> str:
+        return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
     def search_join(self) -> tuple[str, str, str]:
         return (

@@ -13,7 +13,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
-from tertulia.state.moment import Verb
+from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
@@ -46,6 +46,14 @@ class Node:
     @property
     def store(self) -> Store:
         return self.log.store
+
+    @property
+    def admits_spectators(self) -> bool:
+        """Whether one can look at the public web's channels without an account: the server and
+        the organization must both want it."""
+        realm = self.state.realm
+        wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
+        return wanted and not realm.deactivated
 
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
@@ -88,6 +96,10 @@ class Call:
     def url(self) -> str:
         """The organization's address: the configured one, or that by which it was reached."""
         return self.node.config.external_url or self.host
+
+    def moment(self) -> Moment:
+        """The caller's view of the organization as of now, for questions."""
+        return Moment(self.state, self.now, self.user.id)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""

@@ -125,6 +125,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 401, "PASSWORD_AUTH_DISABLED"
         case errors.AccountDeactivated():
             status, code = 401, "USER_DEACTIVATED"
+        case errors.OrganizationDeactivated():
+            status, code = 401, "REALM_DEACTIVATED"
         case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
             code = "CANNOT_DEACTIVATE_LAST_USER"
             extra = {"is_last_owner": is_last_owner, "entity": entity}
@@ -134,6 +136,18 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
         case errors.SystemGroupRequired(setting=setting):
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.TooOldToMove(first_allowed=first, total=total, allowed=allowed):
+            code = "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED"
+            extra = {
+                "first_message_id_allowed_to_move": first,
+                "total_messages_in_topic": total,
+                "total_messages_allowed_to_move": allowed,
+            }
+        case errors.GroupInUse(uses=uses):
+            code, extra = (
+                "CANNOT_DEACTIVATE_GROUP_IN_USE",
+                {"objections": [_objection(use) for use in uses]},
+            )
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
         case errors.ReactionExists():
@@ -151,3 +165,11 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 500, "INTERNAL_SERVER_ERROR"
             return status, {"msg": "Something went wrong on the server.", "code": code}, headers
     return status, {"msg": str(error), "code": code, **extra}, headers
+
+
+def _objection(use: errors.GroupUse) -> dict[str, Any]:
+    if use.kind == "subgroup":
+        return {"type": use.kind, "supergroup_ids": list(use.ids)}
+    names = {"channel": "channel_id", "user_group": "group_id"}
+    where = {names[use.kind]: use.ids[0]} if use.ids else {}
+    return {"type": use.kind, **where, "settings": list(use.settings)}

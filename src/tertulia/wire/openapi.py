@@ -18,7 +18,7 @@ from tertulia.wire.events import Event
 from tertulia.wire.http import PREFIX
 from tertulia.wire.parameters import Parameter, declared
 from tertulia.wire.routes import ROUTES
-from tertulia.wire.routing import Access, Answer, OpenAnswer, Route
+from tertulia.wire.routing import Access, Answer, OpenAnswer, Redirect, Route
 from tertulia.wire.schemas import REF, Json, Schemas
 from tertulia.wire.versions import FEATURE_LEVEL
 
@@ -56,7 +56,29 @@ _ERROR_FIELDS: Final[Json] = {
     "desc": {"type": "string", "description": "Of BAD_NARROW: what is wrong with it."},
     "is_last_owner": {"type": "boolean", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
     "entity": {"type": "string", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
+    "first_message_id_allowed_to_move": {
+        "anyOf": [{"type": "integer"}, {"type": "null"}],
+        "description": "Of MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
+    },
+    "total_messages_in_topic": {"type": "integer"},
+    "total_messages_allowed_to_move": {"type": "integer"},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
+    "objections": {
+        "type": "array",
+        "description": "Of CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is in use.",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["type"],
+            "properties": {
+                "type": {"enum": ["realm", "channel", "user_group", "subgroup"]},
+                "settings": {"type": "array", "items": {"type": "string"}},
+                "channel_id": {"type": "integer"},
+                "group_id": {"type": "integer"},
+                "supergroup_ids": {"type": "array", "items": {"type": "integer"}},
+            },
+        },
+    },
 }
 """What errors have beside `msg` and `code`; see `tertulia.wire.errors.told`."""
 
@@ -143,8 +165,10 @@ def _answered(answer: Any, schemas: Schemas) -> Json:
 
 
 def _envelop(component: Json) -> None:
+    # An answer may have words of its own in place of the empty `msg`.
+    own = component["properties"].get("msg")
     fields = {n: f for n, f in component["properties"].items() if n not in _ENVELOPE}
-    component["properties"] = {**_ENVELOPE, **fields}
+    component["properties"] = {**_ENVELOPE, **({"msg": own} if own else {}), **fields}
     required = [name for name in component.get("required", ()) if name not in _ENVELOPE]
     component["required"] = ["result", "msg", *required]
 
@@ -229,7 +253,7 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
     if form and route.method != "GET":
         operation["requestBody"] = _form(form, inputs)
     operation["responses"] = {
-        "200": {"description": "Done.", "content": {_JSON: {"schema": body}}},
+        **_done(route, body),
         **{
             status: {
                 "description": reason,
@@ -239,6 +263,12 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
         },
     }
     return operation
+
+
+def _done(route: Route, body: Json) -> Json:
+    if route.answer is Redirect:
+        return {"302": {"description": "What was asked for is at the address in `Location`."}}
+    return {"200": {"description": "Done.", "content": {_JSON: {"schema": body}}}}
 
 
 def _described(parameter: Parameter, place: str, schema: Json) -> Json:

@@ -29,7 +29,19 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -41,6 +53,20 @@ from tertulia.model.changes.navigation import (
     NavigationViewAdded,
     NavigationViewChanged,
     NavigationViewRemoved,
+)
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
 )
 from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
 from tertulia.model.changes.profiles import (
@@ -58,7 +84,12 @@ from tertulia.model.changes.reactions import (
     ReactionRemoved,
     SubmessageAdded,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
 from tertulia.model.changes.scheduled import (
     MessageScheduled,
     ReminderRemoved,
@@ -66,6 +97,7 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -82,24 +114,43 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
+    "ChannelSight",
     "CredentialChanged",
     "CustomEmojiAdded",
     "CustomEmojiDeactivated",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
     "DeviceAdded",
     "DeviceRemoved",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "DraftChanged",
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
+    "MessageEdited",
     "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
     "NavigationViewAdded",
     "NavigationViewChanged",
     "NavigationViewRemoved",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -111,6 +162,9 @@ __all__ = [
     "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "ReminderRemoved",
     "ReminderSet",
     "ScheduledMessageChanged",
@@ -128,63 +182,90 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserMuted",
     "UserReactivated",
+    "UserTopicChanged",
     "UserUnmuted",
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | SettingsChanged
-    | UserGroupCreated
-    | ChannelCreated
+    ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
-    | MessageSent
-    | FlagsChanged
-    | MessagesRead
-    | MessagesUnread
-    | StatusChanged
-    | ProfileFieldCreated
-    | ProfileFieldChanged
-    | ProfileFieldsOrdered
-    | ProfileFieldDeleted
-    | ProfileChanged
     | DraftsCreated
     | DraftChanged
     | DraftDeleted
     | SnippetCreated
     | SnippetChanged
     | SnippetDeleted
-    | MessageScheduled
-    | ScheduledMessageChanged
-    | ScheduledMessageRemoved
-    | ReminderSet
-    | ReminderRemoved
-    | NavigationViewAdded
-    | NavigationViewChanged
-    | NavigationViewRemoved
     | DeviceAdded
     | DeviceRemoved
     | PushTokenAdded
     | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
     | ReactionAdded
     | ReactionRemoved
     | SubmessageAdded
     | CustomEmojiAdded
     | CustomEmojiDeactivated
-    | AlertWordsChanged
-    | UserMuted
-    | UserUnmuted
+    | RealmCreated
+    | RealmChanged
+    | RealmDeactivated
+    | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 

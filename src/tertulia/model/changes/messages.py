@@ -13,8 +13,8 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     sparse ones by user. `read_by` are those of the others for whom it counts as read, because they
     muted the sender. `widget` is what makes it more than a text. `new_conversation` is the direct
     conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log
-    keeps no second copy of the content: read back from it, the message has the content of now, and
-    `gone` says that it has been deleted since.
+    keeps no second copy of the content: read back from it, the message has the content of now;
+    `gone` says that it has been deleted since, and `moved_to` in which other channel it is now.
     """
 
     message: Message
@@ -26,6 +26,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     queue_id: str | None = None
     local_id: str | None = None
     gone: bool = False
+    moved_to: int | None = None
 
     @property
     def readers(self) -> tuple[int, ...]:

@@ -153,8 +153,8 @@ def _activity_view(
     return _ActivityView(
         sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
         channel_ids=_lists_seen(scene, change, viewer),
-        group_ids=groups_known(scene, change.group_ids, viewer),
-        named=named_in_sight(scene, change.named, viewer),
+        group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
+        named=named_in_sight(scene, change.named, change.deactivated_groups, viewer),
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -131,6 +132,15 @@ def _queue_narrow(terms: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+_KEPT_UP_BY = {"realm_user_groups": "user_group"}
+"""Events that are asked for by the name of the data that they keep up, as well as by their own."""
+
+
+def _event_types(wanted: Iterable[str]) -> tuple[str, ...]:
+    types = set(wanted)
+    return tuple(sorted(types | {_KEPT_UP_BY[one] for one in types if one in _KEPT_UP_BY}))
+
+
 async def register(call: Call, params: Register) -> Registered:
     """Register an event queue, and fetch the state from which its events go on."""
     node = call.node
@@ -144,7 +154,7 @@ async def register(call: Call, params: Register) -> Registered:
     if user is not None and not node.delivery.has_room(user.id):
         raise Refused("Too many event queues of this account are being polled.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
-    event_types = None if params.event_types is None else tuple(sorted(set(params.event_types)))
+    event_types = None if params.event_types is None else _event_types(params.event_types)
     registration = Registration(
         event_types=event_types,
         narrow=_queue_narrow(params.narrow),

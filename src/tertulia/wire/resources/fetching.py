@@ -11,15 +11,16 @@ from tertulia.domain import narrow, permissions
 from tertulia.domain.narrow import Asked
 from tertulia.model import narrow as model_narrow
 from tertulia.model.errors import NoSuchMessage, Refused
-from tertulia.model.messages import Message
+from tertulia.model.messages import Edit, Message
 from tertulia.model.narrow import Search
 from tertulia.model.users import User
-from tertulia.store import attached, finding, reading
+from tertulia.store import attached, editing, finding, reading
 from tertulia.store.database import Connection
 from tertulia.wire import narrow as wire_narrow
 from tertulia.wire.call import Call
 from tertulia.wire.objects.messages import (
     MessageObject,
+    add_history,
     flags_of,
     message_object_for,
 )
@@ -267,11 +268,11 @@ async def shown_to(
 
     def look(
         connection: Connection,
-    ) -> tuple[dict[int, reading.Relation], dict[int, attached.Attached]]:
+    ) -> tuple[dict[int, reading.Relation], dict[int, attached.Attached], dict[int, list[Edit]]]:
         relations = {} if user is None else reading.relations(connection, user.id, ids)
-        return relations, attached.attached(connection, ids)
+        return relations, attached.attached(connection, ids), editing.edits(connection, ids)
 
-    relations, hanging = await call.node.store.read(look)
+    relations, hanging, edits = await call.node.store.read(look)
     shown = []
     for message in found:
         one = message_object_for(
@@ -288,6 +289,12 @@ async def shown_to(
             ["read"]
             if user is None
             else flags_of(call.state, user.id, message, relations[message.id])
+        )
+        add_history(
+            call.state,
+            one,
+            edits.get(message.id, ()),
+            empty_topic_name=params.allow_empty_topic_name,
         )
         shown.append(one)
     return shown

@@ -105,13 +105,18 @@ class Submit(Params, kw_only=True, frozen=True):
 
 async def add_submessage(call: Call, params: Submit) -> Answer:
     """Vote in a poll, add to a list of things to do, and the like."""
-    found = await seen(call, params.message_id)
-    await call.submit(
-        widgets.submit,
-        found.message,
-        found.attached.submessages,
-        found.holders,
-        params.msg_type,
-        params.content,
-    )
+
+    async def attempt() -> None:
+        found = await seen(call, params.message_id)
+        await call.submit(
+            widgets.submit,
+            found.message,
+            found.attached.submessages,
+            found.holders,
+            found.head,
+            params.msg_type,
+            params.content,
+        )
+
+    await undisturbed(attempt)
     return Answer()

@@ -51,6 +51,6 @@ async def set_typing_edit(call: Call, params: SetTypingEdit) -> Answer:
     """Tell those who read a message of the caller's that it is being edited, or no longer is."""
     found = await call.node.store.read(reading.messages, [params.message_id])
     message = found[0] if found else None
-    notice = call.consider(typing.edit, params.message_id, message, params.op == "start")
+    notice = call.consider(typing.edit, message, params.op == "start")
     call.node.delivery.publish(notice)
     return Answer()

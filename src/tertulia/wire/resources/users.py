@@ -268,7 +268,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
         raise Refused("This server cannot delete everything that an account wrote.")
     if wanted.delete_profile:
         host = call.node.config.address_host
-        picture = await call.submit(erasing.erase, params.user_id, host)
+        picture = await call.submit(erasing.delete, params.user_id, host)
         await thrown_away(call.node.files, picture)
         return Answer()
     await call.submit(users.deactivate, params.user_id)
