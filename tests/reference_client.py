@@ -21,6 +21,7 @@ MODERN = {
     "archived_channels": True,
     "empty_topic_name": True,
     "simplified_presence_events": True,
+    "individual_emoji_changes": True,
 }
 WAYS: dict[str, dict[str, Any]] = {
     "of old": {"include_subscribers": True},
@@ -30,11 +31,19 @@ WAYS: dict[str, dict[str, Any]] = {
 """Ways to register."""
 
 _UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
+_OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
     "wildcard_mentions_notify",
 }
+_NO_SETTINGS = {
+    *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),
+    *("realm_domains", "realm_linkifiers", "realm_filters", "realm_playgrounds", "realm_billing"),
+    *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
+    *("realm_embedded_bots", "realm_incoming_webhook_bots"),
+}
+"""What is called like a setting of the organization and is none."""
 
 
 class ReferenceClient:
@@ -49,6 +58,10 @@ class ReferenceClient:
         self.users |= {
             u["user_id"]: {**u, "is_active": False} for u in data["realm_non_active_users"]
         }
+        self.settings = data["user_settings"]
+        self.statuses = {int(user_id): status for user_id, status in data["user_status"].items()}
+        self.fields = data["custom_profile_fields"]
+        self.own = {name: data[name] for name in _OWN}
         self.groups = {g["id"]: g for g in data["realm_user_groups"]}
         self.bots = {bot["user_id"]: bot for bot in data["realm_bots"]}
         self.channels = {c["stream_id"]: c for c in data["streams"]}
@@ -58,10 +71,28 @@ class ReferenceClient:
         }
         self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
         self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
+        self.realm = {
+            name: value
+            for name, value in data.items()
+            if name.startswith("realm_") and name not in _NO_SETTINGS
+        }
+        self.setup = {
+            "domains": {one["domain"]: one for one in data["realm_domains"]},
+            "linkifiers": data["realm_linkifiers"],
+            "playgrounds": data["realm_playgrounds"],
+            "default groups": data["realm_default_stream_groups"],
+            "default settings": data["realm_user_settings_defaults"],
+            "onboarding": data["onboarding_steps"],
+        }
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
         self.starred = set(data["starred_messages"])
+        self.alert_words = data["alert_words"]
+        self.muted = data["muted_users"]
+        self.emoji = data["realm_emoji"]
+        self.hanging: dict[int, dict[str, Any]] = {}
+        """What hangs on the messages that came in: reactions, parts of widgets."""
         self.attachments: dict[int, dict[str, Any]] = {}
         self.recent = {
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
@@ -101,8 +132,14 @@ class ReferenceClient:
         """Its picture of the organization."""
         return {
             "users": self.users,
+            "own": self.own,
+            "settings": self.settings,
+            "statuses": self.statuses,
+            "profile fields": self.fields,
             "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
+            "realm": self._told(self.realm),
+            "setup": self.setup,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
@@ -111,6 +148,9 @@ class ReferenceClient:
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
+            "alert words": self.alert_words,
+            "muted users": self.muted,
+            "emoji": self.emoji,
             "recent": self.recent,
             "drafts": self.drafts,
             "snippets": self.snippets,
@@ -161,16 +201,48 @@ class ReferenceClient:
 
     def _realm_user_remove(self, event: dict[str, Any]) -> None:
         self.users.pop(event["person"]["user_id"], None)
+        self.statuses.pop(event["person"]["user_id"], None)
 
     def _realm_user_update(self, event: dict[str, Any]) -> None:
         news = dict(event["person"])
         user = self.users[news.pop("user_id")]
         if "new_email" in news:
             news["email"] = news.pop("new_email")
+        if user is self.users.get(self.user_id):
+            self.own |= {name: value for name, value in news.items() if name in _OWN}
+        if "custom_profile_field" in news:
+            self._fill_in(user, news.pop("custom_profile_field"))
+        if news.pop("is_deleted", False):
+            user["is_deleted"] = True
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
         user |= {name: value for name, value in news.items() if name in user}
+
+    def _fill_in(self, user: dict[str, Any], news: dict[str, Any]) -> None:
+        field_id = str(news.pop("id"))
+        if news["value"] is None:
+            user["profile_data"].pop(field_id, None)
+        else:
+            user["profile_data"][field_id] = news
+
+    def _custom_profile_fields(self, event: dict[str, Any]) -> None:
+        self.fields = event["fields"]
+        known = {str(field["id"]) for field in self.fields}
+        for user in self.users.values():
+            if "profile_data" in user:
+                kept = {i: value for i, value in user["profile_data"].items() if i in known}
+                user["profile_data"] = kept
+
+    def _user_settings_update(self, event: dict[str, Any]) -> None:
+        self.settings[event["property"]] = event["value"]
+
+    def _user_status(self, event: dict[str, Any]) -> None:
+        news = {n: v for n, v in event.items() if n not in {"id", "type", "user_id"}}
+        status = self.statuses.get(event["user_id"], {}) | news
+        self.statuses[event["user_id"]] = {n: v for n, v in status.items() if v}
+        if not self.statuses[event["user_id"]]:
+            del self.statuses[event["user_id"]]
 
     def _realm_bot_add(self, event: dict[str, Any]) -> None:
         self.bots[event["bot"]["user_id"]] = event["bot"]
@@ -207,6 +279,38 @@ class ReferenceClient:
 
     def _user_group_remove(self, event: dict[str, Any]) -> None:
         del self.groups[event["group_id"]]
+
+    # The organization
+
+    def _realm_update(self, event: dict[str, Any]) -> None:
+        self.realm[f"realm_{event['property']}"] = event["value"]
+
+    def _realm_update_dict(self, event: dict[str, Any]) -> None:
+        news = {f"realm_{name}": value for name, value in event["data"].items()}
+        self.realm |= {name: value for name, value in news.items() if name in self.realm}
+
+    def _realm_domains_add(self, event: dict[str, Any]) -> None:
+        self.setup["domains"][event["realm_domain"]["domain"]] = event["realm_domain"]
+
+    _realm_domains_change = _realm_domains_add
+
+    def _realm_domains_remove(self, event: dict[str, Any]) -> None:
+        del self.setup["domains"][event["domain"]]
+
+    def _realm_linkifiers(self, event: dict[str, Any]) -> None:
+        self.setup["linkifiers"] = event["realm_linkifiers"]
+
+    def _realm_playgrounds(self, event: dict[str, Any]) -> None:
+        self.setup["playgrounds"] = event["realm_playgrounds"]
+
+    def _default_stream_groups(self, event: dict[str, Any]) -> None:
+        self.setup["default groups"] = event["default_stream_groups"]
+
+    def _realm_user_settings_defaults_update(self, event: dict[str, Any]) -> None:
+        self.setup["default settings"][event["property"]] = event["value"]
+
+    def _onboarding_steps(self, event: dict[str, Any]) -> None:
+        self.setup["onboarding"] = event["onboarding_steps"]
 
     # Channels
 
@@ -295,6 +399,23 @@ class ReferenceClient:
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
 
+    # What one set up for oneself, and the organization's emoji
+
+    def _alert_words(self, event: dict[str, Any]) -> None:
+        self.alert_words = event["alert_words"]
+
+    def _muted_users(self, event: dict[str, Any]) -> None:
+        self.muted = event["muted_users"]
+
+    def _realm_emoji_update(self, event: dict[str, Any]) -> None:
+        self.emoji = event["realm_emoji"]
+
+    def _realm_emoji_add(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji"]["id"]] = event["emoji"]
+
+    def _realm_emoji_update_one(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji_id"]] |= event["data"]
+
     # What is one's own
 
     def _drafts_add(self, event: dict[str, Any]) -> None:
@@ -355,6 +476,11 @@ class ReferenceClient:
 
     def _message(self, event: dict[str, Any]) -> None:
         message, flags = event["message"], event["flags"]
+        self.hanging[message["id"]] = {
+            "channel": message.get("stream_id"),
+            "reactions": list(message["reactions"]),
+            "submessages": list(message["submessages"]),
+        }
         where: tuple[Any, ...]
         if message["type"] == "stream":
             where = ("channel", message["stream_id"], message["subject"].casefold())
@@ -392,6 +518,24 @@ class ReferenceClient:
                 if newest == message_id:
                     # Which message is the newest now, if there is one, is not told.
                     self.recent[people] = ANYTHING
+
+    _REACTION = ("emoji_name", "emoji_code", "reaction_type", "user_id")
+
+    def _reaction_add(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            reaction = {name: event[name] for name in self._REACTION}
+            self.hanging[event["message_id"]]["reactions"].append(reaction)
+
+    def _reaction_remove(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            reaction = {name: event[name] for name in self._REACTION}
+            self.hanging[event["message_id"]]["reactions"].remove(reaction)
+
+    def _submessage(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            names = ("message_id", "sender_id", "msg_type", "content")
+            part = {"id": event["submessage_id"], **{name: event[name] for name in names}}
+            self.hanging[event["message_id"]]["submessages"].append(part)
 
     def _update_message_flags_add(self, event: dict[str, Any]) -> None:
         if event["flag"] == "read":
@@ -431,6 +575,8 @@ class ReferenceClient:
         self.attachments.pop(event["attachment"]["id"], None)
 
     def _forget_unread(self, channel_id: int) -> None:
+        # What happens to its messages is not told any more, or may not be.
+        self.hanging = {m: h for m, h in self.hanging.items() if h["channel"] != channel_id}
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
 
 

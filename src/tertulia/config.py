@@ -63,10 +63,17 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     ] = "text"
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
-    ] = 5
+    ] = 8
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
+    can_access_all_users_group_limits_presence: Annotated[
+        bool,
+        Meta(
+            description="Guests who may not know of every account hear of the presence of those"
+            " alone of whom they may know."
+        ),
+    ] = True
     upload_quota_mib: Annotated[
         int,
         Meta(

@@ -13,6 +13,10 @@ from tertulia.state.folds import (
     groups,
     messages,
     navigation,
+    organization,
+    personal,
+    profiles,
+    reactions,
     realm,
     scheduled,
     user_topics,
@@ -23,19 +27,23 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
-        **realm.FOLDS,
-        **users.FOLDS,
-        **groups.FOLDS,
+        **attachments.FOLDS,
         **channels.FOLDS,
-        **messages.FOLDS,
         **composing.FOLDS,
-        **scheduled.FOLDS,
-        **navigation.FOLDS,
         **devices.FOLDS,
         **editing.FOLDS,
         **folders.FOLDS,
+        **groups.FOLDS,
+        **messages.FOLDS,
+        **navigation.FOLDS,
+        **organization.FOLDS,
+        **personal.FOLDS,
+        **profiles.FOLDS,
+        **reactions.FOLDS,
+        **realm.FOLDS,
+        **scheduled.FOLDS,
         **user_topics.FOLDS,
-        **attachments.FOLDS,
+        **users.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

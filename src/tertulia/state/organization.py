@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
@@ -13,15 +14,26 @@ from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
-from tertulia.model.messages import DirectConversation, Message
+from tertulia.model.messages import DirectConversation, Placed
 from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
+from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
+from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
 from tertulia.state.touched import Touched
@@ -61,6 +73,7 @@ class State:
         self.seq = 0
         self.reading = Reading()
         self.touched = Touched()
+        self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -71,7 +84,17 @@ class State:
         self.subscriptions: Table[Subscription] = self.tables["subscriptions"]
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
+        self.custom_emoji: Table[CustomEmoji] = self.tables["custom_emoji"]
+        self.alert_words: Table[AlertWords] = self.tables["alert_words"]
+        self.muted_users: Table[MutedUser] = self.tables["muted_users"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
+        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
+        self.statuses: Table[UserStatus] = self.tables["user_statuses"]
+        self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
+        self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
+        self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
+        self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
         self.drafts: Table[SavedDraft] = self.tables["drafts"]
         self.snippets: Table[Snippet] = self.tables["snippets"]
         self.scheduled_messages: Table[ScheduledMessage] = self.tables["scheduled_messages"]
@@ -79,8 +102,14 @@ class State:
         self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
         self.devices: Table[Device] = self.tables["devices"]
         self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
-        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
-        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
+        self.domains: Table[Domain] = self.tables["domains"]
+        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
+        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
+            "default_channel_groups"
+        ]
+        self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
+        self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
         self.attachments: Table[Attachment] = self.tables["attachments"]
         self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
         self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
@@ -113,6 +142,10 @@ class State:
         )
         """The users' settings of a topic, by channel and key."""
         self.activity = Activity()
+        self.emoji_by_name: dict[str, int] = {}
+        """The active ones of the organization's own."""
+        self.muted_by_user = Grouped(self.muted_users, lambda muted: muted.user_id)
+        self.muters_of_user = Grouped(self.muted_users, lambda muted: muted.muted_id)
 
         self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
         self.snippets_of_user = Grouped(self.snippets, lambda snippet: snippet.user_id)
@@ -139,6 +172,8 @@ class State:
         self.subscriptions.watch(self._index_subscription)
         self.topics.watch(self._index_topic)
         self.directs.watch(self._index_direct)
+        self.custom_emoji.watch(self._index_emoji)
+        self.alert_words.watch(self.alerts.index)
 
     # Loading and writing down
 
@@ -253,7 +288,9 @@ class State:
         of = before or after
         if of is not None:
             more = (after.message_count if after else 0) - (before.message_count if before else 0)
-            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
+            count = self.message_count.pop(of.channel_id, 0) + more
+            if count:
+                self.message_count[of.channel_id] = count
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
@@ -267,6 +304,12 @@ class State:
             for user_id in after.members:
                 self.directs_of_user.setdefault(user_id, set()).add(after.id)
 
+    def _index_emoji(self, before: CustomEmoji | None, after: CustomEmoji | None) -> None:
+        if before is not None and not before.deactivated:
+            del self.emoji_by_name[before.name]
+        if after is not None and not after.deactivated:
+            self.emoji_by_name[after.name] = after.id
+
     # Questions
 
     @property
@@ -278,6 +321,23 @@ class State:
     def is_empty(self) -> bool:
         """Whether no organization has been created yet."""
         return not len(self.realms)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the organization is deactivated: nothing is done in it then."""
+        return not self.is_empty and self.realm.deactivated
+
+    @property
+    def default_settings(self) -> PersonalSettings:
+        """The settings that new accounts begin with: those of an account that nobody has, and
+        the organization's language."""
+        kept = self.settings.get(0) or PersonalSettings(user_id=0)
+        return msgspec.structs.replace(kept, default_language=self.realm.default_language)
+
+    @property
+    def linkifiers_in_order(self) -> list[Linkifier]:
+        """The linkifiers, the one that wins over the others first."""
+        return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
 
     @property
     def last_message_id(self) -> int:
@@ -344,7 +404,7 @@ class State:
         said otherwise: that before they came, or before the channel was archived."""
         return max(subscription.since, self.channels[subscription.channel_id].read_until)
 
-    def received(self, user_id: int, message: Message) -> bool:
+    def received(self, user_id: int, message: Placed) -> bool:
         """Whether the message was delivered to the user."""
         if message.channel_id is None:
             return message.direct_id in self.directs_of_user.get(user_id, ())

@@ -71,6 +71,26 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _administration(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    )
+
+
+def _profiles(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("user_statuses", "user_id BIGINT"),
+        records("profile_fields", "id BIGINT"),
+        records("profile_values", "user_id BIGINT", "field_id BIGINT"),
+        "CREATE TABLE usage_days (user_id BIGINT NOT NULL, day BIGINT NOT NULL,"
+        " PRIMARY KEY (user_id, day))",
+    )
+
+
 def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
     return (
@@ -101,6 +121,21 @@ def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
+    return (
+        # `seq` is the entry that added it: in its order people reacted.
+        "CREATE TABLE reactions (message_id BIGINT NOT NULL, user_id BIGINT NOT NULL,"
+        " kind TEXT NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL, neutral INTEGER NOT NULL,"
+        " seq BIGINT NOT NULL, PRIMARY KEY (message_id, user_id, kind, code))",
+        "CREATE TABLE submessages (id BIGINT PRIMARY KEY, message_id BIGINT NOT NULL,"
+        " sender_id BIGINT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL)",
+        "CREATE INDEX submessages_by_message ON submessages (message_id, id)",
+        records("custom_emoji", "id BIGINT"),
+        records("alert_words", "user_id BIGINT"),
+        records("muted_users", "user_id BIGINT", "muted_id BIGINT"),
+    )
+
+
 def _attachments(dialect: Dialect) -> Sequence[str]:
     return (
         records("attachments", "id BIGINT"),
@@ -116,6 +151,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     _what_one_keeps_for_writing,
     _edits,
     _channel_folders_and_user_topics,
+    _profiles,
+    _administration,
+    _reactions_and_widgets,
     _attachments,
 )
 

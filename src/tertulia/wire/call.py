@@ -1,7 +1,7 @@
 """One request, as a handler sees it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
-from tertulia.model.errors import NotAuthenticated
+from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Moment, Verb
@@ -21,6 +21,7 @@ from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
 
 T = TypeVar("T")
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,11 @@ class Node:
 
     @property
     def admits_spectators(self) -> bool:
-        """Whether the web's public may read what is open to it."""
-        return self.config.web_public_streams_enabled and self.state.realm.enable_spectator_access
+        """Whether one can look at the public web's channels without an account: the server and
+        the organization must both want it."""
+        realm = self.state.realm
+        wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
+        return wanted and not realm.deactivated
 
     @property
     def uploads(self) -> Uploads:
@@ -75,6 +79,8 @@ class Call:
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     uploads: "tuple[Upload, ...]" = ()
+    ignored: list[str] = field(default_factory=list)
+    """Parameters that the handler passed over, told beside those that are not known."""
     file: ArrivedFile | None = None
     """Of endpoints that take one."""
 
@@ -119,3 +125,14 @@ class Upload:
     name: str
     content_type: str
     content: bytes
+
+
+async def undisturbed(attempt: Callable[[], Awaitable[T]]) -> T:
+    """What the attempt answers: it reads something and then submits what follows from it. It is
+    made again where somebody else changed that in between. Overtaken if that never ends."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Overtaken:
+            continue
+    return await attempt()

@@ -136,6 +136,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 401, "PASSWORD_AUTH_DISABLED"
         case errors.AccountDeactivated():
             status, code = 401, "USER_DEACTIVATED"
+        case errors.OrganizationDeactivated():
+            status, code = 401, "REALM_DEACTIVATED"
         case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
             code = "CANNOT_DEACTIVATE_LAST_USER"
             extra = {"is_last_owner": is_last_owner, "entity": entity}
@@ -163,6 +165,12 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 403
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
+        case errors.ReactionExists():
+            code = "REACTION_ALREADY_EXISTS"
+        case errors.NoSuchReaction():
+            code = "REACTION_DOES_NOT_EXIST"
+        case errors.BadImage():
+            code = "BAD_IMAGE"
         case Refused():
             pass
         case errors.Unavailable():

@@ -43,6 +43,8 @@ class Scene:
     host: str
     """Of the addresses that stand for hidden ones."""
     entry: Entry
+    dev: bool = False
+    """Whether the server is for developers."""
 
     @property
     def at(self) -> float:
@@ -65,6 +67,8 @@ class Projection(ABC, Generic[C]):
     """How one kind of change is shown."""
 
     of: ClassVar[type[Change]]
+    for_all_public: ClassVar[bool] = False
+    """Whether queues that follow all public channels are asked too, beyond the audience."""
 
     @abstractmethod
     def audience(self, state: State, change: C) -> Collection[int] | None:
@@ -138,6 +142,7 @@ class EventEncoder:
     ) -> None:
         self._state = state
         self._host = config.address_host
+        self._dev = config.dev
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
         self.encoded = 0
@@ -157,7 +162,12 @@ class EventEncoder:
             return ()
         change = entry.change
         projection = self._projection(change)
-        scene = Scene(state, self._host, entry)
+        if queue.registration.all_public_channels and not projection.for_all_public:
+            # Delivery asks such queues of everything: most is for its audience alone.
+            audience = projection.audience(state, change)
+            if audience is not None and user.id not in audience:
+                return ()
+        scene = Scene(state, self._host, entry, self._dev)
         view = projection.view(scene, change, Viewer(user, queue))
         if view is None:
             return ()

@@ -80,7 +80,9 @@ async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept:
     found = await asyncio.to_thread(node.uploads.found, attachment.path)
     if found is None:
         raise BadPicture("The file is gone.")
-    scaled = await pictures.fitted(found[0], form.max_width, form.max_height, moving=form.animated)
+    scaled = await pictures.thumbnail(
+        found[0], form.max_width, form.max_height, moving=form.animated
+    )
     try:
         await node.files.put(kept, scaled.content)
     except OSError as error:

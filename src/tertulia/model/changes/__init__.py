@@ -55,7 +55,42 @@ from tertulia.model.changes.navigation import (
     NavigationViewChanged,
     NavigationViewRemoved,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
+)
+from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
+from tertulia.model.changes.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
+)
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
 from tertulia.model.changes.scheduled import (
     MessageScheduled,
     ReminderRemoved,
@@ -67,6 +102,7 @@ from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -74,6 +110,7 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AlertWordsChanged",
     "AnyChange",
     "AttachmentAdded",
     "AttachmentRemoved",
@@ -85,8 +122,15 @@ __all__ = [
     "ChannelFoldersReordered",
     "ChannelSight",
     "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
     "DeviceAdded",
     "DeviceRemoved",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "DraftChanged",
     "DraftDeleted",
     "DraftsCreated",
@@ -94,6 +138,9 @@ __all__ = [
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
     "MessageEdited",
     "MessageScheduled",
     "MessageSent",
@@ -105,17 +152,33 @@ __all__ = [
     "NavigationViewAdded",
     "NavigationViewChanged",
     "NavigationViewRemoved",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
+    "ReactionAdded",
+    "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "ReminderRemoved",
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
     "SnippetDeleted",
+    "StatusChanged",
+    "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -126,45 +189,27 @@ __all__ = [
     "UserGroupChanged",
     "UserGroupCreated",
     "UserGroupMembersChanged",
+    "UserMuted",
     "UserReactivated",
     "UserTopicChanged",
+    "UserUnmuted",
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | UserGroupCreated
-    | UserGroupChanged
-    | UserGroupMembersChanged
-    | FullMembersChanged
+    AttachmentAdded
+    | AttachmentRemoved
+    | FilesDeleted
     | ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
-    | MessageSent
-    | FlagsChanged
-    | MessagesRead
-    | MessagesUnread
     | DraftsCreated
     | DraftChanged
     | DraftDeleted
     | SnippetCreated
     | SnippetChanged
     | SnippetDeleted
-    | MessageScheduled
-    | ScheduledMessageChanged
-    | ScheduledMessageRemoved
-    | ReminderSet
-    | ReminderRemoved
-    | NavigationViewAdded
-    | NavigationViewChanged
-    | NavigationViewRemoved
     | DeviceAdded
     | DeviceRemoved
     | PushTokenAdded
@@ -175,10 +220,59 @@ AnyChange = (
     | ChannelFolderCreated
     | ChannelFolderChanged
     | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
+    | RealmCreated
+    | RealmChanged
+    | RealmDeactivated
+    | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
     | UserTopicChanged
-    | AttachmentAdded
-    | AttachmentRemoved
-    | FilesDeleted
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 
