@@ -1,0 +1,65 @@
+"""Links to channels, topics and messages, by name."""
+
+import re
+from typing import Final
+
+from markdown_it.rules_inline import StateInline
+
+from tertulia.markup import places
+from tertulia.markup.elements import element, literal
+from tertulia.markup.page import Page, made, page_of
+from tertulia.model.channels import Channel
+
+GENERAL_CHAT: Final = "general chat"
+"""How a topic without a name is shown."""
+_LINK: Final = re.compile(r"#\*\*([^*>\n]+)(?:>([^*\n]*))?\*\*")
+_AT_MESSAGE: Final = re.compile(r"(.*)@([0-9]{1,15})", re.DOTALL)
+
+
+def channel_link(state: StateInline, silent: bool) -> bool:
+    """`#**channel**`, `#**channel>topic**`, `#**channel>topic@17**`. The channel's name was written
+    by the author, who knows it: linking it tells nothing."""
+    if state.src[state.pos] != "#":
+        return False
+    match = _LINK.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    page = page_of(state)
+    channel = page.state.channel_named(match[1])
+    if channel is None or not page.may_link(channel):
+        return False
+    if not silent:
+        made(state, _channel(channel) if match[2] is None else _topic(page, channel, match[2]))
+    state.pos = match.end()
+    return True
+
+
+def _channel(channel: Channel) -> str:
+    attributes = {
+        "class": "stream",
+        "data-stream-id": str(channel.id),
+        "href": places.channel_address(channel),
+    }
+    return element("a", attributes, literal(f"#{channel.name}"))
+
+
+def _topic(page: Page, channel: Channel, name: str) -> str:
+    message = _AT_MESSAGE.fullmatch(name)
+    if message:
+        topic = message[1].strip()
+        href = places.message_address(channel, topic, int(message[2]))
+        return element(
+            "a", {"class": "message-link", "href": href}, f"{_label(channel, topic)} @ 💬"
+        )
+    topic = name.strip()
+    attributes = {
+        "class": "stream-topic",
+        "data-stream-id": str(channel.id),
+        "href": places.topic_address(page.state, channel, topic),
+    }
+    return element("a", attributes, _label(channel, topic))
+
+
+def _label(channel: Channel, topic: str) -> str:
+    shown = literal(topic) if topic else f"<em>{GENERAL_CHAT}</em>"
+    return f"{literal(f'#{channel.name}')} &gt; {shown}"

@@ -1,0 +1,101 @@
+"""Blocks of code, coloured by their language."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from pygments.lexer import Lexer
+from pygments.lexers import find_lexer_class, get_all_lexers
+from pygments.token import STANDARD_TYPES
+
+from tertulia.markup.elements import literal, opened
+
+MAX_COLOURED: Final = 20_000
+"""Characters; more code is not coloured."""
+_PLAIN: Final = frozenset({"", "text", "none"})
+"""Words after a fence that are no language."""
+_TEX: Final = frozenset({"latex", "tex"})
+COLOURED: Final = frozenset(
+    {
+        *("ActionScript", "Ada", "AppleScript", "Awk", "Bash", "Bash Session", "Batchfile", "C"),
+        *("C#", "C++", "CMake", "CSS", "Clojure", "CoffeeScript", "Common Lisp", "Cython", "D"),
+        *("Dart", "Diff", "Docker", "Elixir", "Elm", "Erlang", "F#", "Fish", "Fortran", "GLSL"),
+        *("Go", "GraphQL", "Groovy", "HTML", "HTTP", "Haskell", "INI", "JSON", "JSX", "Java"),
+        *("JavaScript", "Julia", "Kotlin", "Less", "LLVM", "Lua", "Makefile", "MATLAB"),
+        *("MySQL", "NASM", "Nginx configuration file", "Nix", "Objective-C", "OCaml"),
+        *("PHP", "Perl", "PostgreSQL SQL dialect", "PowerShell", "Prolog", "Properties"),
+        *("Protocol Buffer", "Python", "Python Traceback", "Python console session", "R", "Racket"),
+        *("Ruby", "Rust", "SCSS", "SQL", "Sass", "Scala", "Scheme", "Smalltalk", "Solidity"),
+        *("Swift", "TOML", "Tcl", "TeX", "Terraform", "TypeScript", "VHDL", "Vim", "Vue", "XML"),
+        *("YAML", "Zig", "systemverilog", "verilog"),
+    }
+)
+"""The languages that are coloured: those that many use. Every other grammar is one more that could
+take its time with code that was written to make it do so."""
+
+
+def block(source: str, language: str, default: str = "") -> str:
+    """A block of code. `default` is the language where none is named."""
+    word = language or default
+    if word.lower() in _PLAIN:
+        return _block(None, literal(source))
+    name = _names().get("tex" if word.lower() in _TEX else word.lower(), word)
+    return _block(name, _coloured(source, name))
+
+
+def _block(name: str | None, html: str) -> str:
+    attributes = {"class": "codehilite", "data-code-language": name}
+    return (
+        f"{opened('div', attributes)}{opened('pre')}{opened('span')}</span>"
+        f"{opened('code')}{html}</code></pre></div>"
+    )
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """What each language is called, by each of its aliases."""
+    return {
+        alias.lower(): name
+        for name, aliases, _, _ in get_all_lexers(plugins=False)
+        for alias in (*aliases, name)
+    }
+
+
+@cache
+def _lexer(name: str) -> Lexer | None:
+    found = find_lexer_class(name) if name in COLOURED else None
+    return None if found is None else found(stripnl=False, ensurenl=True)
+
+
+def _coloured(source: str, name: str) -> str:
+    lexer = _lexer(name) if len(source) <= MAX_COLOURED and name in COLOURED else None
+    if lexer is None:
+        return literal(source)
+    parts: list[str] = []
+    # Neighbours of one colour are one element, and no element goes on in the next line.
+    kind, text = "", ""
+    for token, value in lexer.get_tokens(source):
+        following = _class(token)
+        if following == kind:
+            text += value
+            continue
+        parts.append(_spans(kind, text))
+        kind, text = following, value
+    parts.append(_spans(kind, text))
+    return "".join(parts)
+
+
+def _spans(kind: str, text: str) -> str:
+    if not kind:
+        return literal(text)
+    tag = opened("span", {"class": kind})
+    return "\n".join(
+        f"{tag}{literal(piece)}</span>" if piece else "" for piece in text.split("\n")
+    )
+
+
+def _class(token: Any) -> str:
+    """The short name of a kind of word, or of the kind that it is one of."""
+    while token not in STANDARD_TYPES:
+        token = token.parent
+    return STANDARD_TYPES[token]
