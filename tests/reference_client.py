@@ -30,11 +30,19 @@ WAYS: dict[str, dict[str, Any]] = {
 """Ways to register."""
 
 _UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
+_OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
     "wildcard_mentions_notify",
 }
+_NO_SETTINGS = {
+    *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),
+    *("realm_domains", "realm_linkifiers", "realm_filters", "realm_playgrounds", "realm_billing"),
+    *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
+    *("realm_embedded_bots", "realm_incoming_webhook_bots"),
+}
+"""What is called like a setting of the organization and is none."""
 
 
 class ReferenceClient:
@@ -49,6 +57,10 @@ class ReferenceClient:
         self.users |= {
             u["user_id"]: {**u, "is_active": False} for u in data["realm_non_active_users"]
         }
+        self.settings = data["user_settings"]
+        self.statuses = {int(user_id): status for user_id, status in data["user_status"].items()}
+        self.fields = data["custom_profile_fields"]
+        self.own = {name: data[name] for name in _OWN}
         self.groups = {g["id"]: g for g in data["realm_user_groups"]}
         self.bots = {bot["user_id"]: bot for bot in data["realm_bots"]}
         self.channels = {c["stream_id"]: c for c in data["streams"]}
@@ -58,6 +70,19 @@ class ReferenceClient:
         }
         self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
         self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
+        self.realm = {
+            name: value
+            for name, value in data.items()
+            if name.startswith("realm_") and name not in _NO_SETTINGS
+        }
+        self.setup = {
+            "domains": {one["domain"]: one for one in data["realm_domains"]},
+            "linkifiers": data["realm_linkifiers"],
+            "playgrounds": data["realm_playgrounds"],
+            "default groups": data["realm_default_stream_groups"],
+            "default settings": data["realm_user_settings_defaults"],
+            "onboarding": data["onboarding_steps"],
+        }
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
@@ -97,8 +122,14 @@ class ReferenceClient:
         """Its picture of the organization."""
         return {
             "users": self.users,
+            "own": self.own,
+            "settings": self.settings,
+            "statuses": self.statuses,
+            "profile fields": self.fields,
             "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
+            "realm": self._told(self.realm),
+            "setup": self.setup,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
@@ -156,16 +187,48 @@ class ReferenceClient:
 
     def _realm_user_remove(self, event: dict[str, Any]) -> None:
         self.users.pop(event["person"]["user_id"], None)
+        self.statuses.pop(event["person"]["user_id"], None)
 
     def _realm_user_update(self, event: dict[str, Any]) -> None:
         news = dict(event["person"])
         user = self.users[news.pop("user_id")]
         if "new_email" in news:
             news["email"] = news.pop("new_email")
+        if user is self.users.get(self.user_id):
+            self.own |= {name: value for name, value in news.items() if name in _OWN}
+        if "custom_profile_field" in news:
+            self._fill_in(user, news.pop("custom_profile_field"))
+        if news.pop("is_deleted", False):
+            user["is_deleted"] = True
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
         user |= {name: value for name, value in news.items() if name in user}
+
+    def _fill_in(self, user: dict[str, Any], news: dict[str, Any]) -> None:
+        field_id = str(news.pop("id"))
+        if news["value"] is None:
+            user["profile_data"].pop(field_id, None)
+        else:
+            user["profile_data"][field_id] = news
+
+    def _custom_profile_fields(self, event: dict[str, Any]) -> None:
+        self.fields = event["fields"]
+        known = {str(field["id"]) for field in self.fields}
+        for user in self.users.values():
+            if "profile_data" in user:
+                kept = {i: value for i, value in user["profile_data"].items() if i in known}
+                user["profile_data"] = kept
+
+    def _user_settings_update(self, event: dict[str, Any]) -> None:
+        self.settings[event["property"]] = event["value"]
+
+    def _user_status(self, event: dict[str, Any]) -> None:
+        news = {n: v for n, v in event.items() if n not in {"id", "type", "user_id"}}
+        status = self.statuses.get(event["user_id"], {}) | news
+        self.statuses[event["user_id"]] = {n: v for n, v in status.items() if v}
+        if not self.statuses[event["user_id"]]:
+            del self.statuses[event["user_id"]]
 
     def _realm_bot_add(self, event: dict[str, Any]) -> None:
         self.bots[event["bot"]["user_id"]] = event["bot"]
@@ -202,6 +265,38 @@ class ReferenceClient:
 
     def _user_group_remove(self, event: dict[str, Any]) -> None:
         del self.groups[event["group_id"]]
+
+    # The organization
+
+    def _realm_update(self, event: dict[str, Any]) -> None:
+        self.realm[f"realm_{event['property']}"] = event["value"]
+
+    def _realm_update_dict(self, event: dict[str, Any]) -> None:
+        news = {f"realm_{name}": value for name, value in event["data"].items()}
+        self.realm |= {name: value for name, value in news.items() if name in self.realm}
+
+    def _realm_domains_add(self, event: dict[str, Any]) -> None:
+        self.setup["domains"][event["realm_domain"]["domain"]] = event["realm_domain"]
+
+    _realm_domains_change = _realm_domains_add
+
+    def _realm_domains_remove(self, event: dict[str, Any]) -> None:
+        del self.setup["domains"][event["domain"]]
+
+    def _realm_linkifiers(self, event: dict[str, Any]) -> None:
+        self.setup["linkifiers"] = event["realm_linkifiers"]
+
+    def _realm_playgrounds(self, event: dict[str, Any]) -> None:
+        self.setup["playgrounds"] = event["realm_playgrounds"]
+
+    def _default_stream_groups(self, event: dict[str, Any]) -> None:
+        self.setup["default groups"] = event["default_stream_groups"]
+
+    def _realm_user_settings_defaults_update(self, event: dict[str, Any]) -> None:
+        self.setup["default settings"][event["property"]] = event["value"]
+
+    def _onboarding_steps(self, event: dict[str, Any]) -> None:
+        self.setup["onboarding"] = event["onboarding_steps"]
 
     # Channels
 

@@ -107,7 +107,7 @@ async def test_another_period_changes_who_is_a_full_member_at_once(
         (0, [ended("add_members", cleo)], [ben, cleo]),
         (5, [ended("remove_members", ben, cleo)], []),
         (6, [], []),
-        (2**40, [], []),
+        (36_500, [], []),
         (0, [ended("add_members", ben, cleo)], [ben, cleo]),
         (1, [ended("remove_members", cleo)], [ben]),
     ):
@@ -176,6 +176,7 @@ async def test_who_joins_later_than_it_seemed_waits_anew(
     await waited.node.log.submit(None, arrive)
     events = await listener.events()
     assert [(e["type"], e["op"]) for e in events] == [
+        ("realm_user", "update"),
         ("user_group", "remove_members"),
         ("stream", "delete"),
     ]

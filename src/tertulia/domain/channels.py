@@ -6,7 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import folders, group_settings, names, notices, permissions
+from tertulia.domain import (
+    default_groups,
+    folders,
+    group_settings,
+    names,
+    notices,
+    permissions,
+)
 from tertulia.domain.group_settings import CHANNEL_SETTINGS, Given
 from tertulia.domain.notices import Render
 from tertulia.model.changes import ChannelChanged
@@ -242,6 +249,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         after,
         [
             changed(state, channel, after, now),
+            *(default_groups.without(state, channel) if after.is_private else ()),
             *notices.sent(moment, notices.changed(moment, channel, after), render),
         ],
     )
@@ -356,7 +364,9 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     after = msgspec.structs.replace(
         channel, is_archived=True, is_default=False, read_until=state.last_message_id
     )
-    return Decision(None, [changed(state, channel, after, now)])
+    return Decision(
+        None, [changed(state, channel, after, now), *default_groups.without(state, channel)]
+    )
 
 
 _DECIDES_SIGHT = {"is_private", "is_web_public", *permissions.SIGHT_SETTINGS}

@@ -24,10 +24,13 @@ MAX_GROUP_DESCRIPTION = 1024
 MAX_SNIPPET_TITLE = 60
 MAX_VIEW_NAME = 100
 MAX_VIEW_FRAGMENT = 1000
+MAX_CODE_LANGUAGE = 40
+MAX_WELCOME_TEXT = 8000
 
 _NO_NAME = re.compile(r'[*`\\>"@]')
 _RESERVED_FOR_GROUPS = ("@", "role:", "user:", "stream:", "channel:")
 _NAME_AND_ID = re.compile(r"\|\d+$")
+_CODE_LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+\-./#]*")
 _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
 
 
@@ -105,6 +108,32 @@ def folder_description(text: str) -> str:
     if "\0" in description:
         raise Refused("A description cannot contain null bytes.")
     return description
+
+
+def realm_name(text: str) -> str:
+    """An organization's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not 0 < len(name) <= MAX_REALM_NAME:
+        raise Refused(f"An organization's name has 1 to {MAX_REALM_NAME} characters.")
+    if not is_printable(name):
+        raise Refused("An organization's name cannot contain invisible characters.")
+    return name
+
+
+def realm_description(text: str) -> str:
+    """An organization's description in its final form. Refused when it cannot be one."""
+    description = text.strip()
+    if len(description) > MAX_REALM_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_REALM_DESCRIPTION} characters.")
+    return description
+
+
+def code_language(text: str) -> str:
+    """A programming language as Pygments may call it. Refused when it cannot be one."""
+    name = text.strip()
+    if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
+        raise Refused("This is not the name of a programming language.")
+    return name
 
 
 def group_name(text: str) -> str:

@@ -230,13 +230,19 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
     The same as asking `sees_user` for each, and quicker."""
     if viewer is None or sees_everybody(state, viewer, now):
         return sorted(state.users, key=lambda user: user.id)
+    return [state.users[user_id] for user_id in sorted(acquaintances(state, viewer))]
+
+
+def acquaintances(state: State, viewer: User) -> set[int]:
+    """The accounts of which even a guest knows who may not know of all: bots, and those with whom
+    the viewer shares something."""
     seen = {viewer.id} | {user.id for user in state.users if user.is_bot}
     for channel_id in state.channel_ids_of(viewer.id):
         subscriptions = state.subscriptions_of_channel[channel_id].values()
         seen.update(s.user_id for s in subscriptions if s.is_active)
     for direct_id in state.directs_of_user.get(viewer.id, ()):
         seen.update(state.directs[direct_id].members)
-    return [state.users[user_id] for user_id in sorted(seen)]
+    return seen
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
@@ -267,9 +273,12 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
         return True
     if viewer is None:
         return False
-    if viewer.id == other.id:
-        return True
-    least = _LEAST_ROLE.get(address_visibility(state, other))
+    return viewer.id == other.id or opens_address(address_visibility(state, other), viewer)
+
+
+def opens_address(visibility: AddressVisibility, viewer: User) -> bool:
+    """Whether an account with that setting shows its address to the viewer."""
+    least = _LEAST_ROLE.get(visibility)
     return least is not None and viewer.role <= least
 
 

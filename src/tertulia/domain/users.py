@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import devices, names, permissions, subscribing, waiting
+from tertulia.domain import devices, domains, names, permissions, profiles, subscribing, waiting
+from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -20,7 +21,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.groups import Members
-from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.model.users import Credential, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -47,6 +48,8 @@ class NewUser(Struct, frozen=True, kw_only=True):
     full_name: str
     role: Role = Role.MEMBER
     credential: Credential
+    awaits_arrival: bool = False
+    """As of `User`."""
 
 
 def create(moment: Moment, new: NewUser) -> Decision[User]:
@@ -62,6 +65,8 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
         full_name=free_name(state, new.full_name),
         role=new.role,
         joined_at=int(moment.now),
+        awaits_arrival=new.awaits_arrival,
+        avatar_source=state.realm.default_avatar_source,
     )
     return Decision(
         user,
@@ -79,7 +84,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor, moment.now),
         "You are not allowed to create accounts.",
     )
-    free_address(moment.state, address)
+    domains.require_admitted(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -87,7 +92,16 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
 def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
     """Create a person's account, if the actor may. Refused as `create` otherwise."""
     check_new(moment, new.address, new.full_name)
-    return create(moment, new)
+    return create(moment, msgspec.structs.replace(new, awaits_arrival=True))
+
+
+def arrive(moment: Moment) -> Decision[None]:
+    """The actor signs in: for the first time, where somebody else made the account, and then they
+    join now."""
+    if not moment.actor.awaits_arrival:
+        return Decision(None)
+    joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
+    return Decision(None, changed(moment, moment.actor, joined))
 
 
 def created(state: State, user: User, credential: Credential, now: float) -> UserCreated:
@@ -95,7 +109,7 @@ def created(state: State, user: User, credential: Credential, now: float) -> Use
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
-        settings=PersonalSettings(user_id=user.id),
+        settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
         group_ids=state.system_groups_of(user, now),
     )
 
@@ -131,6 +145,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     full_name: str | None = None
     role: Role | None = None
     address: str | None = None
+    profile: NewProfile | None = None
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -147,13 +162,14 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     if revision.role is not None:
         values["role"] = allowed_role(moment, target, revision.role)
     if revision.address is not None:
-        # An address is what an account is recovered by: giving it another gives it away.
-        permissions.require_owner(actor)
+        permissions.require_administrator(actor)
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
+            domains.require_admitted(state, address)
         values["address"] = address
-    return Decision(None, changed(moment, target, values))
+    profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
+    return Decision(None, [*changed(moment, target, values), *profile])
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -291,6 +307,8 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
     target = managed_user(moment, user_id)
     if target.is_active:
         return Decision(None)
+    if target.is_deleted:
+        raise Refused("The account is deleted.")
     first = waiting.overdue(state, target, now)
     ahead = dataclasses.replace(moment, state=waiting.foreseen(state, first))
     changes: list[AnyChange] = [*first, UserReactivated(**_belongings(ahead, target))]

@@ -86,11 +86,15 @@ class Clock:
                     break
 
     def _is_due(self, work: Due) -> bool:
+        if self._log.state.is_closed:
+            return False
         now = self._log.clock()
         due = work.next(self._log.state, now)
         return due is not None and due <= now
 
     def _pause(self) -> float:
+        if self._log.state.is_closed:
+            return LONGEST_SLEEP
         now = self._log.clock()
         times = [work.next(self._log.state, now) for work in self._work]
         soonest = min((time for time in times if time is not None), default=now + LONGEST_SLEEP)

@@ -44,6 +44,10 @@ class AccountDeactivated(Refused):
     """The credentials are right, and the account is deactivated."""
 
 
+class OrganizationDeactivated(Refused):
+    """The organization is deactivated: nobody can do anything in it."""
+
+
 class LastOfKind(Refused):
     """The last owner, or the last user, cannot be taken away."""
 
@@ -139,6 +143,10 @@ class StaleExpectation(Refused):
 
 class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
+
+
+class BadImage(Refused):
+    """What was uploaded is no picture that can be shown."""
 
 
 class PasswordSignInDisabled(Refused):

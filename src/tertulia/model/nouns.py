@@ -16,6 +16,14 @@ from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import DirectConversation
 from tertulia.model.navigation import NavigationView
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
@@ -53,6 +61,11 @@ NOUNS: tuple[Noun, ...] = (
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("counters", Counter, ("name",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
+    Noun("user_statuses", UserStatus, ("user_id",)),
+    Noun("profile_fields", ProfileField, ("id",), removable=True),
+    Noun("profile_values", ProfileValue, ("user_id", "field_id")),
     Noun("drafts", SavedDraft, ("id",), removable=True),
     Noun("snippets", Snippet, ("id",), removable=True),
     Noun("scheduled_messages", ScheduledMessage, ("id",), removable=True),
@@ -60,6 +73,11 @@ NOUNS: tuple[Noun, ...] = (
     Noun("navigation_views", NavigationView, ("id",), removable=True),
     Noun("devices", Device, ("id",), removable=True),
     Noun("push_tokens", PushToken, ("id",), removable=True),
+    Noun("domains", Domain, ("id",), removable=True),
+    Noun("linkifiers", Linkifier, ("id",), removable=True),
+    Noun("playgrounds", Playground, ("id",), removable=True),
+    Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
+    Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
     Noun("channel_folders", ChannelFolder, ("id",)),
     Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

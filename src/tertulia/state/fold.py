@@ -12,6 +12,8 @@ from tertulia.state.folds import (
     groups,
     messages,
     navigation,
+    organization,
+    profiles,
     realm,
     scheduled,
     user_topics,
@@ -22,18 +24,20 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
-        **realm.FOLDS,
-        **users.FOLDS,
-        **groups.FOLDS,
         **channels.FOLDS,
-        **messages.FOLDS,
         **composing.FOLDS,
-        **scheduled.FOLDS,
-        **navigation.FOLDS,
         **devices.FOLDS,
         **editing.FOLDS,
         **folders.FOLDS,
+        **groups.FOLDS,
+        **messages.FOLDS,
+        **navigation.FOLDS,
+        **organization.FOLDS,
+        **profiles.FOLDS,
+        **realm.FOLDS,
+        **scheduled.FOLDS,
         **user_topics.FOLDS,
+        **users.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

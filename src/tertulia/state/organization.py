@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
@@ -15,6 +16,14 @@ from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
@@ -70,6 +79,13 @@ class State:
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
+        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
+        self.statuses: Table[UserStatus] = self.tables["user_statuses"]
+        self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
+        self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
+        self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
+        self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
         self.drafts: Table[SavedDraft] = self.tables["drafts"]
         self.snippets: Table[Snippet] = self.tables["snippets"]
         self.scheduled_messages: Table[ScheduledMessage] = self.tables["scheduled_messages"]
@@ -77,8 +93,14 @@ class State:
         self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
         self.devices: Table[Device] = self.tables["devices"]
         self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
-        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
-        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
+        self.domains: Table[Domain] = self.tables["domains"]
+        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
+        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
+            "default_channel_groups"
+        ]
+        self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
+        self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -244,7 +266,9 @@ class State:
         of = before or after
         if of is not None:
             more = (after.message_count if after else 0) - (before.message_count if before else 0)
-            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
+            count = self.message_count.pop(of.channel_id, 0) + more
+            if count:
+                self.message_count[of.channel_id] = count
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
@@ -269,6 +293,23 @@ class State:
     def is_empty(self) -> bool:
         """Whether no organization has been created yet."""
         return not len(self.realms)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the organization is deactivated: nothing is done in it then."""
+        return not self.is_empty and self.realm.deactivated
+
+    @property
+    def default_settings(self) -> PersonalSettings:
+        """The settings that new accounts begin with: those of an account that nobody has, and
+        the organization's language."""
+        kept = self.settings.get(0) or PersonalSettings(user_id=0)
+        return msgspec.structs.replace(kept, default_language=self.realm.default_language)
+
+    @property
+    def linkifiers_in_order(self) -> list[Linkifier]:
+        """The linkifiers, the one that wins over the others first."""
+        return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
 
     @property
     def last_message_id(self) -> int:

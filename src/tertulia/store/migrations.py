@@ -71,6 +71,26 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _administration(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    )
+
+
+def _profiles(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("user_statuses", "user_id BIGINT"),
+        records("profile_fields", "id BIGINT"),
+        records("profile_values", "user_id BIGINT", "field_id BIGINT"),
+        "CREATE TABLE usage_days (user_id BIGINT NOT NULL, day BIGINT NOT NULL,"
+        " PRIMARY KEY (user_id, day))",
+    )
+
+
 def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
     """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
     return (
@@ -108,6 +128,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _what_one_keeps_for_writing,
     _edits,
     _channel_folders_and_user_topics,
+    _profiles,
+    _administration,
 )
 
 

@@ -39,7 +39,14 @@ class PresenceSeen(Struct, frozen=True):
     idle_at: int
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen
+class InputSeen(Struct, frozen=True):
+    """A user gave input to a client on a day (of UNIX time)."""
+
+    user_id: int
+    day: int
+
+
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -235,6 +242,12 @@ def _write_note(connection: Connection, note: Note) -> None:
             connection.run(
                 "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
                 (seen_at, queue_id, seen_at),
+            )
+        case InputSeen(user_id=user_id, day=day):
+            connection.run(
+                "INSERT INTO usage_days (user_id, day) VALUES (?, ?)"
+                " ON CONFLICT (user_id, day) DO NOTHING",
+                (user_id, day),
             )
         case PresenceSeen():
             connection.run(

@@ -1,7 +1,7 @@
 """One request, as a handler sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -48,8 +48,11 @@ class Node:
 
     @property
     def admits_spectators(self) -> bool:
-        """Whether the web's public may read what is open to it."""
-        return self.config.web_public_streams_enabled and self.state.realm.enable_spectator_access
+        """Whether one can look at the public web's channels without an account: the server and
+        the organization must both want it."""
+        realm = self.state.realm
+        wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
+        return wanted and not realm.deactivated
 
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
@@ -69,6 +72,8 @@ class Call:
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     uploads: "tuple[Upload, ...]" = ()
+    ignored: list[str] = field(default_factory=list)
+    """Parameters that the handler passed over, told beside those that are not known."""
 
     @property
     def state(self) -> State:

@@ -1,22 +1,31 @@
 """What is fetched outside of the interface: pictures, the emoji, and where an avatar is."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import permissions
+from tertulia.domain import permissions, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
+from tertulia.wire.avatars import avatar_pages
 from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.http import authenticate
-from tertulia.wire.objects.realm import ICON_PATH, LOGO_PATH, NIGHT_LOGO_PATH
+from tertulia.wire.objects.realm import (
+    ICON_PATH,
+    LOGO_PATH,
+    NIGHT_LOGO_PATH,
+    PICTURES,
+    picture_path,
+)
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
 
 DAY_SECONDS: Final = 86400
@@ -33,7 +42,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
 
     async def avatar(request: Request) -> Response:
         """To the picture of an account; to one of nobody for whom it is none of theirs."""
-        user = node.state.users.get(request.path_params["user_id"])
+        user = _named(node, request)
         shown = user is not None and _may_see(node, request, user)
         medium = request.url.path.endswith("/medium")
         address = avatar_address(user, medium=medium) if user and shown else UNKNOWN_AVATAR
@@ -41,25 +50,50 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
         return RedirectResponse(address, status_code=302, headers=headers)
 
+    async def picture(request: Request) -> Response:
+        """One of the organization's own pictures."""
+        realm = node.state.realm
+        for name in PICTURES:
+            if request.url.path == picture_path(realm, name):
+                content = await node.files.read(getattr(realm, name).file or "realm/none")
+                if content is not None:
+                    return unless_known(request, content, "image/png", _PICTURE_HEADERS)
+        raise HTTPException(404)
+
     return (
+        Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
         _static(EMOJI_PATH, emoji_data, "application/json"),
         *(_static(path, _file(name), "image/svg+xml") for path, name in _PICTURES.items()),
-        Route("/avatar/{user_id:int}", avatar),
-        Route("/avatar/{user_id:int}/medium", avatar),
+        Route("/avatar/{user}", avatar),
+        Route("/avatar/{user}/medium", avatar),
+        *avatar_pages(node),
     )
+
+
+def _named(node: Node, request: Request) -> User | None:
+    """The account of that ID, or with that address in the interface."""
+    name = request.path_params["user"]
+    if re.fullmatch(r"\d{1,16}", name):
+        return node.state.users.get(int(name))
+    viewer = _viewer(node, request)
+    return None if viewer is None else users.account_with(node.state, viewer, name)
+
+
+def _viewer(node: Node, request: Request) -> User | None:
+    """Who asks; None without credentials, and for those that are not valid."""
+    try:
+        return authenticate(node, request.headers.get("authorization"))
+    except Refused:
+        return None
 
 
 def _may_see(node: Node, request: Request, user: User) -> bool:
     """Whether the one who asks may know of the account. Without credentials, that is for
     spectators, where the organization admits them."""
-    header = request.headers.get("authorization")
-    if header is None:
+    if request.headers.get("authorization") is None:
         return node.admits_spectators
-    try:
-        viewer = authenticate(node, header)
-    except Refused:
-        return False
-    return permissions.sees_user(node.state, viewer, user, node.clock())
+    viewer = _viewer(node, request)
+    return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
 
 
 def _file(name: str) -> Callable[[], bytes]:
@@ -70,18 +104,19 @@ def _file(name: str) -> Callable[[], bytes]:
     return content
 
 
+_PICTURE_HEADERS: Final = {
+    "Cache-Control": f"public, max-age={DAY_SECONDS}",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    # Other origins may show the pictures: web clients are not always at home here.
+    "Access-Control-Allow-Origin": "*",
+}
+
+
 def _static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
     """A page that changes only with the server's release. It may be kept for a day, and is told
     apart by its ETag afterwards."""
 
-    headers = {
-        "Cache-Control": f"public, max-age={DAY_SECONDS}",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-        # Other origins may show the pictures: web clients are not always at home here.
-        "Access-Control-Allow-Origin": "*",
-    }
-
     async def get(request: Request) -> Response:
-        return unless_known(request, content(), media_type, headers)
+        return unless_known(request, content(), media_type, _PICTURE_HEADERS)
 
     return Route(path, get)

@@ -54,7 +54,34 @@ from tertulia.model.changes.navigation import (
     NavigationViewChanged,
     NavigationViewRemoved,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
+)
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
 from tertulia.model.changes.scheduled import (
     MessageScheduled,
     ReminderRemoved,
@@ -66,6 +93,7 @@ from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -82,14 +110,22 @@ __all__ = [
     "ChannelFoldersReordered",
     "ChannelSight",
     "CredentialChanged",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
     "DeviceAdded",
     "DeviceRemoved",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "DraftChanged",
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
     "FlagsChanged",
     "FullMembersChanged",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
     "MessageEdited",
     "MessageScheduled",
     "MessageSent",
@@ -101,17 +137,30 @@ __all__ = [
     "NavigationViewAdded",
     "NavigationViewChanged",
     "NavigationViewRemoved",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "ReminderRemoved",
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
     "SnippetDeleted",
+    "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -127,40 +176,17 @@ __all__ = [
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | UserGroupCreated
-    | UserGroupChanged
-    | UserGroupMembersChanged
-    | FullMembersChanged
-    | ChannelCreated
+    ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
-    | MessageSent
-    | FlagsChanged
-    | MessagesRead
-    | MessagesUnread
     | DraftsCreated
     | DraftChanged
     | DraftDeleted
     | SnippetCreated
     | SnippetChanged
     | SnippetDeleted
-    | MessageScheduled
-    | ScheduledMessageChanged
-    | ScheduledMessageRemoved
-    | ReminderSet
-    | ReminderRemoved
-    | NavigationViewAdded
-    | NavigationViewChanged
-    | NavigationViewRemoved
     | DeviceAdded
     | DeviceRemoved
     | PushTokenAdded
@@ -171,7 +197,51 @@ AnyChange = (
     | ChannelFolderCreated
     | ChannelFolderChanged
     | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | MessageSent
+    | FlagsChanged
+    | MessagesRead
+    | MessagesUnread
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
+    | RealmCreated
+    | RealmChanged
+    | RealmDeactivated
+    | RealmReactivated
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
     | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 

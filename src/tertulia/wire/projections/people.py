@@ -85,6 +85,13 @@ class PersonAvatar(Struct, kw_only=True):
     avatar_version: int
 
 
+class PersonJoined(Struct, kw_only=True):
+    """The person signed in for the first time: that is when they joined."""
+
+    user_id: int
+    date_joined: str
+
+
 class PersonBotOwner(Struct, kw_only=True):
     """The bot belongs to somebody else."""
 
@@ -99,6 +106,13 @@ class PersonActivity(Struct, kw_only=True):
     is_active: bool
 
 
+class PersonDeleted(Struct, kw_only=True):
+    """The account was deactivated for good."""
+
+    user_id: int
+    is_deleted: bool = True
+
+
 AnyPerson = (
     PersonName
     | PersonRole
@@ -106,8 +120,10 @@ AnyPerson = (
     | PersonEmail
     | PersonTimezone
     | PersonAvatar
+    | PersonJoined
     | PersonBotOwner
     | PersonActivity
+    | PersonDeleted
 )
 
 
