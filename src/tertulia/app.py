@@ -109,7 +109,7 @@ async def opened_node(
             log=log,
             delivery=delivery,
             vault=vault,
-            renderer=Renderer(),
+            renderer=Renderer(config.external_url or ""),
             files=Files(config.data_path / "files"),
             clock=log.clock,
             started=log.clock(),

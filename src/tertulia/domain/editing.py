@@ -9,13 +9,12 @@ from msgspec import Struct
 from tertulia.domain import messages, permissions
 from tertulia.model.changes import MessageEdited
 from tertulia.model.errors import Overtaken, Refused
-from tertulia.model.messages import Flag, Message, Rendered
+from tertulia.model.messages import ANY_MENTION, Flag, Message, Rendered
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 GRACE_SECONDS: Final = 20
 """Who began to type within the limit is let finish."""
-_MENTIONS: Final = Flag.MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -67,8 +66,14 @@ def edit(
     if message.channel_id is not None:
         channel = state.channels[message.channel_id]
         messages.check_wildcards(moment, channel, rendered, participants)
-    after = messages.mentions(rendered, participants, receivers(state, message))
-    before = {user_id: flag & _MENTIONS for user_id, flag in found.flags.items()}
+    after = messages.mentions(
+        moment,
+        rendered,
+        participants,
+        receivers(state, message),
+        direct=message.channel_id is None,
+    )
+    before = {user_id: flag & ANY_MENTION for user_id, flag in found.flags.items()}
     mentioned = _gained(after, before)
     unmentioned = _gained(before, after)
     change = MessageEdited(
@@ -77,6 +82,7 @@ def edit(
             content=content,
             rendered=rendered.html,
             has_link=rendered.has_link,
+            has_image=rendered.has_image,
             is_me=rendered.is_me,
             mentions_all=rendered.mentions_all and message.channel_id is not None,
         ),

@@ -79,6 +79,7 @@ def _sent(
         rendered=draft.rendered.html,
         client=draft.client,
         has_link=draft.rendered.has_link,
+        has_image=draft.rendered.has_image,
         is_me=draft.rendered.is_me,
     )
     if isinstance(draft.to, ToChannel):
@@ -100,7 +101,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
     }
     check_wildcards(moment, channel, rendered, participants)
     present = (user_id for user_id, one in subscribers.items() if one.is_active)
-    flags = mentions(rendered, participants, present)
+    flags = mentions(moment, rendered, participants, present)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
         message=msgspec.structs.replace(
@@ -128,20 +129,45 @@ def check_wildcards(
 
 
 def mentions(
-    rendered: Rendered, participants: Collection[int], receivers: Iterable[int]
+    moment: Moment,
+    rendered: Rendered,
+    participants: Collection[int],
+    receivers: Iterable[int],
+    *,
+    direct: bool = False,
 ) -> dict[int, Flag]:
-    """The mention flags of those receivers who are mentioned, by name or as participants."""
-    named = rendered.mentions
-    if not named and not rendered.mentions_topic:
+    """The mention flags of those receivers who are mentioned: by name, in a group, or as
+    participants, which in a direct conversation all are.
+
+    Refused where the actor may not notify a group that the message names.
+    """
+    named = rendered.mentions | _members_mentioned(moment, rendered)
+    everybody = direct and rendered.mentions_all
+    if not named and not rendered.mentions_topic and not everybody:
         return {}
     flags: dict[int, Flag] = {}
     for user_id in receivers:
         flag = Flag.MENTIONED if user_id in named else Flag(0)
-        if rendered.mentions_topic and user_id in participants:
+        if everybody:
+            flag |= Flag.CHANNEL_WILDCARD_MENTIONED
+        if rendered.mentions_topic and (direct or user_id in participants):
             flag |= Flag.TOPIC_WILDCARD_MENTIONED
         if flag:
             flags[user_id] = flag
     return flags
+
+
+def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
+    """Who is notified because a group is. Refused where the actor may not do that (any more)."""
+    state, found = moment.state, frozenset[int]()
+    for group_id in sorted(rendered.mentioned_groups):
+        group = state.groups[group_id]
+        permissions.require(
+            permissions.may_mention_group(state, moment.actor, group, moment.now),
+            f"You are not allowed to mention the group '{group.name}'.",
+        )
+        found |= state.members(group_id, moment.now)
+    return found
 
 
 def postable_channel(moment: Moment, to: ToChannel) -> Channel:
@@ -197,10 +223,10 @@ def _to_people(
         new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
         begun[members] = new
         direct_id = new.id
-    mentioned = draft.rendered.mentions & set(members)
+    flags = mentions(moment, draft.rendered, (), members, direct=True)
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),
-        flags=dict.fromkeys(sorted(mentioned), Flag.MENTIONED),
+        flags=dict(sorted(flags.items())),
         read_by_sender=draft.read_by_sender or members == (actor.id,),
         new_conversation=new,
         queue_id=draft.queue_id,

@@ -23,8 +23,8 @@ CHANNEL_EVENTS = "channel events"
 NEW_CHANNELS = "new channels"
 CLIENT = "Internal"
 
-Render = Callable[[State, str], Rendered]
-"""Markdown to HTML, with the names of a state."""
+Render = Callable[[Moment, str], Rendered]
+"""Markdown to HTML, as the actor of a moment writes it."""
 
 
 class Notice(Struct, frozen=True):
@@ -41,15 +41,16 @@ def sent(
 
     `new` are channels that the same decision creates: they are linked to.
     """
-    state = moment.state.foreseen(new) if new else moment.state
+    seen = dataclasses.replace(moment, state=moment.state.foreseen(new)) if new else moment
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
         content = names.message_content(notice.content)
         if content not in rendered:
             rendered[content] = msgspec.structs.replace(
-                render(state, content),
+                render(seen, content),
                 mentions=frozenset(),
+                mentioned_groups=frozenset(),
                 mentions_all=False,
                 mentions_topic=False,
             )

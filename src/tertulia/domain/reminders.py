@@ -45,7 +45,7 @@ def set_reminder(
         message_id=message.id,
         note=note,
         content=content,
-        rendered=render(state, content).html,
+        rendered=render(moment, content).html,
         deliver_at=deliver_at,
     )
     return Decision(reminder.id, (ReminderSet(user_id=actor.id, reminder=reminder),))

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from pygments.lexer import Lexer
-from pygments.lexers import find_lexer_class, get_all_lexers
-from pygments.token import STANDARD_TYPES
+from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
+from pygments.lexers import (  # type: ignore[import-untyped]
+    find_lexer_class,
+    get_all_lexers,
+)
+from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]
 
 from tertulia.markup.elements import literal, opened
 
@@ -89,13 +92,12 @@ def _spans(kind: str, text: str) -> str:
     if not kind:
         return literal(text)
     tag = opened("span", {"class": kind})
-    return "\n".join(
-        f"{tag}{literal(piece)}</span>" if piece else "" for piece in text.split("\n")
-    )
+    return "\n".join(f"{tag}{literal(piece)}</span>" if piece else "" for piece in text.split("\n"))
 
 
 def _class(token: Any) -> str:
     """The short name of a kind of word, or of the kind that it is one of."""
     while token not in STANDARD_TYPES:
         token = token.parent
-    return STANDARD_TYPES[token]
+    name: str = STANDARD_TYPES[token]
+    return name

@@ -69,9 +69,7 @@ def block(source: str) -> str:
         if tex:
             found = formula(tex, display=True)
             shown.append(
-                _wrong(tex)
-                if found is None
-                else element("span", {"class": "katex-display"}, found)
+                _wrong(tex) if found is None else element("span", {"class": "katex-display"}, found)
             )
     return element("p", {}, "\n".join(shown))
 

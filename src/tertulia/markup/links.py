@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from linkify_it.tlds import TLDS
+from linkify_it.tlds import TLDS  # type: ignore[import-untyped]  # it comes without types
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 

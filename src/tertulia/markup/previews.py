@@ -211,7 +211,5 @@ def _preview(page: Page, link: _Link) -> str:
         kind = "message_inline_image message_inline_video"
         return element("div", {"class": kind}, element("a", attributes, player))
     page.has_image = True
-    shown = element(
-        "img", {**_facts(attachment, picture), "src": _smaller(link.href, picture)}
-    )
+    shown = element("img", {**_facts(attachment, picture), "src": _smaller(link.href, picture)})
     return element("div", {"class": "message_inline_image"}, element("a", attributes, shown))

@@ -13,7 +13,6 @@ from tertulia.markup import (
     emphasis,
     fences,
     formulas,
-    linkifiers,
     links,
     mentions,
     previews,
@@ -24,7 +23,6 @@ from tertulia.markup import (
 from tertulia.markup.page import Page, environment
 from tertulia.model.messages import Rendered
 from tertulia.state.moment import Moment
-from tertulia.state.organization import State
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
 _INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emphasis", "link")
@@ -54,10 +52,6 @@ class Renderer:
             has_image=page.has_image,
             is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
         )
-
-    def topic_links(self, state: State, topic: str) -> list[tuple[str, str]]:
-        """The links in the name of a topic: each as its text and its address."""
-        return linkifiers.in_topic(state, topic)
 
 
 def _is_one_paragraph(tokens: list[Token]) -> bool:

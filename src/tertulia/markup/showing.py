@@ -40,7 +40,9 @@ _BLOCKS: Final[Mapping[str, str]] = {
     "th_close": "</th>\n",
     "td_close": "</td>\n",
     "spoiler_open": (
-        opened("div", {"class": "spoiler-block"}) + opened("div", {"class": "spoiler-header"}) + "\n"
+        opened("div", {"class": "spoiler-block"})
+        + opened("div", {"class": "spoiler-header"})
+        + "\n"
     ),
     "spoiler_content": (
         "</div>" + opened("div", {"class": "spoiler-content", "aria-hidden": "true"}) + "\n"

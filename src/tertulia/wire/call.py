@@ -54,9 +54,9 @@ class Node:
         wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
         return wanted and not realm.deactivated
 
-    def render(self, content: str) -> Rendered:
-        """A message's content as HTML, with what it refers to."""
-        return self.renderer.render(self.state, content)
+    def render(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to."""
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
 @dataclass(frozen=True)
