@@ -23,7 +23,9 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
+from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
@@ -60,6 +62,9 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("custom_emoji", CustomEmoji, ("id",)),
+    Noun("alert_words", AlertWords, ("user_id",)),
+    Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
     Noun("channel_folders", ChannelFolder, ("id",)),
     Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),

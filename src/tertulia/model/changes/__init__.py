@@ -68,6 +68,7 @@ from tertulia.model.changes.organization import (
     PlaygroundRemoved,
     RealmDefaultsChanged,
 )
+from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -75,6 +76,13 @@ from tertulia.model.changes.profiles import (
     ProfileFieldDeleted,
     ProfileFieldsOrdered,
     StatusChanged,
+)
+from tertulia.model.changes.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
 )
 from tertulia.model.changes.realm import (
     RealmChanged,
@@ -101,6 +109,7 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AlertWordsChanged",
     "AnyChange",
     "Change",
     "ChannelChanged",
@@ -110,6 +119,8 @@ __all__ = [
     "ChannelFoldersReordered",
     "ChannelSight",
     "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
     "DeviceAdded",
@@ -147,6 +158,8 @@ __all__ = [
     "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
+    "ReactionAdded",
+    "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
     "RealmDeactivated",
@@ -161,6 +174,7 @@ __all__ = [
     "SnippetCreated",
     "SnippetDeleted",
     "StatusChanged",
+    "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -171,8 +185,10 @@ __all__ = [
     "UserGroupChanged",
     "UserGroupCreated",
     "UserGroupMembersChanged",
+    "UserMuted",
     "UserReactivated",
     "UserTopicChanged",
+    "UserUnmuted",
 ]
 
 AnyChange = (
@@ -220,12 +236,20 @@ AnyChange = (
     | DefaultChannelGroupRemoved
     | RealmDefaultsChanged
     | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
     | StatusChanged
     | ProfileFieldCreated
     | ProfileFieldChanged
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
     | RealmCreated
     | RealmChanged
     | RealmDeactivated
