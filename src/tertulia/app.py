@@ -4,15 +4,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.types import ASGIApp
 
 from tertulia import appointments
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import channel_activity, waiting
+from tertulia.domain import attachments, channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.log.clock import Clock, Due
+from tertulia.log.file_keeping import FileKeeper
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
@@ -110,7 +112,7 @@ async def opened_node(
             delivery=delivery,
             vault=vault,
             renderer=Renderer(config.external_url or ""),
-            files=Files(config.data_path / "files"),
+            files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),
         )
@@ -118,6 +120,7 @@ async def opened_node(
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
             asyncio.create_task(keep_retained(log)),
+            asyncio.create_task(FileKeeper(log, node.uploads, attachments.files_deleted).run()),
         ]
         try:
             yield node
@@ -130,11 +133,14 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
+    days = node.config.unclaimed_upload_days
+    unclaimed = partial(attachments.unclaimed_due, days)
     return (
         Due(waiting.next_end, waiting.end),
         Due(channel_activity.due, channel_activity.update),
         appointments.messages_to_send(node),
         appointments.messages_to_be_reminded_of(node),
+        Due(unclaimed, attachments.remove_unclaimed, (days,)),
     )
 
 

@@ -7,6 +7,7 @@ channel is written down, because nobody can tell afterwards).
 
 from msgspec import Struct
 
+from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
     ChannelChanged,
@@ -111,6 +112,8 @@ from tertulia.model.changes.users import (
 __all__ = [
     "AlertWordsChanged",
     "AnyChange",
+    "AttachmentAdded",
+    "AttachmentRemoved",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
@@ -132,6 +135,7 @@ __all__ = [
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
+    "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
     "LinkifierRemoved",
@@ -192,7 +196,10 @@ __all__ = [
 ]
 
 AnyChange = (
-    ChannelCreated
+    AttachmentAdded
+    | AttachmentRemoved
+    | FilesDeleted
+    | ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
