@@ -56,7 +56,9 @@ def organization() -> State:
         Channel(id=4, name="secret", created_at=0, is_private=True),
     ):
         state.channels.put(channel)
-    state.subscriptions.put(Subscription(channel_id=4, user_id=EVE))
+    state.subscriptions.put(
+        Subscription(channel_id=4, user_id=EVE, spans=((0, None),), color="#123456")
+    )
     state.topics.put(
         Topic(channel_id=3, key="now", name="now", last_message_id=77, message_count=1)
     )

@@ -26,7 +26,7 @@ from tests.unit.markup_stage import line, rendered
         ("`*a* <b>`", "<code>*a* &lt;b&gt;</code>"),
         ("` a `", "<code> a </code>"),
         ("`` a ` b ``", "<code> a ` b </code>"),
-        ("`a &amp; \"b\"`", "<code>a &amp;amp; &quot;b&quot;</code>"),
+        ('`a &amp; "b"`', "<code>a &amp;amp; &quot;b&quot;</code>"),
         ("`a ``b`` c", "`a <code>b</code> c"),
         ("``", "``"),
         (r"\*a\* \`b\` \x \\", r"*a* `b` \x " + "\\"),

@@ -42,9 +42,7 @@ CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'
         (
             "```quote\n```js\n1\n```\na\n```\nb",
             "<blockquote>\n"
-            + CODE.format(
-                ' data-code-language="JavaScript"', '<span class="mf">1</span>\n'
-            )
+            + CODE.format(' data-code-language="JavaScript"', '<span class="mf">1</span>\n')
             + "\n<p>a</p>\n</blockquote>\n<p>b</p>",
         ),
         (
@@ -85,6 +83,7 @@ def test_each_block_has_its_element(content: str, expected: str) -> None:
         ("* a\n\n* b", "<ul>\n<li>\n<p>a</p>\n</li>\n<li>\n<p>b</p>\n</li>\n</ul>"),
         ("* a\n\nb", "<ul>\n<li>a</li>\n</ul>\n<p>b</p>"),
         ("*\n* a", "<ul>\n<li></li>\n<li>a</li>\n</ul>"),
+        ("10. a", '<ol start="10">\n<li>a</li>\n</ol>'),
         ("1000. a", '<ol start="1000">\n<li>a</li>\n</ol>'),
         ("9999999999. a", "<p>9999999999. a</p>"),
         (
@@ -138,12 +137,10 @@ def test_a_table_has_a_head_rows_and_alignment() -> None:
             '<span class="sd">&quot;&quot;&quot;a</span>\n'
             '<span class="sd">b&quot;&quot;&quot;</span>\n',
         ),
-        ('```py"><script>\nx\n```', 'py&quot;&gt;&lt;script&gt;', "x\n"),
+        ('```py"><script>\nx\n```', "py&quot;&gt;&lt;script&gt;", "x\n"),
     ],
 )
-def test_code_is_coloured_by_its_language(
-    content: str, language: str | None, shown: str
-) -> None:
+def test_code_is_coloured_by_its_language(content: str, language: str | None, shown: str) -> None:
     attribute = "" if language is None else f' data-code-language="{language}"'
     assert html(content) == CODE.format(attribute, shown)
 
@@ -222,7 +219,7 @@ def test_a_block_of_formulas_is_one_paragraph() -> None:
         "\\style{background:url(//x)}{y}",
         "\\newcommand{\\x}{\\x\\x}\\x",
         "\\def\\x{\\x}\\x",
-        "\\color{red\" onclick=\"x}{y}",
+        '\\color{red" onclick="x}{y}',
         "{" * 500 + "}" * 500,
         "a^" * 2000,
         "\\left(" * 300,

@@ -66,8 +66,14 @@ def test_a_link_leads_somewhere_and_does_nothing_else(content: str, expected: st
             "see http://a.example/b?c=1&d=2.",
             f"see {a('http://a.example/b?c=1&amp;d=2', 'http://a.example/b?c=1&amp;d=2')}.",
         ),
-        ("(https://a.example/x_(y))", f"({a('https://a.example/x_(y)', 'https://a.example/x_(y)')})"),
-        ("**https://a.example**", f"<strong>{a('https://a.example', 'https://a.example')}</strong>"),
+        (
+            "(https://a.example/x_(y))",
+            f"({a('https://a.example/x_(y)', 'https://a.example/x_(y)')})",
+        ),
+        (
+            "**https://a.example**",
+            f"<strong>{a('https://a.example', 'https://a.example')}</strong>",
+        ),
         ("HTTP://A.example", a("HTTP://A.example", "HTTP://A.example")),
         ("ftp://a.example/x", a("ftp://a.example/x", "ftp://a.example/x")),
         ("www.example.com", a("http://www.example.com", "www.example.com")),
@@ -76,7 +82,10 @@ def test_a_link_leads_somewhere_and_does_nothing_else(content: str, expected: st
         ("a@example.com", a("mailto:a@example.com", "a@example.com")),
         ("mail a.b+c@example.com.", f"mail {a('mailto:a.b+c@example.com', 'a.b+c@example.com')}."),
         ("main.py read.md x.y.z a.b 1.2.3", "main.py read.md x.y.z a.b 1.2.3"),
-        ("http://a.example/:smile:/x", a("http://a.example/:smile:/x", "http://a.example/:smile:/x")),
+        (
+            "http://a.example/:smile:/x",
+            a("http://a.example/:smile:/x", "http://a.example/:smile:/x"),
+        ),
         ("http://a.example/*x*y", None),
         ("http://", "http://"),
         ("http://localhost:9991/x", a("http://localhost:9991/x", "http://localhost:9991/x")),
@@ -122,8 +131,10 @@ def test_a_message_says_whether_it_has_a_link(content: str, has_link: bool) -> N
     ("content", "expected"),
     [
         ("#12", a("https://bugs.example/12", "#12")),
-        ("see #12, #13.", f"see {a('https://bugs.example/12', '#12')}, "
-                          f"{a('https://bugs.example/13', '#13')}."),
+        (
+            "see #12, #13.",
+            f"see {a('https://bugs.example/12', '#12')}, {a('https://bugs.example/13', '#13')}.",
+        ),
         ("#12 #13", f"{a('https://bugs.example/12', '#12')} {a('https://bugs.example/13', '#13')}"),
         ("x#12 #12x é#12", "x#12 #12x é#12"),
         ("**#12**", f"<strong>{a('https://bugs.example/12', '#12')}</strong>"),
@@ -144,10 +155,13 @@ def test_linkifiers_make_links_of_their_patterns(content: str, expected: str) ->
     ("topic", "links"),
     [
         ("about #12", [("#12", "https://bugs.example/12")]),
-        ("http://a.example and #12", [
-            ("http://a.example", "http://a.example"),
-            ("#12", "https://bugs.example/12"),
-        ]),
+        (
+            "http://a.example and #12",
+            [
+                ("http://a.example", "http://a.example"),
+                ("#12", "https://bugs.example/12"),
+            ],
+        ),
         ("http://a.example/#12", [("http://a.example/#12", "http://a.example/#12")]),
         ("plain", []),
         ("", []),

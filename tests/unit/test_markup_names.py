@@ -158,7 +158,10 @@ IMG = '<img alt=":{0}:" class="emoji" src="{1}" title="{2}">'
         ("❤", SPAN.format("heart", "2764", "heart")),
         ("a👍b", "a" + SPAN.format("+1", "1f44d", "+1") + "b"),
         ("© ™ 1 # →", "© ™ 1 # →"),
-        (":party_bird:", IMG.format("party_bird", "/user_avatars/1/emoji/images/5.gif", "party bird")),
+        (
+            ":party_bird:",
+            IMG.format("party_bird", "/user_avatars/1/emoji/images/5.gif", "party bird"),
+        ),
         (":tada:", IMG.format("tada", "/user_avatars/1/emoji/images/7.png", "tada")),
         (
             ":zulip:",
@@ -192,8 +195,10 @@ def test_flags_and_families_are_one_emoji() -> None:
 def test_emoticons_are_emoji_for_those_who_want_it(content: str, expected: str | None) -> None:
     assert "emoji" not in line(content, ANN)
     shown = line(content, EVE)
-    assert shown == expected if expected is not None else shown.endswith(
-        " " + SPAN.format("smile", "1f642", "smile")
+    assert (
+        shown == expected
+        if expected is not None
+        else shown.endswith(" " + SPAN.format("smile", "1f642", "smile"))
     )
 
 

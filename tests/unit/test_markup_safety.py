@@ -102,17 +102,42 @@ def test_no_other_element_and_no_other_attribute_can_be_made() -> None:
         opened("script")
     with pytest.raises(ValueError, match="no attribute onclick"):
         element("a", {"onclick": "x"})
-    assert element("a", {"href": '"><script>'}, "x") == (
-        '<a href="&quot;&gt;&lt;script&gt;">x</a>'
-    )
+    assert element("a", {"href": '"><script>'}, "x") == ('<a href="&quot;&gt;&lt;script&gt;">x</a>')
 
 
 LENGTH = 10_000
 HOSTILE = [
     *("[", "]", "*", "**", "`", "`` `", "@**", "@**a", "@*", "> ", ">", ">\n", "_", "~~", "#**"),
     *("<", "<b>", "http://", "http://a.b/(", "http://a.b/)", "*a ", "```\n", "```quote\n", "~~~\n"),
-    *("[a](", "](", "[](x)", "[x](((", "![", "[[](", "(", ":", ":a", "$$a", "$", "$$a$ ", "a.", "a@"),
-    *("a@b.", "www.a.com ", "* ", "* a\n", "1. ", "- \n", "|", "|a|b|\n|-|-|\n", "|a|\n", "&", "\\"),
+    *(
+        "[a](",
+        "](",
+        "[](x)",
+        "[x](((",
+        "![",
+        "[[](",
+        "(",
+        ":",
+        ":a",
+        "$$a",
+        "$",
+        "$$a$ ",
+        "a.",
+        "a@",
+    ),
+    *(
+        "a@b.",
+        "www.a.com ",
+        "* ",
+        "* a\n",
+        "1. ",
+        "- \n",
+        "|",
+        "|a|b|\n|-|-|\n",
+        "|a|\n",
+        "&",
+        "\\",
+    ),
     *("👍", "❤️", "🇺🇸", "**a*", "a**", "***a", "<time:", "<time:1>", "#1 ", "#1", "\n", "    a\n"),
     *("\t", "# a\n", "~~a", "x", "é", "$$x$$", "AB-1 ", f"[a]({path('pic.png')}) ", "  * a\n", " "),
 ]

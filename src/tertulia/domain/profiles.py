@@ -15,7 +15,6 @@ from tertulia.model.messages import Rendered
 from tertulia.model.profiles import FieldKind, ProfileField, ProfileValue
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 
 MAX_SHORT = 50
 MAX_LONG = 500

@@ -117,9 +117,11 @@ def _ends(state: StateBlock, number: int, end: int) -> bool:
 def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
     """What stands in an item, which begins so many characters behind the line's own begin. Returns
     whether there are empty lines in it."""
-    kept = state.tShift[begin], state.sCount[begin], state.blkIndent, state.tight
+    kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
+    outside = state.blkIndent, state.tight
     state.blkIndent = state.sCount[begin] + _INDENT
-    state.tShift[begin] += offset
+    state.bMarks[begin] += state.tShift[begin] + offset
+    state.tShift[begin] = 0
     state.sCount[begin] = state.blkIndent
     state.tight = True
     if not line(state, begin) and state.isEmpty(begin + 1):
@@ -127,7 +129,8 @@ def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
     else:
         state.md.block.tokenize(state, begin, end)
     loose = not state.tight
-    state.tShift[begin], state.sCount[begin], state.blkIndent, state.tight = kept
+    state.bMarks[begin], state.tShift[begin], state.sCount[begin] = kept
+    state.blkIndent, state.tight = outside
     return loose
 
 

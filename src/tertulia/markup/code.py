@@ -24,12 +24,12 @@ COLOURED: Final = frozenset(
         *("C#", "C++", "CMake", "CSS", "Clojure", "CoffeeScript", "Common Lisp", "Cython", "D"),
         *("Dart", "Diff", "Docker", "Elixir", "Elm", "Erlang", "F#", "Fish", "Fortran", "GLSL"),
         *("Go", "GraphQL", "Groovy", "HTML", "HTTP", "Haskell", "INI", "JSON", "JSX", "Java"),
-        *("JavaScript", "Julia", "Kotlin", "Less", "LLVM", "Lua", "Makefile", "MATLAB"),
+        *("JavaScript", "Julia", "Kotlin", "LessCss", "LLVM", "Lua", "Makefile", "Matlab"),
         *("MySQL", "NASM", "Nginx configuration file", "Nix", "Objective-C", "OCaml"),
         *("PHP", "Perl", "PostgreSQL SQL dialect", "PowerShell", "Prolog", "Properties"),
-        *("Protocol Buffer", "Python", "Python Traceback", "Python console session", "R", "Racket"),
+        *("Protocol Buffer", "Python", "Python Traceback", "Python console session", "S", "Racket"),
         *("Ruby", "Rust", "SCSS", "SQL", "Sass", "Scala", "Scheme", "Smalltalk", "Solidity"),
-        *("Swift", "TOML", "Tcl", "TeX", "Terraform", "TypeScript", "VHDL", "Vim", "Vue", "XML"),
+        *("Swift", "TOML", "Tcl", "TeX", "Terraform", "TypeScript", "vhdl", "VimL", "Vue", "XML"),
         *("YAML", "Zig", "systemverilog", "verilog"),
     }
 )
@@ -72,7 +72,7 @@ def _lexer(name: str) -> Lexer | None:
 
 def _coloured(source: str, name: str) -> str:
     lexer = _lexer(name) if len(source) <= MAX_COLOURED and name in COLOURED else None
-    if lexer is None:
+    if lexer is None or not source:
         return literal(source)
     parts: list[str] = []
     # Neighbours of one colour are one element, and no element goes on in the next line.

@@ -59,7 +59,9 @@ def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     else:
         token = state.push("formula" if word == "math" else "fence", "", 0)
         token.info = "" if word in _WITH_BLOCKS else fence.word
-        token.content = state.getLines(begin + 1, last, state.sCount[begin], True)
+        content = state.getLines(begin + 1, last, state.sCount[begin], True)
+        # The last line of a message has no end of its own.
+        token.content = content if not content or content.endswith("\n") else content + "\n"
     state.line = min(last + 1, end)
     return True
 

@@ -1,7 +1,6 @@
 """Messages on the wire."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
