@@ -529,7 +529,7 @@ async def test_a_thumbnail_is_made_once(org: Organization, monkeypatch: pytest.M
     async def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it is there already")
 
-    monkeypatch.setattr("tertulia.pictures.fitted", never)
+    monkeypatch.setattr("tertulia.pictures.thumbnail", never)
     again = await org["ben"].open(address)
     assert again.content == first.content
     known = {"If-None-Match": first.headers["etag"]}

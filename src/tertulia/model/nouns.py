@@ -87,6 +87,4 @@ NOUNS: tuple[Noun, ...] = (
     Noun("playgrounds", Playground, ("id",), removable=True),
     Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
-    Noun("channel_folders", ChannelFolder, ("id",)),
-    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )
