@@ -63,7 +63,7 @@ def shown(page: Page, name: str) -> str | None:
         file = page.state.custom_emoji[emoji_id].file
         return _picture(name, custom_address(page.state.realm.id, file))
     if name in EXTRA_NAMES:
-        return _picture(name, f"/static/generated/emoji/images/emoji/unicode/{name}.png")
+        return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
     return None if code is None else _character(code, name)
 
@@ -71,6 +71,11 @@ def shown(page: Page, name: str) -> str | None:
 def custom_address(realm_id: int, file: str) -> str:
     """Where the picture of one of the organization's emoji is."""
     return f"/user_avatars/{realm_id}/emoji/images/{file}"
+
+
+def extra_address(name: str) -> str:
+    """Where the picture of an emoji is that the service itself adds."""
+    return f"/static/generated/emoji/images/emoji/unicode/{name}.png"
 
 
 def _picture(name: str, address: str) -> str:
