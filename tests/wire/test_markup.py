@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from tertulia.model.changes import Subscribed
 from tests.pictures import picture
 from tests.support import Organization, Person
+from tests.wire.stage import LIMITED
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -103,7 +105,9 @@ async def test_in_a_direct_conversation_wildcards_are_everybody(
     assert {flag, "wildcard_mentioned"} <= set(event["flags"])
     for name in ("ben", "cleo"):
         assert flag in (await message(org[name], sent))["flags"]
-    unread = (await org["cleo"].post("/register", fetch_event_types=["message"])).ok["unread_msgs"]
+    unread = (
+        await org["cleo"].post("/register", fetch_event_types=["message", "update_message_flags"])
+    ).ok["unread_msgs"]
     assert sent in unread["mentions"]
     (await org["ann"].patch(f"/messages/{sent}", content="nobody")).ok
     assert flag not in (await message(org["cleo"], sent))["flags"]
@@ -139,6 +143,41 @@ async def test_a_private_channel_is_linked_by_those_who_know_of_it(org: Organiza
     assert 'class="stream"' in await rendered(org["ben"], "#**attic**")
     assert await rendered(org["gus"], "#**attic**") == "<p>#<strong>attic</strong></p>"
     assert await rendered(org["gus"], "#**nowhere**") == "<p>#<strong>nowhere</strong></p>"
+
+
+async def test_a_topic_s_newest_message_is_told_by_those_who_may_read_it(
+    org: Organization,
+) -> None:
+    channel = await org.channel("attic", "ben", is_private=True, history_public=False)
+    sent = await org["ben"].send("attic", "tea", "x")
+    await org.do(
+        Subscribed(
+            channel_id=channel,
+            colors={org["cleo"].user_id: "#76ce90"},
+            after=sent,
+            gained=(org["cleo"].user_id,),
+            count=2,
+        )
+    )
+    assert f"/with/{sent}" in await rendered(org["ben"], "#**attic>tea**")
+    shown = await rendered(org["cleo"], "#**attic>tea**")
+    assert 'class="stream-topic"' in shown
+    assert "/with/" not in shown
+
+
+async def test_people_are_mentioned_by_those_who_may_know_of_them(org: Organization) -> None:
+    await org.do(LIMITED)
+    cleo = f"@_**Cleo|{org['cleo'].user_id}** @_**|{org['cleo'].user_id}** @_**Cleo**"
+    nobody = "@_**Nemo|99999** @_**|99999** @_**Nemo**"
+    assert (await rendered(org["ben"], cleo)).count("user-mention") == 3
+    assert "user-mention" not in await rendered(org["gus"], cleo)
+    assert "user-mention" not in await rendered(org["gus"], nobody)
+
+
+async def test_channels_are_linked_by_those_who_may_know_of_them(org: Organization) -> None:
+    await org.channel("lounge", "ben")
+    assert 'class="stream"' in await rendered(org["cleo"], "#**lounge**")
+    assert await rendered(org["gus"], "#**lounge**") == "<p>#<strong>lounge</strong></p>"
 
 
 async def test_linkifiers_work_in_messages_and_in_topics(org: Organization) -> None:

@@ -66,7 +66,7 @@ def _person(page: Page, name: str, quiet: bool) -> str | None:
         page.topic = page.topic or not quiet
         return _shown(name, quiet, "topic-mention", {})
     user = _named(page.state, name)
-    if user is None:
+    if user is None or not page.may_name(user):
         return None
     if not quiet:
         page.users.add(user.id)

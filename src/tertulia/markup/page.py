@@ -12,6 +12,7 @@ from markdown_it.token import Token
 from tertulia.domain import permissions
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
+from tertulia.model.messages import MessagePlace
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
@@ -52,12 +53,23 @@ class Page:
 
     def may_link(self, channel: Channel) -> bool:
         """Whether the author may say that the channel exists."""
-        if not channel.is_private:
-            return True
         author = self.author
-        return author is not None and permissions.sees_channel(
-            self.state, author, channel, self.moment.now
-        )
+        if author is None:
+            return not channel.is_private
+        return permissions.sees_channel(self.state, author, channel, self.moment.now)
+
+    def may_read(self, channel: Channel, message_id: int) -> bool:
+        """Whether the author may read that message of the channel."""
+        author = self.author
+        if author is None:
+            return not channel.is_private
+        place = MessagePlace(id=message_id, channel_id=channel.id)
+        return permissions.reads_message(self.state, author, place, self.moment.now)
+
+    def may_name(self, user: User) -> bool:
+        """Whether the author may say that the user exists."""
+        author = self.author
+        return author is None or permissions.sees_user(self.state, author, user, self.moment.now)
 
     def may_mention(self, group: UserGroup) -> bool:
         """Whether the author may notify the group's members by naming it."""

@@ -20,14 +20,17 @@ def channel_address(channel: Channel) -> str:
     return f"/#narrow/channel/{channel.id}-{encoded(channel.name.replace(' ', '-'))}"
 
 
-def topic_address(state: State, channel: Channel, topic: str) -> str:
-    """Where the topic is. It names the topic's newest message where there is one, by which it is
-    found again when it has moved."""
-    address = f"{channel_address(channel)}/topic/{encoded(topic)}"
+def topic_address(channel: Channel, topic: str) -> str:
+    """Where the topic is."""
+    return f"{channel_address(channel)}/topic/{encoded(topic)}"
+
+
+def newest_message(state: State, channel: Channel, topic: str) -> int | None:
+    """The topic's newest message, by which it is found again when it has moved."""
     known = state.topics_of_channel.get(channel.id, {}).get(topic_key(topic))
-    return address if known is None else f"{address}/with/{known.last_message_id}"
+    return None if known is None else known.last_message_id
 
 
 def message_address(channel: Channel, topic: str, message_id: int) -> str:
     """Where a message is, in its topic."""
-    return f"{channel_address(channel)}/topic/{encoded(topic)}/near/{message_id}"
+    return f"{topic_address(channel, topic)}/near/{message_id}"
