@@ -157,6 +157,16 @@ def test_code_without_a_language_has_the_one_of_the_organization() -> None:
     assert shown("    1") == html("    1")
 
 
+def test_code_that_takes_too_long_to_colour_is_shown_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = "```python\n1\n```"
+    plain = CODE.format(' data-code-language="Python"', "1\n")
+    assert html(content) != plain
+    monkeypatch.setattr(code, "MAX_SECONDS", -1)
+    assert html(content) == plain
+
+
 def test_every_language_that_is_coloured_is_one_that_is_known() -> None:
     assert sorted(code.COLOURED) == sorted(
         name for name in code.COLOURED if code._lexer(name) is not None

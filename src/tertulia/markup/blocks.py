@@ -139,20 +139,3 @@ def _hide_paragraphs(tokens: list[Token], first: int, level: int) -> None:
     for token in tokens[first:]:
         if token.level == level and token.type in {"paragraph_open", "paragraph_close"}:
             token.hidden = True
-
-
-def merged(tokens: list[Token]) -> list[Token]:
-    """Lists that follow each other directly, as one."""
-    found: list[Token] = []
-    for token in tokens:
-        if (
-            token.type in {"bullet_list_open"}
-            and found
-            and found[-1].type == "bullet_list_close"
-            and found[-1].level == token.level
-        ):
-            found.pop()
-            # The close that is to come ends both.
-            continue
-        found.append(token)
-    return found

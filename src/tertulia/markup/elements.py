@@ -55,7 +55,7 @@ def literal(text: str) -> str:
 
 
 def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
-    """An opening tag. Attributes that are None are left out; an empty one has no value."""
+    """An opening tag. Attributes that are None are left out; `controls` has no value."""
     allowed = ALLOWED[name]
     if not attributes:
         return f"<{name}>"
@@ -64,7 +64,7 @@ def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str
         if key not in allowed:
             raise ValueError(f"<{name}> has no attribute {key} in a message")
         if value is not None:
-            parts.append(f'{key}="{literal(value)}"' if value or key != "controls" else key)
+            parts.append(key if key == "controls" else f'{key}="{literal(value)}"')
     return f"<{' '.join(parts)}>"
 
 

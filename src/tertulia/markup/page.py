@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.domain import permissions
+from tertulia.markup.code import Budget
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
@@ -39,6 +41,7 @@ class Page:
     """Whether what is being parsed stands in a quotation, which notifies nobody."""
     marks: "Marks | None" = None
     """Of the text that is being parsed."""
+    colours: Budget = field(default_factory=Budget)
     lone: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
 
@@ -79,7 +82,7 @@ class Page:
         )
 
 
-def page_of(state: StateInline | StateBlock) -> Page:
+def page_of(state: StateInline | StateBlock | StateCore) -> Page:
     """The message that the parser is in."""
     page: Page = state.env[_KEY]
     return page

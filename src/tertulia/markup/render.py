@@ -20,7 +20,7 @@ from tertulia.markup import (
     texts,
     times,
 )
-from tertulia.markup.page import Page, environment
+from tertulia.markup.page import Page, environment, page_of
 from tertulia.model.messages import Rendered
 from tertulia.state.moment import Moment
 
@@ -86,8 +86,7 @@ def _parser() -> MarkdownIt:
 
 def _parse_texts(state: StateCore) -> None:
     """The markup inside of blocks. In quotations nobody is notified and nothing is played."""
-    page: Page = state.env["page"]
-    state.tokens[:] = blocks.merged(state.tokens)
+    page = page_of(state)
     quotations = 0
     for token in state.tokens:
         quotations += token.nesting if token.type.startswith("blockquote") else 0

@@ -118,7 +118,7 @@ def _code(page: Page, tokens: Sequence[Token], index: int) -> str:
     token = tokens[index]
     realm = page.state.realm if token.type == "fence" and len(page.state.realms) else None
     default = "" if realm is None else realm.default_code_block_language
-    return code.block(token.content, token.info, default) + "\n"
+    return code.block(token.content, token.info, default, page.colours) + "\n"
 
 
 def _formula(_page: Page, tokens: Sequence[Token], index: int) -> str:
