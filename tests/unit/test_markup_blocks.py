@@ -90,6 +90,7 @@ def test_each_block_has_its_element(content: str, expected: str) -> None:
             "* ```\n  a\n  ```\n* b",
             f"<ul>\n<li>\n{CODE.format('', 'a' + chr(10))}\n</li>\n<li>b</li>\n</ul>",
         ),
+        ("* ```\n  a\nb", f"<ul>\n<li>\n{CODE.format('', 'a' + chr(10))}\n</li>\n</ul>\n<p>b</p>"),
         ("* > a", f"<ul>\n<li>\n{Q.format('a')}\n</li>\n</ul>"),
         ("> * a", "<blockquote>\n<ul>\n<li>a</li>\n</ul>\n</blockquote>"),
     ],

@@ -91,6 +91,22 @@ def test_any_text_renders(text: str) -> None:
     checked(html(text, EVE))
 
 
+LINES = [
+    *("", "> ", ">", "> > ", "* ", "  * ", "    * ", "1. ", "  ", "    ", "# ", ">     ", "* > "),
+    *("1. ```\n", "```\n", "~~~\n", "```quote\n", "````spoiler x\n", "> ```\n", "---\n", "\n"),
+]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=25))
+@settings(max_examples=600, deadline=None)
+def test_nothing_that_is_said_gets_lost(begins: list[str]) -> None:
+    content = "\n".join(f"{begin}word{number}end" for number, begin in enumerate(begins))
+    shown = html(content)
+    checked(shown)
+    for number in range(len(begins)):
+        assert f"word{number}end" in shown
+
+
 @given(st.text(alphabet="\\{}^_&a1+()[]|'\"<> \nfractextsqrtleftrightbeginendmatrix", max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_any_formula_renders(text: str) -> None:

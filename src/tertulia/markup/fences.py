@@ -53,7 +53,7 @@ def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         return True
     word = fence.word.lower()
     holds_blocks = word in _WITH_BLOCKS and state.level < MAX_NESTING
-    last = _end(state, fence, begin + 1, end, holds_blocks=holds_blocks)
+    last, following = _end(state, fence, begin + 1, end, holds_blocks=holds_blocks)
     if holds_blocks:
         _blocks(state, begin, last, word, fence.rest)
     else:
@@ -62,29 +62,32 @@ def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         content = state.getLines(begin + 1, last, state.sCount[begin], True)
         # The last line of a message has no end of its own.
         token.content = content if not content or content.endswith("\n") else content + "\n"
-    state.line = min(last + 1, end)
+    state.line = following
     return True
 
 
-def _end(state: StateBlock, fence: Fence, begin: int, end: int, *, holds_blocks: bool) -> int:
-    """The line that closes the fence; `end` where none does. In one that holds blocks, others may
-    be opened and closed before."""
+def _end(
+    state: StateBlock, fence: Fence, begin: int, end: int, *, holds_blocks: bool
+) -> tuple[int, int]:
+    """Where the content ends, and where it goes on after it: behind the line that closes the fence,
+    or with the first one that is out of what the fence stands in. In one that holds blocks, others
+    may be opened and closed before."""
     inner: list[Fence] = []
     for number in range(begin, end):
         if not state.isEmpty(number) and state.sCount[number] < state.blkIndent:
-            return number
+            return number, number
         text = line(state, number)
         if not text.startswith(("```", "~~~")):
             continue
         if inner and inner[-1].closes(text):
             inner.pop()
         elif not inner and fence.closes(text):
-            return number
+            return number, number + 1
         elif holds_blocks and (not inner or inner[-1].word.lower() in _WITH_BLOCKS):
             other = fence_in(text)
             if other is not None and other.word:
                 inner.append(other)
-    return end
+    return end, end
 
 
 def _blocks(state: StateBlock, begin: int, end: int, word: str, header: str) -> None:
