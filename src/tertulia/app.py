@@ -10,9 +10,11 @@ from starlette.types import ASGIApp
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.links import Links
 from tertulia.log.clock import Clock, Due
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
+from tertulia.mailing import postman
 from tertulia.markup.render import Renderer
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
@@ -105,6 +107,7 @@ async def opened_node(
             log=log,
             delivery=delivery,
             vault=vault,
+            links=Links(vault),
             renderer=Renderer(),
             files=Files(config.data_path / "files"),
             clock=log.clock,
@@ -113,6 +116,7 @@ async def opened_node(
         background = [
             asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
             asyncio.create_task(Clock(log, due_work(node)).run()),
+            asyncio.create_task(postman(config, log, node.links).run(log)),
         ]
         try:
             yield node

@@ -60,9 +60,16 @@ def send(moment: Moment, draft: Draft) -> Decision[int]:
 
 def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
     """The changes that sending several messages makes, in order. Raises as `send` does."""
-    first = moment.state.last_message_id + 1
+    return said_in_turn([(moment, draft) for draft in drafts])
+
+
+def said_in_turn(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
+    """The same for messages of several senders, each with the moment as its sender sees it."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
-    return [_sent(moment, draft, first + n, begun) for n, draft in enumerate(drafts)]
+    return [
+        _sent(moment, draft, moment.state.last_message_id + 1 + n, begun)
+        for n, (moment, draft) in enumerate(drafts)
+    ]
 
 
 def _sent(

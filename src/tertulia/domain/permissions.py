@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
-from tertulia.model.groups import GroupSetting
+from tertulia.model.groups import GroupSetting, UserGroup
 from tertulia.model.messages import Message
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
@@ -61,6 +61,14 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
         administers(state, user, channel, now)
         or holds_as_member(state, user, state.realm.can_add_subscribers_group, now)
         or holds_as_member(state, user, channel.can_add_subscribers_group, now)
+    )
+
+
+def may_add_subscribers_at_all(state: State, user: User, now: float) -> bool:
+    """Whether the user may subscribe others to channels in general, whatever
+    single channels say."""
+    return user.is_administrator or holds_as_member(
+        state, user, state.realm.can_add_subscribers_group, now
     )
 
 
@@ -267,6 +275,19 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
 def may_create_users(state: State, user: User, now: float) -> bool:
     """Whether the user may make accounts for others."""
     return holds_as_member(state, user, state.realm.can_create_users_group, now)
+
+
+def may_add_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may make others members of the group. Who is in a system group follows from
+    the role, and is nobody's to say."""
+    return not group.is_system and any(
+        holds_as_member(state, user, setting, now)
+        for setting in (
+            group.can_add_members_group,
+            group.can_manage_group,
+            state.realm.can_manage_all_groups,
+        )
+    )
 
 
 def may_create_bot(state: State, user: User, kind: BotKind, now: float) -> bool:

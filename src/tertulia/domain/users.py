@@ -1,13 +1,13 @@
 """Accounts: people, and what people and bots have in common."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, subscribing
+from tertulia.domain import invited, names, permissions, subscribing
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -55,19 +55,26 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     Refused for names and addresses that cannot be one, and for an address in use.
     """
     state = moment.state
-    user = User(
-        id=state.users.next_id(),
-        address=free_address(state, new.address),
-        full_name=free_name(state, new.full_name),
-        role=new.role,
-        joined_at=int(moment.now),
-    )
+    user = made(moment, new.address, new.full_name, new.role)
     return Decision(
         user,
         [
             created(state, user, new.credential, moment.now),
-            *subscribing.to_defaults(state, user),
+            *subscribing.to_defaults(state, user, moment.now),
+            *invited.answered(state, user.address),
         ],
+    )
+
+
+def made(moment: Moment, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
+    """A new person's account. Refused as `create`."""
+    state = moment.state
+    return User(
+        id=state.users.next_id(),
+        address=free_address(state, address),
+        full_name=free_name(state, full_name),
+        role=role,
+        joined_at=int(moment.now),
     )
 
 
@@ -89,13 +96,16 @@ def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
     return create(moment, new)
 
 
-def created(state: State, user: User, credential: Credential, now: float) -> UserCreated:
-    """The change that makes the account exist, with that credential for its own."""
+def created(
+    state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
+) -> UserCreated:
+    """The change that makes the account exist, with that credential for its own, and a member of
+    these groups beside those of its role."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
         settings=PersonalSettings(user_id=user.id),
-        group_ids=state.system_groups_of(user, now),
+        group_ids=(*state.system_groups_of(user, now), *group_ids),
     )
 
 
@@ -224,7 +234,8 @@ def _channels_seen(state: State, user: User, now: float) -> set[int]:
 
 
 def deactivate(moment: Moment, user_id: int) -> Decision[None]:
-    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns.
+    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
+    invitations it made are over.
 
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
@@ -236,7 +247,13 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
     own = [u for u in state.users if u.is_active and u.bot and u.bot.owner_id == target.id]
-    return Decision(None, [_deactivated(moment, user) for user in [target, *own]])
+    return Decision(
+        None,
+        [
+            *(_deactivated(moment, user) for user in [target, *own]),
+            *invited.withdrawn(state, target),
+        ],
+    )
 
 
 def _deactivated(moment: Moment, user: User) -> UserDeactivated:

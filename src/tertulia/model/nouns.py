@@ -11,6 +11,7 @@ from msgspec import Struct
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
+from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
@@ -46,5 +47,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("invitations", Invitation, ("id",)),
+    Noun("confirmations", Confirmation, ("id",), removable=True),
     Noun("counters", Counter, ("name",)),
 )

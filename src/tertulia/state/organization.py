@@ -9,6 +9,7 @@ from msgspec import Struct
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
+from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.realm import Realm
@@ -46,6 +47,8 @@ class State:
         self.subscriptions: Table[Subscription] = self.tables["subscriptions"]
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
+        self.invitations: Table[Invitation] = self.tables["invitations"]
+        self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
 
         self.user_by_address: dict[str, int] = {}
@@ -92,10 +95,12 @@ class State:
                 state.tables[counter.name].highest = counter.last
         return state
 
-    def foreseen(self, channels: Iterable[Channel]) -> "State":
-        """The state with channels that are about to be created, for looking at and nothing else:
-        what is said of a new channel is said before it exists."""
+    def foreseen(self, channels: Iterable[Channel] = (), users: Iterable[User] = ()) -> "State":
+        """The state with channels and accounts that are about to be created, for looking at and
+        nothing else: what is said of a new channel is said before it exists."""
         ahead = copy.copy(self)
+        ahead.users = Table(self.users.noun)
+        ahead.users.rows = {**self.users.rows, **{user.id: user for user in users}}
         ahead.channels = Table(self.channels.noun)
         ahead.channels.rows = dict(self.channels.rows)
         ahead.channel_by_name = dict(self.channel_by_name)

@@ -71,10 +71,22 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("invitations", "id BIGINT"),
+        records("confirmations", "id BIGINT"),
+        f"CREATE TABLE mails (id TEXT PRIMARY KEY, asked_at {dialect.real} NOT NULL,"
+        f" due_at {dialect.real} NOT NULL, attempts BIGINT NOT NULL, trouble TEXT NOT NULL,"
+        " doc TEXT NOT NULL)",
+        "CREATE INDEX mails_by_time ON mails (due_at)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _mails_and_invitations,
 )
 
 

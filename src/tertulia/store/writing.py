@@ -10,9 +10,11 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
+from tertulia.model.mail import Mail
 from tertulia.model.messages import Flag
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
+from tertulia.store import outbox
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection
 
@@ -41,7 +43,14 @@ class PresenceSeen(Struct, frozen=True):
     idle_at: int
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen
+class MailAsked(Struct, frozen=True):
+    """A mail is to be sent. `at` is when it was asked for, in UNIX seconds."""
+
+    mail: Mail
+    at: float
+
+
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | MailAsked
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -217,6 +226,8 @@ def _write_note(connection: Connection, note: Note) -> None:
                 "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
                 (seen_at, queue_id, seen_at),
             )
+        case MailAsked(mail=mail, at=at):
+            outbox.put(connection, mail, at)
         case PresenceSeen():
             connection.run(
                 "INSERT INTO presence (user_id, active_at, idle_at) VALUES (?, ?, ?)"

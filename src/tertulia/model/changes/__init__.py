@@ -16,6 +16,13 @@ from tertulia.model.changes.channels import (
     Unsubscribed,
 )
 from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.invitations import (
+    ConfirmationAsked,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationSentAgain,
+    InvitationsMade,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -38,9 +45,14 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ConfirmationAsked",
+    "ConfirmationsEnded",
     "CredentialChanged",
     "Entry",
     "FlagsChanged",
+    "InvitationSentAgain",
+    "InvitationsEnded",
+    "InvitationsMade",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
@@ -76,6 +88,11 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | InvitationsMade
+    | InvitationSentAgain
+    | InvitationsEnded
+    | ConfirmationAsked
+    | ConfirmationsEnded
 )
 
 
