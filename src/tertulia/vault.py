@@ -93,6 +93,10 @@ class Vault:
         proof = hmac.digest(self._links, said, "sha256")
         return base64.urlsafe_b64encode(proof).decode().rstrip("=")
 
+    def nonce(self) -> str:
+        """Something random, for `token`."""
+        return secrets.token_hex(16)
+
     async def credential(self, user_id: int, password: str | None) -> Credential:
         """A new credential with a new API key."""
         hashed = None if password is None else await self.hash_password(password)

@@ -261,18 +261,23 @@ def _sent_today(state: State, now: float) -> int:
 
 
 def shown(state: State, viewer: User, now: float) -> list[Invitation]:
-    """The open invitations that the viewer looks after: administrators all, others their own."""
-    return [
-        one
-        for one in state.invitations
-        if one.is_open(now) and (viewer.is_administrator or one.inviter_id == viewer.id)
-    ]
+    """The usable invitations that the viewer looks after, in the order in which they were made."""
+    return sorted(
+        (one for one in state.invitations if invited.is_managed(state, one, viewer, now)),
+        key=lambda one: one.id,
+    )
 
 
-def revoke(moment: Moment, invitation_id: int, *, reusable: bool) -> Decision[None]:
-    """End an invitation by mail, or a link. Refused for those that are unknown, over, or not the
-    actor's to end, all alike."""
-    invitation = _managed(moment, invitation_id, reusable=reusable)
+def revoke(moment: Moment, invitation_id: int) -> Decision[None]:
+    """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
+    end, all alike."""
+    invitation = _managed(moment, invitation_id, reusable=False)
+    return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
+
+
+def revoke_link(moment: Moment, invitation_id: int) -> Decision[None]:
+    """End a link. Refused as `revoke`."""
+    invitation = _managed(moment, invitation_id, reusable=True)
     return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
 
 
@@ -289,17 +294,12 @@ def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]
 
 
 def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitation:
-    """Whoever made it, and administrators; one to the role of an owner is the owners' business."""
-    invitation, actor = moment.state.invitations.get(invitation_id), moment.actor
+    state, actor = moment.state, moment.actor
+    invitation = state.invitations.get(invitation_id)
     if (
-        invitation is not None
-        and invitation.is_open(moment.now)
-        and invitation.is_reusable is reusable
-        and (
-            invitation.inviter_id == actor.id
-            or actor.is_owner
-            or (actor.is_administrator and invitation.role is not Role.OWNER)
-        )
+        invitation is None
+        or invitation.is_reusable is not reusable
+        or not invited.is_managed(state, invitation, actor, moment.now)
     ):
-        return invitation
-    raise Refused("There is no such invitation.")
+        raise Refused("There is no such invitation.")
+    return invitation

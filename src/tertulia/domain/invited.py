@@ -8,6 +8,23 @@ from tertulia.model.users import User
 from tertulia.state.organization import State
 
 
+def is_usable(state: State, invitation: Invitation, now: float) -> bool:
+    """Whether somebody can join with it: it is open, and whoever made it could still offer such a
+    role."""
+    inviter = state.users[invitation.inviter_id]
+    return invitation.is_open(now) and inviter.role <= invitation.role
+
+
+def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
+    """Whether the viewer looks after it, and sees its link: whoever made it, and administrators;
+    with the role of an owner in it, it is the owners' business."""
+    if not is_usable(state, invitation, now):
+        return False
+    if invitation.inviter_id == viewer.id:
+        return True
+    return viewer.is_administrator and viewer.role <= invitation.role
+
+
 def ended(invitations: Sequence[Invitation], status: InvitationStatus) -> list[AnyChange]:
     """The change that ends the invitations; none where there are none."""
     if not invitations:

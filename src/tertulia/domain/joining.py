@@ -95,6 +95,8 @@ def usable_invitation(state: State, invitation_id: int, now: float) -> Invitatio
             raise Over("This invitation has been withdrawn.")
     if not invitation.is_open(now):
         raise Over("This invitation was not used in time.")
+    if not invited.is_usable(state, invitation, now):
+        raise Over("This invitation has been withdrawn.")
     return invitation
 
 

@@ -11,6 +11,7 @@ from tertulia.log.writer import Log
 from tertulia.outbound.letters import Letters
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
+from tertulia.store.database import Connection
 from tertulia.store.outbox import Waiting
 from tertulia.store.store import Store
 
@@ -60,12 +61,11 @@ class Postman:
     async def deliver(self) -> None:
         """Send everything that is due now."""
         while await self._is_due():
-            now = self._clock()
-            taken = await self._store.write(
-                lambda c, now=now: outbox.take(c, now, LEASE_SECONDS, AT_ONCE)
-            )
-            for waiting in taken:
+            for waiting in await self._store.write(self._take):
                 await self._send(waiting)
+
+    def _take(self, connection: Connection) -> list[Waiting]:
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)

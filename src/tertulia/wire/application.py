@@ -10,6 +10,7 @@ from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
+from tertulia.wire.pages_join import joining_pages
 from tertulia.wire.routes import ROUTES
 
 
@@ -31,4 +32,6 @@ def application(node: Node) -> ASGIApp:
         return JSONResponse({"status": "ready"})
 
     pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
-    return assembled(node, ROUTES, [*pages, *pages_api.PAGES, *public_pages(node)])
+    return assembled(
+        node, ROUTES, [*pages, *pages_api.PAGES, *public_pages(node), *joining_pages(node)]
+    )

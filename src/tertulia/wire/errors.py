@@ -126,6 +126,14 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
         case errors.SystemGroupRequired(setting=setting):
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.InvitationFailed():
+            code = "INVITATION_FAILED"
+            extra = {
+                "errors": error.errors,
+                "sent_invitations": error.sent,
+                "daily_limit_reached": error.daily_limit_reached,
+                "license_limit_reached": False,
+            }
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
         case Refused():

@@ -42,8 +42,8 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         return RedirectResponse(address, status_code=302, headers=headers)
 
     return (
-        _static(EMOJI_PATH, emoji_data, "application/json"),
-        *(_static(path, _file(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        static(EMOJI_PATH, emoji_data, "application/json"),
+        *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
         Route("/avatar/{user_id:int}", avatar),
         Route("/avatar/{user_id:int}/medium", avatar),
     )
@@ -62,7 +62,9 @@ def _may_see(node: Node, request: Request, user: User) -> bool:
     return permissions.sees_user(node.state, viewer, user, node.clock())
 
 
-def _file(name: str) -> Callable[[], bytes]:
+def packaged(name: str) -> Callable[[], bytes]:
+    """The file of that name among our own."""
+
     @cache
     def content() -> bytes:
         return resources.files("tertulia.wire").joinpath("assets", name).read_bytes()
@@ -70,7 +72,7 @@ def _file(name: str) -> Callable[[], bytes]:
     return content
 
 
-def _static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
+def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
     """A page that changes only with the server's release. It may be kept for a day, and is told
     apart by its ETag afterwards."""
 

@@ -7,6 +7,7 @@ from tertulia.wire.resources import (
     fetching,
     flags,
     groups,
+    invitations,
     messages,
     presence,
     server,
@@ -41,6 +42,13 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/users/{email}", users.get_user_by_email),
     Route("PATCH", "/users/{email}", users.update_user_by_email),
     Route("GET", "/user_groups", groups.get_user_groups),
+    # Invitations
+    Route("GET", "/invites", invitations.get_invites),
+    Route("POST", "/invites", invitations.send_invites),
+    Route("POST", "/invites/multiuse", invitations.create_invite_link),
+    Route("DELETE", "/invites/{invite_id:int}", invitations.revoke_email_invite),
+    Route("POST", "/invites/{invite_id:int}/resend", invitations.resend_email_invite),
+    Route("DELETE", "/invites/multiuse/{invite_id:int}", invitations.revoke_invite_link),
     # Bots
     Route("GET", "/bots", bots.get_bots),
     Route("POST", "/bots", bots.create_bot),

@@ -6,6 +6,7 @@ from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     channels,
     groups,
+    invitations,
     messages,
     organization,
     subscriptions,
@@ -30,5 +31,10 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     subscriptions.SubscribedProjection(),
     subscriptions.UnsubscribedProjection(),
     subscriptions.SubscriptionChangedProjection(),
+    invitations.InvitationsMadeProjection(),
+    invitations.InvitationSentAgainProjection(),
+    invitations.InvitationsEndedProjection(),
+    invitations.ConfirmationAskedProjection(),
+    invitations.ConfirmationsEndedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""
