@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 from tertulia import __version__
-from tertulia.cli import backup, check, config, create_bot, create_user, init, restore, serve
+from tertulia.cli import (
+    backup,
+    check,
+    config,
+    create_bot,
+    create_user,
+    init,
+    invite,
+    mail,
+    restore,
+    serve,
+)
 from tertulia.cli.errors import ToldPlainly
 
 app = typer.Typer(
@@ -40,6 +51,8 @@ app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
+app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
+app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)

@@ -1,5 +1,6 @@
 """Addresses: which the organization admits, and how an account gets another one."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from disposable_email_domains import blocklist
@@ -51,9 +52,7 @@ def expired(state: State, now: float) -> tuple[int, ...]:
     return tuple(sorted(c.id for c in state.confirmations if c.expires_at <= now))
 
 
-def asked(
-    moment: Moment, confirmation: Confirmation, ended: tuple[int, ...] = ()
-) -> list[AnyChange]:
+def asked(moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ()) -> list[AnyChange]:
     """The changes that ask for a confirmation, and clear away `ended` and those of no use."""
     over = sorted({*ended, *expired(moment.state, moment.now)})
     cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []

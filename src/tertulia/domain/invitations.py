@@ -137,16 +137,22 @@ def link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
         ),
         "You are not allowed to make invitation links.",
     )
+    return server_link(moment, terms, nonce)
+
+
+def server_link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
+    """The same for the one who runs the server, in the actor's name: the organization's settings
+    do not bind them."""
     made = _on_terms(moment, terms, nonce)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 
 def personal_link(moment: Moment, text: str, terms: Terms, nonce: str) -> Decision[Invitation]:
-    """Invite one address without a mail: the link is handed over by other means. Refused as
-    `link`, and for an address that is in use or not admitted."""
-    decision = link(moment, terms, nonce)
+    """The same for one address, without a mail: the link is handed over by other means. Refused
+    for an address that is in use or not admitted."""
+    like = _on_terms(moment, terms, nonce)
     address = addresses.usable(moment.state, text)
-    made = _made(moment, decision.result, decision.result.id, address, mailed=False)
+    made = _made(moment, like, like.id, address, mailed=False)
     return Decision(made, [InvitationsMade(invitations=(made,))])
 
 

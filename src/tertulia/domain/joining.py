@@ -22,6 +22,8 @@ SIGN_UPS: Final = "signups"
 """The topic where new accounts are announced."""
 MAX_WAITING: Final = 1000
 """Addresses without an account that may wait for their confirmation at a time."""
+PAUSE: Final = 60
+"""Seconds between two mails to the same of them."""
 
 
 class Over(Refused):
@@ -65,7 +67,9 @@ def sign_up(
     waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]
     if len(waiting) >= MAX_WAITING:
         raise Refused("Too many people want to join at the moment. Try again tomorrow.")
-    same = tuple(c.id for c in waiting if c.address.casefold() == address.casefold())
+    same = [c for c in waiting if c.address.casefold() == address.casefold()]
+    if any(c.expires_at - addresses.CONFIRMATION_SECONDS > moment.now - PAUSE for c in same):
+        return Decision(None)  # There is a mail under way already.
     confirmation = Confirmation(
         id=state.confirmations.next_id(),
         address=address,
@@ -74,7 +78,7 @@ def sign_up(
         nonce=nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_SIGN_UP, to=address, site=site, about=confirmation.id)
-    return Decision(None, addresses.asked(moment, confirmation, same), [mail])
+    return Decision(None, addresses.asked(moment, confirmation, [c.id for c in same]), [mail])
 
 
 def require_open(state: State) -> None:

@@ -25,8 +25,9 @@ from tertulia.wire.pages import packaged, static
 MAX_BODY: Final = 64 * 1024
 """Bytes of a form."""
 TRIES: Final = 60
+MAILS: Final = 10
 TRIES_SECONDS: Final = 600.0
-"""So many forms may come from one address in that time."""
+"""So many forms may come from one address in that time, and ask for so many mails."""
 
 
 class TooManyTries(Refused):
@@ -50,8 +51,10 @@ class Field(Struct, frozen=True, kw_only=True):
 class Visit:
     """One request for one of these pages."""
 
-    def __init__(self, node: Node, request: Request, sent: Mapping[str, str]) -> None:
+    def __init__(self, node: Node, request: Request, sent: Mapping[str, str], mails: Pace) -> None:
         self.node = node
+        self.who = _who(request)
+        self.mails = mails
         self.sent = sent
         self.is_post = request.method == "POST"
         self.token = str(request.path_params.get("token", ""))
@@ -111,12 +114,13 @@ Page = Callable[[Visit], Awaitable[Response]]
 def joining_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The pages of a node; whoever has the link may open them."""
     pace = Pace(TRIES, TRIES_SECONDS, node.clock)
+    mails = Pace(MAILS, TRIES_SECONDS, node.clock)
 
     def route(path: str, show: Page) -> Route:
         async def answer(request: Request) -> Response:
             try:
                 sent = await _form(request, pace)
-                visit = Visit(node, request, sent)
+                visit = Visit(node, request, sent, mails)
                 response = await show(visit)
                 await node.log.settled()
             except (Refused, Unavailable) as error:
@@ -136,10 +140,18 @@ def joining_pages(node: Node) -> tuple[BaseRoute, ...]:
 async def _form(request: Request, pace: Pace) -> Mapping[str, str]:
     if request.method != "POST":
         return {}
-    if not pace.admits(request.client.host if request.client else None):
-        raise TooManyTries("That was tried too often. Wait ten minutes, and try again.")
+    _require_patience(pace, _who(request))
     sent, _ = await received(request, MAX_BODY)
     return sent
+
+
+def _who(request: Request) -> str | None:
+    return request.client.host if request.client else None
+
+
+def _require_patience(pace: Pace, who: str | None) -> None:
+    if not pace.admits(who):
+        raise TooManyTries("That was tried too often. Wait ten minutes, and try again.")
 
 
 def _refused(node: Node, error: Refused | Unavailable) -> Response:
@@ -205,6 +217,7 @@ async def _ask_address(visit: Visit, invitation: Invitation | None) -> Response:
     """An address, to which a link is mailed."""
     trouble = ""
     if visit.is_post:
+        _require_patience(visit.mails, visit.who)
         node, address = visit.node, visit.said("email")
         try:
             await node.log.submit(
