@@ -17,10 +17,8 @@ from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.mail")
 
-AT_ONCE: Final = 10
-"""Mails that are taken together."""
-LEASE_SECONDS: Final = AT_ONCE * TIMEOUT_SECONDS * 2
-"""They are this node's for so long: longer than all of them can take."""
+LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
+"""A mail that was taken is this node's for so long: longer than an attempt can take."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
@@ -53,6 +51,8 @@ class Postman:
             except Exception:  # The server goes on, and it is tried again.
                 logger.exception("mails could not be looked for")
                 due = self._clock() + LONGEST_SLEEP
+            if _is_cancelled():
+                return
             pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(pause, LONGEST_SLEEP)):
@@ -60,12 +60,12 @@ class Postman:
 
     async def deliver(self) -> None:
         """Send everything that is due now."""
-        while await self._is_due():
+        while not _is_cancelled() and await self._is_due():
             for waiting in await self._store.write(self._take):
                 await self._send(waiting)
 
     def _take(self, connection: Connection) -> list[Waiting]:
-        return outbox.take(connection, self._clock(), LEASE_SECONDS, AT_ONCE)
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, 1)
 
     async def _is_due(self) -> bool:
         due = await self._store.read(outbox.next_due)
@@ -113,3 +113,9 @@ class Postman:
             },
         )
         await self._store.write(lambda c: outbox.postpone(c, waiting, until, trouble))
+
+
+def _is_cancelled() -> bool:
+    """Whether the task was told to end. What the SMTP library waits with may swallow it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
