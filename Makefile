@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint format bench lock clean
+.PHONY: help serve test lint format fuzz bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ lint: $(VENV)/.dev ## style and strict types
 format: $(VENV)/.dev ## put the code in the project's style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+FUZZ ?= 300
+
+fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
+	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
 
 bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
 	$(BIN)/python -m bench

@@ -1,0 +1,168 @@
+"""Requests that nobody would think of, made up from our own OpenAPI document.
+
+Whatever is sent, the server answers as the document says, and never with a mistake of its own. A
+few requests for each endpoint are part of the suite; `make fuzz` sends thousands.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case, GenerationMode
+from schemathesis.core import NotSet
+
+from tertulia.wire.openapi import document
+from tests import contract
+from tests.e2e.server import Server, ended
+
+SHORT = 6
+EXAMPLES = int(os.environ.get("FUZZ", SHORT))
+"""Requests for each endpoint and each of the two kinds: valid ones, and others."""
+
+SPARED = {
+    ("POST", "/realm/deactivate"): "ends the organization",
+    ("POST", "/users/me/api_key/regenerate"): "ends the key that the rest is asked with",
+    ("DELETE", "/users/me"): "may end the account",
+    ("GET", "/events"): "waits, as it should",
+}
+"""Endpoints that would make the rest of the run worthless, and why."""
+
+SMALL = 15
+"""IDs below this mostly exist."""
+
+
+def _schema() -> schemathesis.BaseSchema:
+    schema = schemathesis.openapi.from_dict(document())
+    schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+    schema.config.phases.coverage.unexpected_methods = set()
+    for method, path in SPARED:
+        schema = schema.exclude(method=method, path=path)
+    return schema
+
+
+SCHEMA = _schema()
+
+
+@dataclass
+class Town:
+    """A server with some people, channels and messages, and its owner's hands on it."""
+
+    server: Server
+    client: httpx.Client
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    server = Server(tmp_path_factory.mktemp("fuzz") / "data")
+    ann = server.found()
+    for name, role in [("ben", "admin"), ("cleo", "member"), ("gus", "guest")]:
+        server.add(name, role)
+    with ended(server):
+        server.start()
+        with httpx.Client(base_url=server.url, auth=(ann.email, ann.api_key)) as client:
+            for name in ("general", "plans", "kitchen"):
+                listed = json.dumps([{"name": name}])
+                client.post("/api/v1/users/me/subscriptions", data={"subscriptions": listed})
+                for topic in ("one", "two"):
+                    said = {"type": "stream", "to": name, "topic": topic, "content": "hello"}
+                    client.post("/api/v1/messages", data=said)
+            yield Town(server, client)
+        assert "Traceback" not in server.log_text(), server.log_text()[-5000:]
+
+
+def nearer(value: Any) -> Any:
+    """The value with most of its numbers made such as are IDs of something."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return abs(value) % SMALL if value % 7 else value
+        case list():
+            return [nearer(one) for one in value]
+        case dict():
+            return {key: nearer(one) for key, one in value.items()}
+        case _:
+            return value
+
+
+def pick_of(case: Case) -> int:
+    """A number that is the case's own."""
+    every = (case.path_parameters, case.query, case.body)
+    return zlib.crc32(repr(every).encode(errors="replace"))
+
+
+def existing(case: Case, pick: int) -> dict[str, Any]:
+    """The parts of the path, with IDs of something wherever there is a number."""
+    return {
+        name: pick % SMALL if str(value).lstrip("-").isdecimal() else value
+        for name, value in (case.path_parameters or {}).items()
+    }
+
+
+def fewer(values: Any, required: Collection[str], pick: int) -> Any:
+    """Mostly without all but one or two of the parameters that need not be: of many, one is wrong
+    almost always."""
+    if not isinstance(values, dict) or pick % 4 == 0:
+        return values
+    rest = [name for name in values if name not in required]
+    kept = {rest[(pick >> shift) % len(rest)] for shift in (4, 12)} if rest else set()
+    return {name: value for name, value in values.items() if name in required or name in kept}
+
+
+def written(values: Any, schemas: dict[str, dict[str, Any]]) -> Any:
+    """The parameters as texts: strings as they are, and the rest as JSON."""
+    if not isinstance(values, dict):
+        return values
+    return {
+        name: value
+        if isinstance(value, str) and schemas.get(name, {}).get("type") not in {"array", "object"}
+        else json.dumps(value)
+        for name, value in values.items()
+    }
+
+
+def parameters_of(operation: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], set[str]]:
+    """The schemas of an operation's parameters, and the names of those that are required."""
+    schemas: dict[str, dict[str, Any]] = {}
+    required: set[str] = set()
+    for one in operation.get("parameters", ()):
+        content = one.get("content", {}).get("application/json", {})
+        schemas[one["name"]] = one.get("schema") or content["schema"]
+        if one["required"]:
+            required.add(one["name"])
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schemas.update(content["schema"].get("properties", {}))
+        required.update(content["schema"].get("required", ()))
+    return schemas, required
+
+
+@SCHEMA.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=EXAMPLES <= SHORT,
+)
+def test_every_request_is_answered_as_documented(case: Case, town: Town) -> None:
+    schemas, required = parameters_of(case.operation.definition.raw)
+    pick = pick_of(case)
+    case.path_parameters = existing(case, pick)
+    sent = None if isinstance(case.body, NotSet) else fewer(case.body, required, pick)
+    body = written(nearer(sent), schemas)
+    response = town.client.request(
+        case.method,
+        f"/api/v1{case.formatted_path}",
+        params=written(nearer(fewer(case.query, required, pick)), schemas),
+        **({"data": body} if isinstance(body, dict) else {"content": json.dumps(body)}),
+    )
+    assert response.status_code < 500, response.text
+    assert response.status_code != 401, "the account or its key is gone"
+    contract.check(case.method, response.url.path.removeprefix("/api/v1"), response)

@@ -1,0 +1,256 @@
+"""What a client asks of its queue when it registers one, and what it gets for that."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import RealmChanged
+from tertulia.model.transients import PresenceChanged
+from tertulia.wire.resources.events import MAX_IDLE_SECONDS, MOBILE_IDLE_SECONDS
+from tests.support import Listener, Organization
+
+
+async def told(listener: Listener) -> list[str]:
+    """The types of the events that are there."""
+    return [event["type"] for event in await listener.events()]
+
+
+async def heard(listener: Listener) -> list[str]:
+    """The contents of the messages that are there."""
+    return [
+        event["message"]["content"]
+        for event in await listener.events()
+        if event["type"] == "message"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "types"),
+    [
+        ({}, ["message", "stream", "subscription"]),
+        ({"event_types": ["message"]}, ["message"]),
+        ({"event_types": ["stream", "subscription"]}, ["stream", "subscription"]),
+        ({"event_types": ["message", "no_such_type"]}, ["message"]),
+        ({"event_types": []}, []),
+        ({"fetch_event_types": ["message"]}, ["message", "stream", "subscription"]),
+        ({"event_types": "null"}, ["message", "stream", "subscription"]),
+    ],
+    ids=["all", "one", "two", "unknown ones are passed over", "none", "fetch alone", "null"],
+)
+async def test_a_queue_has_the_event_types_that_were_asked_for(
+    org: Organization, asked: dict[str, Any], types: list[str]
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register(**asked)
+    await org["ann"].send("lounge", "tea", "hello")
+    assert (await org["ann"].patch(f"/streams/{lounge}", description="For all.")).ok
+    assert (
+        await org["ben"].patch(
+            f"/users/me/subscriptions/{lounge}", property="pin_to_top", value=True
+        )
+    ).ok
+    assert sorted(set(await told(ben))) == types
+
+
+@pytest.mark.parametrize(
+    ("asked", "content"),
+    [
+        ({}, "**loud**"),
+        ({"apply_markdown": False}, "**loud**"),
+        ({"apply_markdown": True}, "<p><strong>loud</strong></p>"),
+    ],
+    ids=["by default", "false", "true"],
+)
+async def test_content_is_source_unless_html_was_asked_for(
+    org: Organization, asked: dict[str, Any], content: str
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register(**asked)
+    await org["ann"].send("lounge", "tea", "**loud**")
+    assert await heard(ben) == [content]
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_url"),
+    [({}, False), ({"client_gravatar": True}, False), ({"client_gravatar": False}, True)],
+    ids=["by default", "true", "false"],
+)
+async def test_default_pictures_are_left_to_clients_that_compute_them(
+    org: Organization, asked: dict[str, Any], has_url: bool
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register(**asked)
+    await org["ann"].send("lounge", "tea", "hello")
+    (event,) = await ben.events()
+    assert (event["message"]["avatar_url"] is not None) is has_url
+    (ann,) = [u for u in ben.data["realm_users"] if u["user_id"] == org["ann"].user_id]
+    assert (ann["avatar_url"] is not None) is has_url
+
+
+@pytest.mark.parametrize(
+    ("who", "everything", "messages"),
+    [("ben", False, ["here"]), ("ben", True, ["here", "there"])],
+    ids=["own channels", "all public channels"],
+)
+async def test_messages_of_all_public_channels_come_to_those_who_ask(
+    org: Organization, who: str, everything: bool, messages: list[str]
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    await org.channel("square", "ann")
+    await org.channel("cellar", "ann", is_private=True)
+    listener = await org[who].register(all_public_streams=everything, event_types=["message"])
+    for channel, content in (("lounge", "here"), ("square", "there"), ("cellar", "hidden")):
+        await org["ann"].send(channel, "tea", content)
+    assert await heard(listener) == messages
+
+
+async def test_guests_cannot_follow_all_public_channels(org: Organization) -> None:
+    (await org["gus"].post("/register", all_public_streams=True)).refused()
+
+
+NARROWS = [
+    ([], ["tea", "milk", "@**Ben** sugar", "salt", "direct"]),
+    ([["stream", "lounge"]], ["tea", "milk", "@**Ben** sugar"]),
+    ([["channel", "LOUNGE"]], ["tea", "milk", "@**Ben** sugar"]),
+    ([["topic", "DRINKS"]], ["tea", "milk"]),
+    ([["subject", "drinks"]], ["tea", "milk"]),
+    ([["channel", "lounge"], ["topic", "drinks"]], ["tea", "milk"]),
+    ([["sender", "cleo@example.com"]], ["milk", "direct"]),
+    ([["is", "dm"]], ["direct"]),
+    ([["is", "private"]], ["direct"]),
+    ([["is", "mentioned"]], ["@**Ben** sugar"]),
+    ([["is", "unread"]], ["tea", "milk", "@**Ben** sugar", "salt", "direct"]),
+    ([["is", "starred"]], []),
+    ([["is", "alerted"]], []),
+    ([["is", "resolved"]], ["salt"]),
+    ([["channel", "no such channel"]], []),
+]
+
+
+@pytest.mark.parametrize(("narrow", "messages"), NARROWS, ids=lambda value: str(value))
+async def test_a_narrow_lets_only_those_messages_through(
+    org: Organization, narrow: list[list[str]], messages: list[str]
+) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    await org.channel("pantry", "ann", "ben", "cleo")
+    ben = await org["ben"].register(narrow=narrow)
+    await org["ann"].send("lounge", "Drinks", "tea")
+    await org["cleo"].send("lounge", "drinks", "milk")
+    await org["ann"].send("lounge", "food", "@**Ben** sugar")
+    await org["ann"].send("pantry", "✔ food", "salt")
+    await org["cleo"].write([org["ben"].user_id], "direct")
+    await org.do(RealmChanged(values={"waiting_period_threshold": 3}))
+    events = await ben.events()
+    assert [e["message"]["content"] for e in events if e["type"] == "message"] == messages
+    assert any(e["type"] == "realm" for e in events), "other events are not concerned"
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        [["search", "tea"]],
+        [["has", "link"]],
+        [["is", "followed"]],
+        [["dm", "ann@example.com"]],
+        [["no such operator", "x"]],
+        [["stream"]],
+        [["stream", "a", "b"]],
+        [{"operator": "stream", "operand": "lounge"}],
+        "lounge",
+    ],
+    ids=str,
+)
+async def test_a_narrow_that_queues_do_not_know_is_refused(org: Organization, narrow: Any) -> None:
+    reply = await org["ben"].post("/register", narrow=narrow)
+    assert reply.status == 400
+    assert reply.body["code"] in {"BAD_REQUEST", "REQUEST_VARIABLE_INVALID"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        ({}, 600),
+        ({"idle_queue_timeout": 1}, 1),
+        ({"idle_queue_timeout": 86400}, 86400),
+        ({"idle_queue_timeout": MAX_IDLE_SECONDS + 1}, MAX_IDLE_SECONDS),
+        ({"idle_queue_timeout": "mobile"}, MOBILE_IDLE_SECONDS),
+        ({"idle_queue_timeout": '"mobile"'}, MOBILE_IDLE_SECONDS),
+    ],
+    ids=["by default", "short", "long", "never longer than a week", "mobile", "mobile as JSON"],
+)
+async def test_a_queue_is_kept_as_long_as_was_asked_for(
+    org: Organization, asked: dict[str, Any], seconds: int
+) -> None:
+    ben = await org["ben"].register(**asked, fetch_event_types=[])
+    assert ben.data["idle_queue_timeout_secs"] == seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("idle_queue_timeout", "0"),
+        ("idle_queue_timeout", "-5"),
+        ("idle_queue_timeout", "soon"),
+        ("include_subscribers", "some"),
+        ("presence_history_limit_days", "-1"),
+        ("presence_history_limit_days", "many"),
+        ("apply_markdown", "yes"),
+        ("event_types", "message"),
+        ("event_types", '["message", 3]'),
+        ("client_capabilities", "[]"),
+        ("client_capabilities", '{"empty_topic_name": "yes"}'),
+    ],
+)
+async def test_what_a_client_asks_for_must_make_sense(
+    org: Organization, name: str, value: str
+) -> None:
+    body = (await org["ben"].post("/register", **{name: value})).refused("REQUEST_VARIABLE_INVALID")
+    assert body["var_name"] == name
+
+
+async def test_what_the_server_does_not_know_is_passed_over(org: Organization) -> None:
+    ben = await org["ben"].register(
+        event_types=["message", "weather"],
+        client_capabilities={"empty_topic_name": True, "time_travel": True},
+        moon_phase="full",
+    )
+    assert ben.data["ignored_parameters_unsupported"] == ["moon_phase"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "days_ago", "found"),
+    [({}, 13, True), ({}, 15, False), ({"presence_history_limit_days": 20}, 15, True)],
+    ids=["two weeks by default", "not longer", "as long as was asked for"],
+)
+async def test_presence_goes_back_some_days(
+    org: Organization, asked: dict[str, Any], days_ago: int, found: bool
+) -> None:
+    then = int(org.node.clock()) - days_ago * 86400
+    seen = PresenceChanged(user_id=org["ann"].user_id, active_at=then, idle_at=then, update_id=7)
+    org.node.delivery.presence.learn(seen)
+    data = (await org["ben"].register(slim_presence=True, **asked)).data
+    assert (str(org["ann"].user_id) in data["presences"]) is found
+
+
+async def test_a_client_is_told_the_level_and_the_limits(org: Organization) -> None:
+    data = (await org["ben"].register()).data
+    assert data["service_feature_level"] == data["zulip_feature_level"] == 496
+    for name, least in (
+        ("max_message_length", 10000),
+        ("max_topic_length", 60),
+        ("max_stream_name_length", 60),
+        ("max_stream_description_length", 1024),
+        ("max_channel_folder_name_length", 60),
+        ("max_channel_folder_description_length", 1024),
+        ("max_file_upload_size_mib", 1),
+    ):
+        assert data[name] >= least, name
+    assert data["realm_empty_topic_display_name"] == "general chat"
+
+
+async def test_a_discarded_queue_is_told_so_by_its_code(org: Organization) -> None:
+    ben = await org["ben"].register()
+    assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
+    reply = await org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
+    assert reply.refused("BAD_EVENT_QUEUE_ID")["queue_id"] == ben.queue_id
+    assert (await org["ben"].register()).queue_id != ben.queue_id
