@@ -30,6 +30,7 @@ WAYS: dict[str, dict[str, Any]] = {
 """Ways to register."""
 
 _UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
@@ -49,6 +50,10 @@ class ReferenceClient:
         self.users |= {
             u["user_id"]: {**u, "is_active": False} for u in data["realm_non_active_users"]
         }
+        self.settings = data["user_settings"]
+        self.statuses = {int(user_id): status for user_id, status in data["user_status"].items()}
+        self.fields = data["custom_profile_fields"]
+        self.own = {name: data[name] for name in _OWN}
         self.groups = {g["id"]: g for g in data["realm_user_groups"]}
         self.bots = {bot["user_id"]: bot for bot in data["realm_bots"]}
         self.channels = {c["stream_id"]: c for c in data["streams"]}
@@ -88,6 +93,10 @@ class ReferenceClient:
         """Its picture of the organization."""
         return {
             "users": self.users,
+            "own": self.own,
+            "settings": self.settings,
+            "statuses": self.statuses,
+            "profile fields": self.fields,
             "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
             "bots": self.bots,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
@@ -135,16 +144,46 @@ class ReferenceClient:
 
     def _realm_user_remove(self, event: dict[str, Any]) -> None:
         self.users.pop(event["person"]["user_id"], None)
+        self.statuses.pop(event["person"]["user_id"], None)
 
     def _realm_user_update(self, event: dict[str, Any]) -> None:
         news = dict(event["person"])
         user = self.users[news.pop("user_id")]
         if "new_email" in news:
             news["email"] = news.pop("new_email")
+        if user is self.users.get(self.user_id):
+            self.own |= {name: value for name, value in news.items() if name in _OWN}
+        if "custom_profile_field" in news:
+            self._fill_in(user, news.pop("custom_profile_field"))
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
         user |= {name: value for name, value in news.items() if name in user}
+
+    def _fill_in(self, user: dict[str, Any], news: dict[str, Any]) -> None:
+        field_id = str(news.pop("id"))
+        if news["value"] is None:
+            user["profile_data"].pop(field_id, None)
+        else:
+            user["profile_data"][field_id] = news
+
+    def _custom_profile_fields(self, event: dict[str, Any]) -> None:
+        self.fields = event["fields"]
+        known = {str(field["id"]) for field in self.fields}
+        for user in self.users.values():
+            if "profile_data" in user:
+                kept = {i: value for i, value in user["profile_data"].items() if i in known}
+                user["profile_data"] = kept
+
+    def _user_settings_update(self, event: dict[str, Any]) -> None:
+        self.settings[event["property"]] = event["value"]
+
+    def _user_status(self, event: dict[str, Any]) -> None:
+        news = {n: v for n, v in event.items() if n not in {"id", "type", "user_id"}}
+        status = self.statuses.get(event["user_id"], {}) | news
+        self.statuses[event["user_id"]] = {n: v for n, v in status.items() if v}
+        if not self.statuses[event["user_id"]]:
+            del self.statuses[event["user_id"]]
 
     def _realm_bot_add(self, event: dict[str, Any]) -> None:
         self.bots[event["bot"]["user_id"]] = event["bot"]

@@ -91,7 +91,8 @@ async def opened_node(
             delivery.heard(text)
 
     async with opened_organization(config, tell, heard=heard, clock=clock) as (log, vault):
-        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, TypingAndPresence())
+        transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
+        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds
         delivery = Delivery(
             log,

@@ -67,6 +67,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
+    can_access_all_users_group_limits_presence: Annotated[
+        bool,
+        Meta(
+            description="Guests who may not know of every account hear of the presence of those"
+            " alone of whom they may know."
+        ),
+    ] = True
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(

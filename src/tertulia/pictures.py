@@ -2,14 +2,16 @@
 
 import asyncio
 import io
+import random
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from PIL import Image, ImageOps, ImageSequence
+from PIL import Image, ImageDraw, ImageFont, ImageOps, ImageSequence
 
 MAX_PIXELS: Final = 90_000_000
 """Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
@@ -104,3 +106,32 @@ def _png(picture: Image.Image) -> Scaled:
     out = io.BytesIO()
     picture.save(out, "PNG", optimize=True)
     return Scaled(out.getvalue(), "image/png", picture.width, picture.height)
+
+
+@lru_cache(512)
+def drawn(number: int, letters: str, size: int) -> bytes:
+    """A picture for somebody who has none, as a PNG of `size` by `size` pixels: their initials (A
+    to Z; a pattern where there are none) on a colour that follows from the number."""
+    # Steps by the golden ratio keep the hues of neighbouring numbers far apart.
+    hue = int(number * 0.618033988749895 % 1 * 360)
+    picture = Image.new("RGB", (size, size), f"hsl({hue}, 45%, 40%)")
+    brush = ImageDraw.Draw(picture)
+    if letters:
+        font = ImageFont.load_default(size * 0.42)
+        brush.text((size / 2, size / 2), letters, fill="white", font=font, anchor="mm")
+    else:
+        _weave(brush, number, size)
+    return _png(picture).content
+
+
+def _weave(brush: ImageDraw.ImageDraw, number: int, size: int) -> None:
+    """A pattern of squares, the same on the left as on the right."""
+    squares = random.Random(number)  # noqa: S311 (what it draws is no secret)
+    unit = size / 7
+    for column in range(3):
+        for row in range(5):
+            if squares.random() < 0.5:
+                continue
+            for place in {column, 4 - column}:
+                left, top = (place + 1) * unit, (row + 1) * unit
+                brush.rectangle((left, top, left + unit - 1, top + unit - 1), fill="white")

@@ -18,6 +18,7 @@ from tertulia.config import Config
 from tertulia.model.channels import Channel
 from tertulia.model.users import Role
 from tertulia.state.organization import State
+from tests.property.people_steps import PEOPLE_STEPS
 from tests.support import Organization, Reply, founded
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
@@ -246,6 +247,7 @@ STEPS: dict[Step, int] = {
     change_role: 1,
     rename: 1,
     deactivate_or_reactivate: 1,
+    **PEOPLE_STEPS,
 }
 
 

@@ -120,7 +120,7 @@ async def test_an_address_is_given_once(org: Organization) -> None:
     (await org["cleo"].post("/bots", full_name="Hal", short_name="other")).refused()
 
 
-async def test_a_picture_is_refused(org: Organization) -> None:
+async def test_a_picture_that_is_none_is_refused(org: Organization) -> None:
     ben = org["ben"]
     response = await org.http.post(
         "/api/v1/bots",
@@ -128,7 +128,7 @@ async def test_a_picture_is_refused(org: Organization) -> None:
         files={"file": ("hal.png", b"\x89PNG", "image/png")},
         auth=(ben.email, ben.api_key),
     )
-    Reply(response.status_code, response.headers, response.json()).refused()
+    Reply(response.status_code, response.headers, response.json()).refused("BAD_IMAGE")
     assert org.node.state.user_with_address("hal-bot@chat.test") is None
 
 

@@ -16,6 +16,7 @@ from tertulia.cli import (
     mail,
     restore,
     serve,
+    usage,
 )
 from tertulia.cli.errors import ToldPlainly
 
@@ -56,6 +57,7 @@ app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)
 
 

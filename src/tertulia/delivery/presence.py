@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from tertulia.model.transients import PresenceChanged
-from tertulia.store.writing import PresenceSeen
+from tertulia.store.writing import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
 """A user who was not heard of for so long is offline."""
 PING_SECONDS = 60
+DAY = 86400
 
 
 class Presence:
@@ -22,6 +23,9 @@ class Presence:
         self._clock = clock
         self._latest: dict[int, PresenceChanged] = {}
         self._unwritten: set[int] = set()
+        self._input_on: dict[int, int] = {}
+        """The last day on which each user gave input to a client."""
+        self._input_unwritten: list[InputSeen] = []
         self.last_update_id = 0
 
     def load(self, seen: Iterable[PresenceSeen]) -> None:
@@ -45,13 +49,37 @@ class Presence:
         )
         latest = PresenceChanged(
             user_id=user_id,
-            active_at=now if active or before is None else before.active_at,
+            active_at=now if active else before.active_at if before else 0,
             idle_at=now,
-            update_id=max(self.last_update_id + 1, int(self._clock() * 1000)),
+            update_id=self._next(),
+            at=now,
             notable=not was_there or (active and not was_active),
         )
+        return self._take(latest)
+
+    def hide(self, user_id: int) -> PresenceChanged | None:
+        """The user looks as if they were gone for long enough to be offline. None for one who was
+        never there."""
+        now = int(self._clock())
+        before = self._latest.get(user_id)
+        if before is None:
+            return None
+        gone = now - OFFLINE_SECONDS - 1
+        latest = PresenceChanged(
+            user_id=user_id,
+            active_at=min(before.active_at, gone),
+            idle_at=min(before.idle_at, gone),
+            update_id=self._next(),
+            at=now,
+        )
+        return self._take(latest)
+
+    def _next(self) -> int:
+        return max(self.last_update_id + 1, int(self._clock() * 1000))
+
+    def _take(self, latest: PresenceChanged) -> PresenceChanged:
         self.learn(latest)
-        self._unwritten.add(user_id)
+        self._unwritten.add(latest.user_id)
         return latest
 
     def learn(self, latest: PresenceChanged) -> None:
@@ -71,8 +99,20 @@ class Presence:
             if latest.update_id > update_id and max(latest.active_at, latest.idle_at) >= oldest
         ]
 
-    def take_unwritten(self) -> list[PresenceSeen]:
+    def used(self, user_id: int) -> None:
+        """The user gave input to a client: this is kept by the day, for the statistics."""
+        day = int(self._clock()) // DAY
+        if self._input_on.get(user_id) != day:
+            self._input_on[user_id] = day
+            self._input_unwritten.append(InputSeen(user_id, day))
+
+    def take_unwritten(self) -> list[PresenceSeen | InputSeen]:
         """This node's reports since this was last asked."""
-        taken = [self._latest[user_id] for user_id in self._unwritten]
+        latest = [self._latest[user_id] for user_id in self._unwritten]
+        taken: list[PresenceSeen | InputSeen] = [
+            PresenceSeen(p.user_id, p.active_at, p.idle_at) for p in latest
+        ]
+        taken += self._input_unwritten
         self._unwritten.clear()
-        return [PresenceSeen(p.user_id, p.active_at, p.idle_at) for p in taken]
+        self._input_unwritten.clear()
+        return taken

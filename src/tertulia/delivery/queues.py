@@ -349,7 +349,7 @@ class Delivery:
         match change:
             case changes.UserDeactivated(user_id=user_id):
                 error: Refused = _deactivated()
-            case changes.CredentialChanged(credential=credential):
+            case changes.CredentialChanged(credential=credential, same_key=False):
                 user_id = credential.user_id
                 error = _key_void()
             case _:
@@ -362,7 +362,8 @@ class Delivery:
         user = self.log.state.users.get(user_id)
         if user is None or not user.is_active:
             raise _deactivated()
-        if self.log.state.credentials.get(user_id) != credential:
+        present = self.log.state.credentials.get(user_id)
+        if present is None or credential is None or present.key_digest != credential.key_digest:
             raise _key_void()
 
     def _reloaded(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from disposable_email_domains import blocklist
+from msgspec import Struct
 
 from tertulia.domain import invited, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
@@ -59,7 +60,16 @@ def asked(moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ())
     return [*cleared, ConfirmationAsked(confirmation=confirmation)]
 
 
-def ask_change(moment: Moment, text: str, nonce: str, site: str) -> Decision[None]:
+class NewAddress(Struct, frozen=True, kw_only=True):
+    """An address that somebody wants to have. The link that is mailed there is made with the nonce
+    and leads to the site."""
+
+    text: str
+    nonce: str
+    site: str
+
+
+def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
     """Ask for another address for the actor's own account. It is changed when the link is used
     that is mailed to the new address. Nothing happens where the account has it.
 
@@ -67,7 +77,7 @@ def ask_change(moment: Moment, text: str, nonce: str, site: str) -> Decision[Non
     administrators may), for addresses that cannot be one, are in use or not admitted, and when it
     was asked for too often.
     """
-    state, actor = moment.state, moment.actor
+    state, actor, text = moment.state, moment.actor, new.text
     if actor.is_bot:
         raise Refused("A bot's address cannot be changed like this.")
     if text.strip() == actor.address:
@@ -84,9 +94,9 @@ def ask_change(moment: Moment, text: str, nonce: str, site: str) -> Decision[Non
         address=address,
         user_id=actor.id,
         expires_at=int(moment.now) + CONFIRMATION_SECONDS,
-        nonce=nonce,
+        nonce=new.nonce,
     )
-    mail = Mail(kind=MailKind.CONFIRM_ADDRESS, to=address, site=site, about=confirmation.id)
+    mail = Mail(kind=MailKind.CONFIRM_ADDRESS, to=address, site=new.site, about=confirmation.id)
     return Decision(None, asked(moment, confirmation), [mail])
 
 

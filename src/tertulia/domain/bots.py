@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions, users
+from tertulia.domain import avatars, names, permissions, users
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
 from tertulia.state.moment import Decision, Moment
@@ -24,6 +24,8 @@ class NewBot(Struct, frozen=True, kw_only=True):
     default_sending_channel: str | None = None
     default_events_channel: str | None = None
     default_all_public_channels: bool = False
+    avatar_file: str = ""
+    """The name of an uploaded picture."""
 
 
 def create(moment: Moment, new: NewBot) -> Decision[User]:
@@ -34,18 +36,14 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
     NoSuchChannel for channels that the actor does not see.
     """
     state, actor = moment.state, moment.actor
-    require_person(actor)
-    if new.kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
-        raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
-    permissions.require(
-        permissions.may_create_bot(state, actor, new.kind, moment.now),
-        "You are not allowed to create such bots.",
-    )
+    allow(moment, new.kind)
     bot = User(
         id=state.users.next_id(),
         full_name=users.free_bot_name(state, new.full_name),
         address=users.free_address(state, bot_address(new.short_name, new.host)),
         joined_at=int(moment.now),
+        avatar_source="U" if new.avatar_file else state.realm.default_avatar_source,
+        avatar_file=new.avatar_file,
         bot=Bot(
             kind=new.kind,
             owner_id=actor.id,
@@ -55,6 +53,18 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
         ),
     )
     return Decision(bot, (users.created(state, bot, new.credential, moment.now),))
+
+
+def allow(moment: Moment, kind: BotKind) -> Decision[None]:
+    """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
+    require_person(moment.actor)
+    if kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
+        raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
+    permissions.require(
+        permissions.may_create_bot(moment.state, moment.actor, kind, moment.now),
+        "You are not allowed to create such bots.",
+    )
+    return Decision(None)
 
 
 def require_person(actor: User) -> None:
@@ -91,6 +101,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     default_sending_channel: str | UnsetType = UNSET
     default_events_channel: str | UnsetType = UNSET
     default_all_public_channels: bool | None = None
+    avatar_file: str = ""
+    """The name of an uploaded picture, where there is a new one."""
 
 
 def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
@@ -112,6 +124,8 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
         values["address"] = address
     if revision.role is not None:
         values["role"] = users.allowed_role(moment, target, revision.role)
+    if revision.avatar_file:
+        values |= avatars.replaced(moment, target, revision.avatar_file)
     bot: dict[str, Any] = {}
     if revision.owner_id is not None:
         bot["owner_id"] = _new_owner(moment, revision.owner_id).id

@@ -266,9 +266,12 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
         return True
     if viewer is None:
         return False
-    if viewer.id == other.id:
-        return True
-    least = _LEAST_ROLE.get(address_visibility(state, other))
+    return viewer.id == other.id or opens_address(address_visibility(state, other), viewer)
+
+
+def opens_address(visibility: AddressVisibility, viewer: User) -> bool:
+    """Whether an account with that setting shows its address to the viewer."""
+    least = _LEAST_ROLE.get(visibility)
     return least is not None and viewer.role <= least
 
 

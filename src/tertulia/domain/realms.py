@@ -44,6 +44,7 @@ def found(
             address=f"{local}@tertulia.invalid",
             full_name=full,
             joined_at=now,
+            avatar_source="J",
             bot=Bot(kind=BotKind.GENERIC, is_system=True),
         )
         for bot_id, full, local in _BOTS

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import invited, names, permissions, subscribing
+from tertulia.domain import invited, names, permissions, profiles, subscribing
+from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
     CredentialChanged,
@@ -46,6 +47,8 @@ class NewUser(Struct, frozen=True, kw_only=True):
     full_name: str
     role: Role = Role.MEMBER
     credential: Credential
+    awaits_arrival: bool = False
+    """As of `User`."""
 
 
 def create(moment: Moment, new: NewUser) -> Decision[User]:
@@ -56,6 +59,7 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     """
     state = moment.state
     user = made(moment, new.address, new.full_name, new.role)
+    user = msgspec.structs.replace(user, awaits_arrival=new.awaits_arrival)
     return Decision(
         user,
         [
@@ -75,6 +79,7 @@ def made(moment: Moment, address: str, full_name: str, role: Role = Role.MEMBER)
         full_name=free_name(state, full_name),
         role=role,
         joined_at=int(moment.now),
+        avatar_source=state.realm.default_avatar_source,
     )
 
 
@@ -93,7 +98,16 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
 def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
     """Create a person's account, if the actor may. Refused as `create` otherwise."""
     check_new(moment, new.address, new.full_name)
-    return create(moment, new)
+    return create(moment, msgspec.structs.replace(new, awaits_arrival=True))
+
+
+def arrive(moment: Moment) -> Decision[None]:
+    """The actor signs in: for the first time, where somebody else made the account, and then they
+    join now."""
+    if not moment.actor.awaits_arrival:
+        return Decision(None)
+    joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
+    return Decision(None, changed(moment, moment.actor, joined))
 
 
 def created(
@@ -140,6 +154,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     full_name: str | None = None
     role: Role | None = None
     address: str | None = None
+    profile: NewProfile | None = None
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -156,13 +171,13 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     if revision.role is not None:
         values["role"] = allowed_role(moment, target, revision.role)
     if revision.address is not None:
-        # An address is what an account is recovered by: giving it another gives it away.
-        permissions.require_owner(actor)
+        permissions.require_administrator(actor)
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
         values["address"] = address
-    return Decision(None, changed(moment, target, values))
+    profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
+    return Decision(None, [*changed(moment, target, values), *profile])
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -211,8 +226,8 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
     change = UserChanged(
         user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
     )
-    if "role" in new:
-        after = msgspec.structs.replace(target, role=new["role"])
+    if not new.keys().isdisjoint({"role", "joined_at"}):
+        after = msgspec.structs.replace(target, **new)
         was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
         is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
         saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)

@@ -113,5 +113,9 @@ class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 
 
+class BadImage(Refused):
+    """What was uploaded is no picture that can be shown."""
+
+
 class PasswordSignInDisabled(Refused):
     """The organization does not let people sign in by password."""

@@ -13,6 +13,7 @@ from tertulia.model.counters import Counter
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -50,4 +51,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("invitations", Invitation, ("id",)),
     Noun("confirmations", Confirmation, ("id",), removable=True),
     Noun("counters", Counter, ("name",)),
+    Noun("user_statuses", UserStatus, ("user_id",)),
+    Noun("profile_fields", ProfileField, ("id",), removable=True),
+    Noun("profile_values", ProfileValue, ("user_id", "field_id")),
 )

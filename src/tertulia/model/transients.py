@@ -21,6 +21,8 @@ class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     active_at: int
     idle_at: int
     update_id: int
+    at: int = 0
+    """When this was told."""
     notable: bool = True
     """Whether it is worth telling clients that wait; otherwise it only updates the nodes."""
 

@@ -1,8 +1,9 @@
 """People, bots, and what belongs to one account."""
 
 from enum import IntEnum
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class Role(IntEnum):
@@ -57,12 +58,16 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Role = Role.MEMBER
     joined_at: int = 0
     """UNIX seconds."""
+    awaits_arrival: bool = False
+    """Somebody else made the account, and nobody has signed in to it: its person joins then."""
     is_active: bool = True
     timezone: str = ""
     """IANA name; empty when unset."""
     avatar_source: str = "G"
-    """`G` the third-party default by address, `U` uploaded."""
+    """`G` the third-party default by address, `J` one that is drawn here, `U` uploaded."""
     avatar_version: int = 1
+    avatar_file: str = ""
+    """The name of the uploaded picture."""
     bot: Bot | None = None
 
     @property
@@ -99,21 +104,35 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The API key encrypted with the installation's secret, for when it must be shown again."""
 
 
+Choice3 = Literal[1, 2, 3]
+Choice4 = Literal[1, 2, 3, 4]
+"""Numbered choices; what each number means is the clients' to know."""
+EmojiSet = Literal["google", "twitter", "text", "google-blob"]
+HomeView = Literal["inbox", "recent", "all_messages"]
+AnimatePreviews = Literal["always", "on_hover", "never"]
+AutoReadNotices = Literal["always", "except_followed", "never"]
+BatchingSeconds = Annotated[int, Meta(ge=1, le=604800)]
+FontSize = Annotated[int, Meta(ge=1, le=100)]
+LineHeight = Annotated[int, Meta(ge=10, le=1000)]
+
+
 class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One account's preferences; the defaults are those of a new account."""
 
     user_id: int
-    automatically_follow_topics_policy: int = 3
+    edited_by_owner: bool = False
+    """Whether the account has ever changed one of these itself."""
+    automatically_follow_topics_policy: Choice4 = 3
     automatically_follow_topics_where_mentioned: bool = True
-    automatically_unmute_topics_in_muted_channels_policy: int = 2
-    color_scheme: int = 1
+    automatically_unmute_topics_in_muted_channels_policy: Choice4 = 2
+    color_scheme: Choice3 = 1
     default_language: str = "en"
-    demote_inactive_channels: int = 1
-    desktop_icon_count_display: int = 1
+    demote_inactive_channels: Choice3 = 1
+    desktop_icon_count_display: Choice4 = 1
     display_emoji_reaction_users: bool = True
     email_address_visibility: AddressVisibility = AddressVisibility.EVERYONE
-    email_notifications_batching_period_seconds: int = 120
-    emojiset: str = "google"
+    email_notifications_batching_period_seconds: BatchingSeconds = 120
+    emojiset: EmojiSet = "google"
     enable_desktop_notifications: bool = True
     enable_digest_emails: bool = True
     enable_drafts_synchronization: bool = True
@@ -141,28 +160,29 @@ class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     notification_sound: str = "zulip"
     direct_content_in_desktop_notifications: bool = True
     presence_enabled: bool = True
-    realm_name_in_email_notifications_policy: int = 1
+    realm_name_in_email_notifications_policy: Choice3 = 1
     receives_typing_notifications: bool = True
-    resolved_topic_notice_auto_read_policy: str = "except_followed"
+    resolved_topic_notice_auto_read_policy: AutoReadNotices = "except_followed"
     send_direct_typing_notifications: bool = True
     send_read_receipts: bool = True
     send_channel_typing_notifications: bool = True
     starred_message_counts: bool = True
     translate_emoticons: bool = False
-    twenty_four_hour_time: bool = False
-    user_list_style: int = 2
+    twenty_four_hour_time: bool | None = False
+    """None is as usual where the person is."""
+    user_list_style: Choice3 = 2
     allow_private_data_export: bool = False
-    web_animate_image_previews: str = "on_hover"
-    web_channel_default_view: int = 1
+    web_animate_image_previews: AnimatePreviews = "on_hover"
+    web_channel_default_view: Choice4 = 1
     web_escape_navigates_to_home_view: bool = True
-    web_font_size_px: int = 16
-    web_home_view: str = "inbox"
+    web_font_size_px: FontSize = 16
+    web_home_view: HomeView = "inbox"
     web_inbox_show_channel_folders: bool = True
     web_left_sidebar_show_channel_folders: bool = True
     web_left_sidebar_unreads_count_summary: bool = True
-    web_line_height_percent: int = 140
-    web_mark_read_on_scroll_policy: int = 1
+    web_line_height_percent: LineHeight = 140
+    web_mark_read_on_scroll_policy: Choice3 = 1
     web_navigate_to_sent_message: bool = True
-    web_channel_unreads_count_display_policy: int = 2
+    web_channel_unreads_count_display_policy: Choice3 = 2
     web_suggest_update_timezone: bool = True
     wildcard_mentions_notify: bool = True

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, invitations, messages, realm, users
+from tertulia.state.folds import channels, groups, invitations, messages, profiles, realm, users
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,6 +14,7 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **profiles.FOLDS,
         **invitations.FOLDS,
     }
 )

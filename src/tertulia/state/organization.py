@@ -12,10 +12,11 @@ from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Table
+from tertulia.state.tables import Grouped, Table
 
 DAY = 86400
 
@@ -50,6 +51,11 @@ class State:
         self.invitations: Table[Invitation] = self.tables["invitations"]
         self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.statuses: Table[UserStatus] = self.tables["user_statuses"]
+        self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
+        self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
+        self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
+        self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}

@@ -71,6 +71,16 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _profiles(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("user_statuses", "user_id BIGINT"),
+        records("profile_fields", "id BIGINT"),
+        records("profile_values", "user_id BIGINT", "field_id BIGINT"),
+        "CREATE TABLE usage_days (user_id BIGINT NOT NULL, day BIGINT NOT NULL,"
+        " PRIMARY KEY (user_id, day))",
+    )
+
+
 def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     return (
         records("invitations", "id BIGINT"),
@@ -86,6 +96,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _profiles,
     _mails_and_invitations,
 )
 

@@ -181,6 +181,12 @@ def presence(connection: Connection) -> list[PresenceSeen]:
     return [PresenceSeen(*row) for row in rows]
 
 
+def users_since(connection: Connection, day: int) -> int:
+    """How many gave input to a client on that day (of UNIX time) or later."""
+    rows = connection.query("SELECT COUNT(DISTINCT user_id) FROM usage_days WHERE day >= ?", (day,))
+    return int(rows[0][0])
+
+
 def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> frozenset[int]:
     """Everybody who wrote in a topic."""
     rows = connection.query(

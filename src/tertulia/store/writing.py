@@ -50,7 +50,14 @@ class MailAsked(Struct, frozen=True):
     at: float
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | MailAsked
+class InputSeen(Struct, frozen=True):
+    """A user gave input to a client on a day (of UNIX time)."""
+
+    user_id: int
+    day: int
+
+
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -225,6 +232,12 @@ def _write_note(connection: Connection, note: Note) -> None:
             connection.run(
                 "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
                 (seen_at, queue_id, seen_at),
+            )
+        case InputSeen(user_id=user_id, day=day):
+            connection.run(
+                "INSERT INTO usage_days (user_id, day) VALUES (?, ?)"
+                " ON CONFLICT (user_id, day) DO NOTHING",
+                (user_id, day),
             )
         case MailAsked(mail=mail, at=at):
             outbox.put(connection, mail, at)

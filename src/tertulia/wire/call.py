@@ -1,7 +1,7 @@
 """One request, as a handler sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -66,6 +66,8 @@ class Call:
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     uploads: "tuple[Upload, ...]" = ()
+    ignored: list[str] = field(default_factory=list)
+    """Parameters that the handler passed over, told beside those that are not known."""
 
     @property
     def state(self) -> State:

@@ -136,6 +136,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             }
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
+        case errors.BadImage():
+            code = "BAD_IMAGE"
         case Refused():
             pass
         case errors.Unavailable():

@@ -122,7 +122,8 @@ class Endpoint:
         # What the answer shows may be ahead of the disk by a moment.
         # (Where a command was carried out since, it saw the state that counts.)
         await node.log.settled(generation if route.method == "GET" else None)
-        return success(answer, [name for name in ignored if name not in _ALWAYS_KNOWN])
+        passed_over = [*ignored, *call.ignored]
+        return success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
         header = request.headers.get("authorization")

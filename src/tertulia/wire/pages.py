@@ -1,5 +1,6 @@
 """What is fetched outside of the interface: pictures, the emoji, and where an avatar is."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -9,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tertulia.domain import permissions
+from tertulia.domain import permissions, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
+from tertulia.wire.avatars import avatar_pages
 from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.emoji import EMOJI_PATH, emoji_data
@@ -33,7 +35,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
 
     async def avatar(request: Request) -> Response:
         """To the picture of an account; to one of nobody for whom it is none of theirs."""
-        user = node.state.users.get(request.path_params["user_id"])
+        user = _named(node, request)
         shown = user is not None and _may_see(node, request, user)
         medium = request.url.path.endswith("/medium")
         address = avatar_address(user, medium=medium) if user and shown else UNKNOWN_AVATAR
@@ -44,22 +46,36 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
     return (
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
-        Route("/avatar/{user_id:int}", avatar),
-        Route("/avatar/{user_id:int}/medium", avatar),
+        Route("/avatar/{user}", avatar),
+        Route("/avatar/{user}/medium", avatar),
+        *avatar_pages(node),
     )
+
+
+def _named(node: Node, request: Request) -> User | None:
+    """The account of that ID, or with that address in the interface."""
+    name = request.path_params["user"]
+    if re.fullmatch(r"\d{1,16}", name):
+        return node.state.users.get(int(name))
+    viewer = _viewer(node, request)
+    return None if viewer is None else users.account_with(node.state, viewer, name)
+
+
+def _viewer(node: Node, request: Request) -> User | None:
+    """Who asks; None without credentials, and for those that are not valid."""
+    try:
+        return authenticate(node, request.headers.get("authorization"))
+    except Refused:
+        return None
 
 
 def _may_see(node: Node, request: Request, user: User) -> bool:
     """Whether the one who asks may know of the account. Without credentials, that is for
     spectators, where the organization admits them."""
-    header = request.headers.get("authorization")
-    if header is None:
+    if request.headers.get("authorization") is None:
         return node.state.realm.enable_spectator_access
-    try:
-        viewer = authenticate(node, header)
-    except Refused:
-        return False
-    return permissions.sees_user(node.state, viewer, user, node.clock())
+    viewer = _viewer(node, request)
+    return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
 
 
 def packaged(name: str) -> Callable[[], bytes]:

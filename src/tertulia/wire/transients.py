@@ -11,7 +11,7 @@ from tertulia.model.transients import PresenceChanged, Transient, Typing
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, HeartbeatEvent, TransientViews, Viewer
 from tertulia.wire.objects.messages import topic_shown
-from tertulia.wire.objects.users import api_email
+from tertulia.wire.objects.users import api_email, presence_key
 
 TYPING_LIMIT = 100
 """In channels with more subscribers, nobody is told that somebody types."""
@@ -89,7 +89,10 @@ def typing_person(state: State, user_id: int, host: str) -> TypingPerson:
 
 
 class TypingAndPresence(TransientViews):
-    """The views of both."""
+    """The views of both. `limited`: nobody hears of the presence of those whom they do not see."""
+
+    def __init__(self, *, limited: bool) -> None:
+        self._limited = limited
 
     def audience(self, state: State, transient: Transient) -> Collection[int] | None:
         match transient:
@@ -131,10 +134,10 @@ class TypingAndPresence(TransientViews):
         self, state: State, change: PresenceChanged, viewer: Viewer, host: str
     ) -> Event | None:
         user = state.users[change.user_id]
-        now = max(change.active_at, change.idle_at)
-        if state.realm.presence_disabled or not permissions.sees_user(
-            state, viewer.user, user, now
-        ):
+        now = change.at
+        if state.realm.presence_disabled:
+            return None
+        if self._limited and not permissions.sees_user(state, viewer.user, user, now):
             return None
         if viewer.registration.capabilities.simplified_presence_events:
             times = PresenceTimes(active_timestamp=change.active_at, idle_timestamp=change.idle_at)
@@ -147,7 +150,7 @@ class TypingAndPresence(TransientViews):
         slim = viewer.registration.slim_presence
         return PresenceEvent(
             user_id=user.id,
-            email=msgspec.UNSET if slim else api_email(state, user, host),
+            email=msgspec.UNSET if slim else presence_key(state, viewer.user, user, now, host),
             server_timestamp=float(now),
             presence={"website": detail},
         )

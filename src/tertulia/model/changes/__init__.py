@@ -30,10 +30,19 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.profiles import (
+    ProfileChanged,
+    ProfileFieldChanged,
+    ProfileFieldCreated,
+    ProfileFieldDeleted,
+    ProfileFieldsOrdered,
+    StatusChanged,
+)
 from tertulia.model.changes.realm import RealmChanged, RealmCreated
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
+    SettingsChanged,
     UserChanged,
     UserCreated,
     UserDeactivated,
@@ -57,8 +66,15 @@ __all__ = [
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "ProfileChanged",
+    "ProfileFieldChanged",
+    "ProfileFieldCreated",
+    "ProfileFieldDeleted",
+    "ProfileFieldsOrdered",
     "RealmChanged",
     "RealmCreated",
+    "SettingsChanged",
+    "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -78,6 +94,7 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SettingsChanged
     | UserGroupCreated
     | ChannelCreated
     | ChannelChanged
@@ -88,6 +105,12 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | StatusChanged
+    | ProfileFieldCreated
+    | ProfileFieldChanged
+    | ProfileFieldsOrdered
+    | ProfileFieldDeleted
+    | ProfileChanged
     | InvitationsMade
     | InvitationSentAgain
     | InvitationsEnded

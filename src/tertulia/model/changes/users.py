@@ -71,3 +71,17 @@ class CredentialChanged(Change, frozen=True, tag="credential_changed"):
     """A new password or key; the old one is void."""
 
     credential: Credential
+    same_key: bool = False
+    """Only the password is new."""
+
+
+class SettingsChanged(Change, frozen=True, tag="settings_changed"):
+    """Some of an account's personal settings are new. `was` holds the values before.
+
+    `by_owner`: the account changed them itself.
+    """
+
+    user_id: int
+    values: dict[str, Any]
+    was: dict[str, Any]
+    by_owner: bool = False

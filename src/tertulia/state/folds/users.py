@@ -36,3 +36,12 @@ def _(state: State, change: changes.UserReactivated) -> None:
 @FOLDS.of(changes.CredentialChanged)
 def _(state: State, change: changes.CredentialChanged) -> None:
     state.credentials.put(change.credential)
+
+
+@FOLDS.of(changes.SettingsChanged)
+def _(state: State, change: changes.SettingsChanged) -> None:
+    before = state.settings[change.user_id]
+    values = dict(change.values)
+    if change.by_owner:
+        values["edited_by_owner"] = True
+    state.settings.put(revised(before, values))

@@ -1,14 +1,22 @@
 """Accounts on the wire."""
 
 import hashlib
+import re
+import unicodedata
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.model.users import AddressVisibility, Role, User
 from tertulia.state.organization import State
+from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
+
+AVATARS_PATH: Final = "/user_avatars/1"
+"""Where uploaded pictures are: below the organization's ID."""
+DRAWN_PATH: Final = "/user_avatars/1/drawn"
+"""Where the pictures are of those who have uploaded none."""
 
 
 class UserObject(Struct, kw_only=True):
@@ -32,7 +40,7 @@ class UserObject(Struct, kw_only=True):
     avatar_version: int
     is_imported_stub: bool = False
     is_system_bot: bool | UnsetType = UNSET
-    profile_data: dict[str, Any] | UnsetType = UNSET
+    profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
 
 def api_email(state: State, user: User, host: str, *, sees_address: bool = True) -> str:
@@ -45,6 +53,13 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
     return f"user{user.id}@{host}"
 
 
+def presence_key(state: State, viewer: User, user: User, now: float, host: str) -> str:
+    """By which address presence of old is told: never a real one of somebody whom the viewer does
+    not see."""
+    seen = permissions.sees_user(state, viewer, user, now)
+    return api_email(state, user, host, sees_address=seen)
+
+
 def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> str | None:
     """Where the picture is. None where the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G" and not user.is_bot:
@@ -54,12 +69,26 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
 
 def avatar_address(user: User, *, medium: bool = False) -> str:
     """Where the picture is, in its usual size or in the `medium` one of 500 pixels."""
-    digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
-    size = "&s=500" if medium else ""
-    return (
-        f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}"
-        f"&version={user.avatar_version}"
-    )
+    version = f"version={user.avatar_version}"
+    end = f"{'-medium' if medium else ''}.png?{version}"
+    match user.avatar_source:
+        case "U":
+            return f"{AVATARS_PATH}/{user.avatar_file}{end}"
+        case "G":
+            digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
+            size = "&s=500" if medium else ""
+            return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"
+        case _:
+            letters = initials(user.full_name)
+            return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
+
+
+def initials(full_name: str) -> str:
+    """The first letters of the first name and the last, of A to Z; empty where they are others."""
+    words = full_name.split()
+    ends = [words[0], words[-1]] if len(words) > 1 else words
+    letters = "".join(unicodedata.normalize("NFKD", word)[0].upper() for word in ends)
+    return letters if re.fullmatch(r"[A-Z0-9]{1,2}", letters) else ""
 
 
 def date_joined(user: User, *, by_day: bool = False) -> str:
@@ -125,8 +154,15 @@ def user_shown(
         avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
         avatar_version=user.avatar_version,
         is_system_bot=True if user.is_system_bot else UNSET,
-        profile_data={} if with_profile and not user.is_bot else UNSET,
+        profile_data=_profile(state, user, shown=not by_day) if with_profile else UNSET,
     )
+
+
+def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValueObject] | UnsetType:
+    """What the profile has; nothing of it for spectators. Bots have none."""
+    if user.is_bot:
+        return UNSET
+    return profile_data(state, user.id) if shown else {}
 
 
 UNKNOWN_AVATAR: Final = "/static/person.svg"

@@ -85,6 +85,13 @@ class PersonAvatar(Struct, kw_only=True):
     avatar_version: int
 
 
+class PersonJoined(Struct, kw_only=True):
+    """The person signed in for the first time: that is when they joined."""
+
+    user_id: int
+    date_joined: str
+
+
 class PersonBotOwner(Struct, kw_only=True):
     """The bot belongs to somebody else."""
 
@@ -106,6 +113,7 @@ AnyPerson = (
     | PersonEmail
     | PersonTimezone
     | PersonAvatar
+    | PersonJoined
     | PersonBotOwner
     | PersonActivity
 )

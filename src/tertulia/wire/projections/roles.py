@@ -11,11 +11,13 @@ from tertulia.model.users import Role, User
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
 from tertulia.wire.projections.channels import DefaultChannelsEvent, default_channels
 from tertulia.wire.projections.people import Sight, sight_of
 from tertulia.wire.projections.sight import channel_appeared, channel_gone
+from tertulia.wire.projections.status import status_now
 from tertulia.wire.projections.subscriptions import PeerAddEvent
 
 
@@ -24,6 +26,8 @@ class OwnView(NamedTuple):
 
     users_lost: tuple[int, ...]
     users_gained: tuple[tuple[int, Sight], ...]
+    saying: frozenset[int]
+    """Of those, who say something about what they are doing."""
     addresses: tuple[tuple[int, Sight], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
@@ -48,6 +52,7 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
     return OwnView(
         users_lost=lost,
         users_gained=_in_sight(scene, gained, viewer),
+        saying=frozenset(u for u in gained if status_object(scene.state, scene.state.users[u])),
         addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
@@ -119,6 +124,8 @@ def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
         yield people.removed(scene, user_id)
     for user_id, sight in view.users_gained:
         yield people.added(scene, user_id, sight)
+        if user_id in view.saying:
+            yield status_now(scene.state, users[user_id])
     for user_id, sight in view.addresses:
         yield from people.address_seen(users[user_id], sight)
     for user_id in view.bots_lost:

@@ -1,14 +1,16 @@
 """Events of accounts."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
+from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
+from tertulia.wire.objects.users import date_joined
 from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
 from tertulia.wire.projections.groups import groups_known, members_added, members_removed
@@ -16,12 +18,14 @@ from tertulia.wire.projections.holders import holders_changed, named_in_sight
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
+    PersonJoined,
     PersonRole,
     Sight,
     UserUpdateEvent,
     sight_of,
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
+from tertulia.wire.projections.settings import Asked, asked_by, told_to_owner
 from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
 
 
@@ -60,6 +64,8 @@ class _ChangedView(NamedTuple):
     email_shown: bool
     bot: BotView | None
     own: OwnView | None
+    asked: Asked | None
+    """Of the one whose time zone is new: it is one of their settings."""
 
 
 class UserChangedProjection(Projection[UserChanged]):
@@ -78,9 +84,16 @@ class UserChangedProjection(Projection[UserChanged]):
             email_shown=people.is_shown_to_all(scene.state, user),
             bot=bot_view(scene, change, viewer),
             own=own_view(scene, change, viewer),
+            asked=asked_by(viewer) if self._is_own_zone(change, viewer) else None,
         )
 
+    def _is_own_zone(self, change: UserChanged, viewer: Viewer) -> bool:
+        return viewer.user.id == change.user_id and "timezone" in change.values
+
     def events(self, scene: Scene, change: UserChanged, view: Any) -> Iterable[Event]:
+        if view.asked is not None:
+            zone = change.values["timezone"]
+            yield from told_to_owner(scene, change.user_id, view.asked, "timezone", zone)
         if view.sight is not None:
             yield from self._seen(scene, change, view)
         yield from members_removed(change.left, change.user_id)
@@ -101,9 +114,12 @@ class UserChangedProjection(Projection[UserChanged]):
                 yield people.delivery_email(user, sight)
             if view.email_shown:
                 yield people.email(scene, user)
+        if "joined_at" in values:
+            joined = PersonJoined(user_id=user.id, date_joined=date_joined(user))
+            yield UserUpdateEvent(person=joined)
         if "timezone" in values:
             yield people.timezone(scene, user)
-        if not values.keys().isdisjoint({"address", "avatar_source", "avatar_version"}):
+        if self._is_other_picture(user, values):
             yield people.avatar(user, sight)
         if "role" in values:
             yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
@@ -111,6 +127,13 @@ class UserChangedProjection(Projection[UserChanged]):
             owner_id = bot_now(values["bot"]).owner_id
             if owner_id is not None and owner_id != bot_now(change.was["bot"]).owner_id:
                 yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
+
+    @staticmethod
+    def _is_other_picture(user: User, values: Mapping[str, Any]) -> bool:
+        """Whether the picture is another, or is drawn of another name."""
+        if not values.keys().isdisjoint({"address", "avatar_source", "avatar_version"}):
+            return True
+        return "full_name" in values and user.avatar_source == "J"
 
 
 class _ActivityView(NamedTuple):

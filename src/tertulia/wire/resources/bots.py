@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.domain import bots
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
+from tertulia.wire.avatars import taken_in_if_sent, thrown_away, thrown_away_on_failure
 from tertulia.wire.call import Call
 from tertulia.wire.objects.bots import bot_object
 from tertulia.wire.objects.users import api_email, avatar_address
@@ -87,8 +88,9 @@ class CreatedBot(Answer, kw_only=True):
 
 async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
-    _refuse_avatar(call)
+    call.consider(bots.allow, BotKind(params.bot_type))
     vault = call.node.vault
+    picture = await taken_in_if_sent(call)
     new = bots.NewBot(
         full_name=params.full_name,
         short_name=params.short_name,
@@ -98,8 +100,10 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
+        avatar_file=picture,
     )
-    bot: User = await call.submit(bots.create, new)
+    async with thrown_away_on_failure(call.node.files, picture):
+        bot: User = await call.submit(bots.create, new)
     shown = bot_object(call.state, call.user, bot, call.now)
     return CreatedBot(
         user_id=bot.id,
@@ -109,11 +113,6 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
         default_events_register_stream=shown.default_events_register_stream,
         default_all_public_streams=shown.default_all_public_streams,
     )
-
-
-def _refuse_avatar(call: Call) -> None:
-    if call.uploads:
-        raise Refused("This server does not take pictures for accounts.")
 
 
 # Changing
@@ -162,13 +161,14 @@ class UpdatedBot(Answer, kw_only=True):
 async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     """Change a bot, for its owner and for administrators."""
     call.consider(bots.check_managed, params.bot_id)
-    _refuse_avatar(call)
     if (
         params.config_data is not None
         or params.service_payload_url is not None
         or params.service_interface is not None
     ):
         raise Refused("The bot is neither an outgoing webhook nor an embedded bot.")
+    picture = await taken_in_if_sent(call)
+    before = call.state.users[params.bot_id].avatar_file
     revision = bots.Revision(
         full_name=params.full_name,
         short_name=params.short_name,
@@ -178,8 +178,12 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         default_sending_channel=params.default_sending_stream,
         default_events_channel=params.default_events_register_stream,
         default_all_public_channels=params.default_all_public_streams,
+        avatar_file=picture,
     )
-    bot: User = await call.submit(bots.change, params.bot_id, revision)
+    async with thrown_away_on_failure(call.node.files, picture):
+        bot: User = await call.submit(bots.change, params.bot_id, revision)
+    if picture:
+        await thrown_away(call.node.files, before)
     shown = bot_object(call.state, call.user, bot, call.now)
     owner = call.state.users.get(bot.bot.owner_id) if bot.bot else None
     host = call.node.config.address_host

@@ -2,20 +2,21 @@
 
 from typing import Annotated, Any, Literal
 
-import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.delivery.presence import OFFLINE_SECONDS
-from tertulia.domain import permissions
+from tertulia.domain import permissions, users
 from tertulia.model.errors import Refused
 from tertulia.model.transients import PresenceChanged
 from tertulia.model.users import User
 from tertulia.wire.call import Call, Node
-from tertulia.wire.objects.users import api_email
-from tertulia.wire.parameters import Params
+from tertulia.wire.objects.users import presence_key
+from tertulia.wire.parameters import Int, Params, Path
+from tertulia.wire.resources.server import NoParams
 from tertulia.wire.routing import Answer
 
 DAY = 86400
+DEFAULT_DAYS = 14
 
 
 class ReportPresence(Params, kw_only=True, frozen=True):
@@ -23,11 +24,13 @@ class ReportPresence(Params, kw_only=True, frozen=True):
 
     status: Literal["active", "idle"]
     last_update_id: Annotated[
-        int | None,
+        Int | None,
         Meta(description="The latest presence_last_update_id, or -1. Asks for the modern format."),
     ] = None
-    history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = 14
-    new_user_input: bool = False
+    history_limit_days: Annotated[int, Meta(ge=0, le=36500)] = DEFAULT_DAYS
+    new_user_input: Annotated[
+        bool, Meta(description="Since the last report. Counted by the day, for `tertulia usage`.")
+    ] = False
     ping_only: bool = False
     slim_presence: Annotated[bool, Meta(description="The older way to ask for it.")] = False
 
@@ -36,8 +39,8 @@ class Presences(Answer, kw_only=True):
     """Who is there, by user ID (modern) or by address (legacy)."""
 
     presence_last_update_id: int
-    server_timestamp: float | msgspec.UnsetType = msgspec.UNSET
-    presences: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    server_timestamp: float | UnsetType = UNSET
+    presences: dict[str, Any] | UnsetType = UNSET
 
 
 async def report_presence(call: Call, params: ReportPresence) -> Presences:
@@ -45,6 +48,8 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     user, state, presence = call.user, call.state, call.node.delivery.presence
     if user.is_bot:
         raise Refused("Bots have no presence.")
+    if params.new_user_input:
+        presence.used(user.id)
     settings = state.settings.get(user.id)
     if (settings is None or settings.presence_enabled) and not state.realm.presence_disabled:
         report = presence.report(user.id, active=params.status == "active")
@@ -76,7 +81,9 @@ def presences(
         user = state.users.get(latest.user_id)
         if user is None or not user.is_active:
             continue
-        if not permissions.sees_user(state, viewer, user, now):
+        if node.config.can_access_all_users_group_limits_presence and not permissions.sees_user(
+            state, viewer, user, now
+        ):
             continue
         if modern:
             shown[str(user.id)] = {
@@ -84,7 +91,9 @@ def presences(
                 "idle_timestamp": latest.idle_at,
             }
         else:
-            shown[api_email(state, user, node.config.address_host)] = legacy(latest, now)
+            shown[presence_key(state, viewer, user, now, node.config.address_host)] = legacy(
+                latest, now
+            )
     return shown, presence.last_update_id
 
 
@@ -97,3 +106,99 @@ def legacy(latest: PresenceChanged, now: float) -> dict[str, Any]:
         "timestamp": latest.active_at if is_active else latest.idle_at,
     }
     return {"aggregated": detail, "website": {**detail, "pushable": False}}
+
+
+def follow_settings(node: Node, user_id: int, *, is_here: bool) -> None:
+    """Let the presence be as the account's setting says now: gone, or seen where it `is_here`."""
+    settings, presence = node.state.settings[user_id], node.delivery.presence
+    if node.state.realm.presence_disabled or node.state.users[user_id].is_bot:
+        return
+    if not settings.presence_enabled:
+        hidden = presence.hide(user_id)
+        if hidden is not None:
+            node.delivery.publish(hidden)
+    elif is_here:
+        node.delivery.publish(presence.report(user_id, active=True))
+
+
+# One account's
+
+
+class PresenceState(Struct, kw_only=True):
+    """`active`, `idle` or `offline`, and since when. UNIX seconds."""
+
+    status: str
+    timestamp: int
+
+
+class UserPresence(Struct, kw_only=True):
+    """When somebody was last there, in the forms of old and of now. UNIX seconds."""
+
+    aggregated: PresenceState
+    website: PresenceState
+    active_timestamp: int
+    idle_timestamp: int
+
+
+class OnePresence(Answer, kw_only=True):
+    """An account's presence."""
+
+    presence: UserPresence
+
+
+class GetPresence(Params, kw_only=True, frozen=True):
+    """Whose presence."""
+
+    user_id: Annotated[Int, Path()]
+
+
+class GetPresenceByEmail(Params, kw_only=True, frozen=True):
+    """Whose presence, by address."""
+
+    email: Annotated[str, Path()]
+
+
+async def get_presence(call: Call, params: GetPresence) -> OnePresence:
+    """When somebody was last there."""
+    return _presence_of(call, params.user_id)
+
+
+async def get_presence_by_email(call: Call, params: GetPresenceByEmail) -> OnePresence:
+    """When somebody named by their address was last there."""
+    user = users.account_with(call.state, call.user, params.email)
+    return _presence_of(call, user.id if user else None)
+
+
+def _presence_of(call: Call, user_id: int | None) -> OnePresence:
+    user = permissions.visible_user(call.state, call.user, user_id, call.now)
+    if user.is_bot:
+        raise Refused("Bots have no presence.")
+    latest = call.node.delivery.presence.of(user.id)
+    if latest is None or not user.is_active or call.state.realm.presence_disabled:
+        raise Refused("Nothing is known of this account's presence.")
+    is_active = call.now - latest.active_at < OFFLINE_SECONDS
+    timestamp = latest.active_at if is_active else latest.idle_at
+    is_there = call.now - timestamp < OFFLINE_SECONDS
+    status = "active" if is_active else "idle" if is_there else "offline"
+    told = PresenceState(status=status, timestamp=timestamp)
+    return OnePresence(
+        presence=UserPresence(
+            aggregated=told,
+            website=told,
+            active_timestamp=latest.active_at,
+            idle_timestamp=latest.idle_at,
+        )
+    )
+
+
+class RealmPresences(Answer, kw_only=True):
+    """Who was there of late, by address."""
+
+    presences: dict[str, Any]
+    server_timestamp: float
+
+
+async def get_realm_presence(call: Call, params: NoParams) -> RealmPresences:
+    """Who was there in the last two weeks."""
+    found, _ = presences(call.node, call.user, DEFAULT_DAYS, call.now, modern=False)
+    return RealmPresences(presences=found, server_timestamp=call.now)

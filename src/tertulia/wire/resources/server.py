@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tertulia.domain import names
+from tertulia.domain import names, users
 from tertulia.model.errors import (
     AccountDeactivated,
     PasswordSignInDisabled,
@@ -108,14 +108,16 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     credential = state.credentials.get(user.id) if user else None
     if not await vault.is_password(credential, params.password) or not user or not credential:
         raise WrongPassword("The address or the password is wrong.")
-    return _key_of(call, user.id)
+    return await _signed_in(call, user.id)
 
 
-def _key_of(call: Call, user_id: int) -> ApiKey:
+async def _signed_in(call: Call, user_id: int) -> ApiKey:
     """The key as it is now: the account may have changed while the password was checked."""
     user = call.state.users[user_id]
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
+    if user.awaits_arrival:
+        await call.node.log.submit(user_id, users.arrive)
     key = call.node.vault.api_key(call.state.credentials[user_id])
     return ApiKey(api_key=key, email=user.address, user_id=user_id)
 
@@ -131,7 +133,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("The address or the password is wrong.")
-    return _key_of(call, user.id)
+    return await _signed_in(call, user.id)
 
 
 class DevUser(Struct, kw_only=True):

@@ -1,17 +1,19 @@
 """Accounts: reading, creating, changing, deactivating."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions, users
 from tertulia.domain.names import password
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
 from tertulia.wire.call import Call
+from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.objects.users import UserObject, api_email, avatar_address, date_joined
 from tertulia.wire.objects.users import user_object as shown_to
 from tertulia.wire.parameters import Int, Params, Path
+from tertulia.wire.resources.profile_fields import ProfileEntry, new_profile
 from tertulia.wire.resources.server import NoParams
 from tertulia.wire.routing import Answer
 
@@ -75,7 +77,7 @@ class OwnUser(Answer, kw_only=True):
     avatar_url: str
     avatar_version: int
     max_message_id: int
-    profile_data: dict[str, Any] | UnsetType = UNSET
+    profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
 
 async def get_own_user(call: Call, params: NoParams) -> OwnUser:
@@ -97,7 +99,7 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUser:
         avatar_url=avatar_address(user),
         avatar_version=user.avatar_version,
         max_message_id=state.last_message_id or -1,
-        profile_data=UNSET if user.is_bot else {},
+        profile_data=UNSET if user.is_bot else profile_data(state, user.id),
     )
 
 
@@ -188,20 +190,13 @@ async def create_user(call: Call, params: CreateUser) -> CreatedUser:
 # Changing
 
 
-class ProfileValue(Struct, kw_only=True, frozen=True):
-    """The value of a custom profile field."""
-
-    id: Int
-    value: str | list[Int] | None = None
-
-
 class _Changes(Params, kw_only=True, frozen=True):
     """What is to be new about an account."""
 
     full_name: str | None = None
     role: RoleNumber | None = None
-    new_email: Annotated[str | None, Meta(description="For owners of the organization.")] = None
-    profile_data: list[ProfileValue] | None = None
+    new_email: Annotated[str | None, Meta(description="For administrators.")] = None
+    profile_data: list[ProfileEntry] | None = None
 
 
 class UpdateUser(_Changes, kw_only=True, frozen=True):
@@ -229,12 +224,11 @@ async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
 
 async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
     call.consider(users.check_managed, user_id)
-    for one in params.profile_data or ():
-        raise Refused(f"There is no custom profile field with ID {one.id}.")
     revision = users.Revision(
         full_name=params.full_name,
         role=None if params.role is None else Role(params.role),
         address=params.new_email,
+        profile=new_profile(call, params.profile_data) if params.profile_data else None,
     )
     await call.submit(users.change, user_id, revision)
     return Answer()

@@ -2,23 +2,15 @@
 
 from typing import Any, Final
 
+from tertulia.wire.objects.profiles import FIELD_TYPES, profile_fields
 from tertulia.wire.snapshot.scene import Scene, Sections
 
-PROFILE_FIELD_TYPES: Final = {
-    "SHORT_TEXT": {"id": 1, "name": "Text (short)"},
-    "LONG_TEXT": {"id": 2, "name": "Text (long)"},
-    "SELECT": {"id": 3, "name": "List of options"},
-    "DATE": {"id": 4, "name": "Date"},
-    "URL": {"id": 5, "name": "Link"},
-    "USER": {"id": 6, "name": "Users"},
-    "EXTERNAL_ACCOUNT": {"id": 7, "name": "External account"},
-    "PRONOUNS": {"id": 8, "name": "Pronouns"},
-}
 
-
-def profile_fields(scene: Scene) -> dict[str, Any]:
-    """The fields that profiles have beside the name, and the types that such a field can have."""
-    return {"custom_profile_fields": [], "custom_profile_field_types": PROFILE_FIELD_TYPES}
+def fields(scene: Scene) -> dict[str, Any]:
+    """The fields that profiles have beside the name, and the types that such a field can have.
+    Spectators see no profiles."""
+    shown = [] if scene.viewer is None else profile_fields(scene.state)
+    return {"custom_profile_fields": shown, "custom_profile_field_types": FIELD_TYPES}
 
 
 def calls(scene: Scene) -> dict[str, Any]:
@@ -27,7 +19,7 @@ def calls(scene: Scene) -> dict[str, Any]:
 
 
 SECTIONS: Final[Sections] = {
-    ("custom_profile_fields",): profile_fields,
+    ("custom_profile_fields",): fields,
     ("realm_domains",): lambda _: {"realm_domains": []},
     ("realm_emoji",): lambda _: {"realm_emoji": {}},
     ("realm_linkifiers",): lambda _: {"realm_linkifiers": []},

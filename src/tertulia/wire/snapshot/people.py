@@ -6,6 +6,7 @@ from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.objects.bots import bot_objects
 from tertulia.wire.objects.groups import user_group
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import (
     UNKNOWN_AVATAR,
     UserObject,
@@ -145,11 +146,23 @@ def presences(scene: Scene) -> dict[str, Any]:
     }
 
 
+def statuses(scene: Scene) -> dict[str, Any]:
+    """What people say that they are doing, without those who say nothing."""
+    state = scene.state
+    if scene.viewer is None:
+        return {"user_status": {}}
+    shown = {
+        str(user.id): status_object(state, user)
+        for user in permissions.users_seen(state, scene.viewer, scene.now)
+    }
+    return {"user_status": {user_id: status for user_id, status in shown.items() if status}}
+
+
 SECTIONS: Final[Sections] = {
     ("realm_user",): accounts,
     ("realm_bot",): bots,
     ("realm_user_groups",): groups,
     ("presence",): presences,
-    ("user_status",): lambda _: {"user_status": {}},
+    ("user_status",): statuses,
     ("muted_users",): lambda _: {"muted_users": []},
 }

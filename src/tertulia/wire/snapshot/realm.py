@@ -9,7 +9,9 @@ from tertulia.domain import group_settings, names
 from tertulia.domain.group_settings import PermissionSetting
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
+from tertulia.wire.avatars import MAX_PICTURE_MIB
 from tertulia.wire.emoji import emoji_url
+from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.objects.realm import (
     authentication_methods,
     realm_icon_url,
@@ -24,9 +26,6 @@ JITSI_URL: Final = "https://meet.jit.si"
 TYPING_STARTED_WAIT_MILLISECONDS: Final = 30_000
 TYPING_STOPPED_WAIT_MILLISECONDS: Final = 12_000
 TYPING_EXPIRY_MILLISECONDS: Final = 45_000
-
-MAX_PICTURE_MIB: Final = 5
-"""Largest avatar, icon, and logo."""
 
 GIF_RATINGS: Final = {
     "disabled": {"id": 0, "name": "No animated pictures"},
@@ -49,22 +48,6 @@ REPORT_TYPES: Final = (
     {"key": "norms", "name": "Against the rules of this place"},
     {"key": "other", "name": "Another reason"},
 )
-
-EXTERNAL_ACCOUNTS: Final = {
-    "github": {
-        "name": "GitHub",
-        "text": "GitHub",
-        "hint": "Your GitHub user name",
-        "url_pattern": "https://github.com/%(username)s",
-    },
-    "twitter": {
-        "name": "X (Twitter)",
-        "text": "X",
-        "hint": "Your X user name",
-        "url_pattern": "https://x.com/%(username)s",
-    },
-}
-"""Accounts elsewhere that a profile can name."""
 
 
 def realm(scene: Scene) -> dict[str, Any]:

@@ -3,7 +3,11 @@
 from typing import Any, Final
 
 from tertulia.model.users import PersonalSettings
-from tertulia.wire.objects.settings import settings_object
+from tertulia.wire.objects.settings import (
+    LEGACY_DISPLAY,
+    LEGACY_NOTIFICATIONS,
+    settings_object,
+)
 from tertulia.wire.snapshot.scene import Scene, Section, Sections
 
 _DEFAULTS: Final = PersonalSettings(user_id=0)
@@ -21,50 +25,6 @@ def user_settings(scene: Scene) -> dict[str, Any]:
     }
 
 
-_DISPLAY: Final = (
-    "color_scheme",
-    "default_language",
-    "demote_inactive_streams",
-    "display_emoji_reaction_users",
-    "emojiset",
-    "emojiset_choices",
-    "enable_drafts_synchronization",
-    "enter_sends",
-    "fluid_layout_width",
-    "high_contrast_mode",
-    "left_side_userlist",
-    "starred_message_counts",
-    "timezone",
-    "translate_emoticons",
-    "twenty_four_hour_time",
-    "web_home_view",
-)
-_NOTIFICATIONS: Final = (
-    "available_notification_sounds",
-    "desktop_icon_count_display",
-    "email_notifications_batching_period_seconds",
-    "enable_desktop_notifications",
-    "enable_digest_emails",
-    "enable_login_emails",
-    "enable_marketing_emails",
-    "enable_offline_email_notifications",
-    "enable_offline_push_notifications",
-    "enable_online_push_notifications",
-    "enable_sounds",
-    "enable_stream_audible_notifications",
-    "enable_stream_desktop_notifications",
-    "enable_stream_email_notifications",
-    "enable_stream_push_notifications",
-    "message_content_in_email_notifications",
-    "notification_sound",
-    "pm_content_in_desktop_notifications",
-    "presence_enabled",
-    "realm_name_in_email_notifications_policy",
-    "receives_typing_notifications",
-    "wildcard_mentions_notify",
-)
-
-
 def _at_top_level(names: tuple[str, ...]) -> Section:
     """Some of the viewer's settings where they were before there was an object of them."""
 
@@ -76,8 +36,8 @@ def _at_top_level(names: tuple[str, ...]) -> Section:
 
 
 LEGACY: Final[Sections] = {
-    ("update_display_settings",): _at_top_level(_DISPLAY),
-    ("update_global_notifications",): _at_top_level(_NOTIFICATIONS),
+    ("update_display_settings",): _at_top_level(LEGACY_DISPLAY),
+    ("update_global_notifications",): _at_top_level(LEGACY_NOTIFICATIONS),
 }
 """Fetch types that the interface dropped (level 439), and zulip-terminal 0.7 cannot start without.
 They are answered only where they are named."""

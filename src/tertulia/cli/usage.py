@@ -1,0 +1,59 @@
+"""`tertulia usage`: how many people use the installation."""
+
+import contextlib
+import time
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import load
+from tertulia.founding import NoOrganization
+from tertulia.store import installation, reading
+from tertulia.store.database import DatabaseError
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.store import database_at
+
+EXAMPLE = "Example: `tertulia usage --data-dir data`"
+_DAY = 86400
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """How many people gave input to a client: today (in UTC), and in so many days with today."""
+
+    today: int
+    days_7: int
+    days_30: int
+
+
+def usage(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the people who use it: by whether they typed or clicked in a client, day by day."""
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    database = database_at(settings.data_path, settings.database_url)
+    if not database.exists():
+        raise NoOrganization(settings.place)
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        if not installation.is_founded(connection):
+            raise NoOrganization(settings.place)
+        if int(installation.value(connection, installation.SCHEMA_VERSION) or 0) < len(MIGRATIONS):
+            raise DatabaseError(
+                "The database is of an older version: `tertulia serve` migrates it."
+            )
+        today = int(time.time()) // _DAY
+        found = Usage(
+            today=reading.users_since(connection, today),
+            days_7=reading.users_since(connection, today - 6),
+            days_30=reading.users_since(connection, today - 29),
+        )
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    typer.echo(f"today    {found.today}")
+    typer.echo(f"7 days   {found.days_7}")
+    typer.echo(f"30 days  {found.days_30}")

@@ -1,0 +1,88 @@
+"""What people tell about themselves: what they are doing, and the fields of their profiles."""
+
+from enum import Enum, IntEnum
+
+from msgspec import Struct
+
+
+class EmojiKind(Enum):
+    """Where an emoji comes from."""
+
+    UNICODE = "unicode"
+    CUSTOM = "custom"
+    EXTRA = "extra"
+
+
+class StatusEmoji(Struct, frozen=True, omit_defaults=True):
+    """An emoji beside a name; all empty for none."""
+
+    name: str = ""
+    code: str = ""
+    kind: EmojiKind = EmojiKind.UNICODE
+
+
+NO_EMOJI = StatusEmoji()
+
+
+class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What somebody says that they are doing. There is none for those who say nothing."""
+
+    user_id: int
+    text: str = ""
+    emoji: StatusEmoji = NO_EMOJI
+
+
+class FieldKind(IntEnum):
+    """What a profile field's values are."""
+
+    SHORT_TEXT = 1
+    LONG_TEXT = 2
+    CHOICE = 3
+    DATE = 4
+    LINK = 5
+    PEOPLE = 6
+    EXTERNAL_ACCOUNT = 7
+    PRONOUNS = 8
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """One of the values of a CHOICE field."""
+
+    key: str
+    text: str
+    order: str
+
+
+class ProfileField(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A field that every person's profile has."""
+
+    id: int
+    kind: FieldKind
+    name: str
+    hint: str = ""
+    order: int
+    """The place among the fields; smaller comes first."""
+    choices: tuple[Choice, ...] = ()
+    """Of a CHOICE field."""
+    account: str = ""
+    """Of an EXTERNAL_ACCOUNT field: the service, or `custom`."""
+    url_pattern: str = ""
+    """Of a custom EXTERNAL_ACCOUNT field: where accounts are, with `%(username)s`."""
+    in_summary: bool = False
+    """Shown where there is room for little."""
+    required: bool = False
+    editable_by_user: bool = True
+    """Otherwise administrators alone change its values."""
+    used_for_matching: bool = False
+    """Whether people are found by its values when they are searched for."""
+
+
+class ProfileValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one person's profile has in one field."""
+
+    user_id: int
+    field_id: int
+    value: str
+    """As it is told; of a PEOPLE field the IDs as a JSON list."""
+    rendered: str = ""
+    """As HTML, for texts."""

@@ -1,0 +1,306 @@
+"""Pictures of accounts."""
+
+import io
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from tertulia.model.changes import RealmChanged
+from tertulia.wire.objects.users import initials
+from tests.support import Organization, Person, Reply, reopened
+
+GRAVATAR = "https://secure.gravatar.com/avatar/"
+
+
+def picture(size: tuple[int, int] = (300, 200), kind: str = "PNG", color: str = "red") -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, color).save(out, kind)
+    return out.getvalue()
+
+
+async def upload(person: Person, *contents: bytes, path: str = "/users/me/avatar") -> Reply:
+    files = [(f"file{n}", (f"{n}.png", content)) for n, content in enumerate(contents)]
+    return await person.raw("POST", path, files=files)
+
+
+async def fetched(org: Organization, url: str, **headers: str) -> httpx.Response:
+    return await org.http.get(url, headers=headers)
+
+
+def opened(response: httpx.Response) -> Image.Image:
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "image/png"
+    return Image.open(io.BytesIO(response.content))
+
+
+async def shown(org: Organization, name: str, viewer: str = "gus") -> dict[str, Any]:
+    path = f"/users/{org[name].user_id}"
+    user: dict[str, Any] = (await org[viewer].get(path, client_gravatar=True)).ok["user"]
+    return user
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF"])
+async def test_a_picture_is_shown_in_two_sizes_to_everybody(org: Organization, kind: str) -> None:
+    listener = await org["gus"].register()
+    url = (await upload(org["ben"], picture(kind=kind))).ok["avatar_url"]
+    user = await shown(org, "ben")
+    assert (user["avatar_url"], user["avatar_version"]) == (url, 2)
+    small = opened(await fetched(org, url))
+    assert small.size == (100, 100)
+    red, green, blue = small.convert("RGB").getpixel((50, 50))  # type: ignore[misc]  # RGB has three
+    assert red > 200
+    assert max(green, blue) < 40
+    (event,) = await listener.events()
+    person = event["person"]
+    assert opened(await fetched(org, person["avatar_url_medium"])).size == (500, 500)
+    assert {name: person[name] for name in person if name != "avatar_url_medium"} == {
+        "user_id": org["ben"].user_id,
+        "avatar_source": "U",
+        "avatar_url": url,
+        "avatar_version": 2,
+    }
+    own = (await org["ben"].register()).data
+    assert (own["avatar_url"], own["avatar_source"]) == (url, "U")
+    assert own["avatar_url_medium"] == person["avatar_url_medium"]
+    assert (await org["ben"].get("/users/me")).ok["avatar_url"] == url
+
+
+async def test_a_picture_lasts_and_is_with_messages(org: Organization) -> None:
+    url = (await upload(org["ben"], picture())).ok["avatar_url"]
+    await org.channel("lounge", "ben", "gus")
+    message_id = await org["ben"].send("lounge", "t", "hi")
+    async with reopened(org.node.config) as later:
+        assert (await shown(later, "ben"))["avatar_url"] == url
+        assert opened(await fetched(later, url)).size == (100, 100)
+        message = (await later["gus"].get(f"/messages/{message_id}")).ok["message"]
+        assert message["avatar_url"] == url
+
+
+async def test_another_picture_takes_the_place_of_the_first(org: Organization) -> None:
+    first = (await upload(org["ben"], picture())).ok["avatar_url"]
+    second = (await upload(org["ben"], picture(color="blue"))).ok["avatar_url"]
+    assert first != second
+    assert (await fetched(org, first)).status_code == 404
+    assert opened(await fetched(org, second)).size == (100, 100)
+    assert (await shown(org, "ben"))["avatar_version"] == 3
+
+
+async def test_without_a_picture_there_is_the_default_one_again(org: Organization) -> None:
+    url = (await upload(org["ben"], picture())).ok["avatar_url"]
+    listener = await org["gus"].register()
+    answer = (await org["ben"].delete("/users/me/avatar")).ok
+    assert answer["avatar_url"].startswith(GRAVATAR)
+    assert (await fetched(org, url)).status_code == 404
+    (event,) = await listener.events()
+    assert event["person"] == {
+        "user_id": org["ben"].user_id,
+        "avatar_source": "G",
+        "avatar_url": None,
+        "avatar_url_medium": None,
+        "avatar_version": 3,
+    }
+    # Where there is none, there is nothing to do.
+    assert (await org["ben"].delete("/users/me/avatar")).ok == answer
+    assert await listener.events() == []
+
+
+@pytest.mark.parametrize(
+    ("contents", "code"),
+    [
+        ([], "BAD_REQUEST"),
+        ([picture(), picture()], "BAD_REQUEST"),
+        ([b""], "BAD_IMAGE"),
+        ([b"no picture"], "BAD_IMAGE"),
+        ([b'<svg xmlns="http://www.w3.org/2000/svg"/>'], "BAD_IMAGE"),
+        ([picture()[:50]], "BAD_IMAGE"),
+        ([picture((20_000, 10_000))], "BAD_IMAGE"),
+    ],
+)
+async def test_what_is_no_picture_is_refused(
+    org: Organization, contents: list[bytes], code: str
+) -> None:
+    before = await shown(org, "ben")
+    (await upload(org["ben"], *contents)).refused(code)
+    assert await shown(org, "ben") == before
+
+
+async def test_a_picture_that_is_too_large_is_refused(org: Organization) -> None:
+    reply = await upload(org["ben"], picture() + b"\0" * (5 * 1024 * 1024))
+    assert reply.status in {400, 413}
+    assert (await shown(org, "ben"))["avatar_version"] == 1
+
+
+async def test_pictures_are_for_administrators_where_the_organization_wants_it(
+    org: Organization,
+) -> None:
+    await org.do(RealmChanged(values={"avatar_changes_disabled": True}))
+    (await upload(org["ben"], picture())).refused()
+    (await org["ben"].delete("/users/me/avatar")).refused()
+    assert (await upload(org["ann"], picture())).ok
+
+
+async def test_pictures_may_be_kept_by_whoever_has_them(org: Organization) -> None:
+    url = (await upload(org["ben"], picture())).ok["avatar_url"]
+    first = await fetched(org, url)
+    assert "immutable" in first.headers["cache-control"]
+    assert first.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert first.headers["x-content-type-options"] == "nosniff"
+    again = await fetched(org, url, **{"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["x.png", "../secret.png", "%2e%2e%2fsecret.png", f"{'0' * 40}.png", f"{'0' * 40}.svg", ""],
+)
+async def test_a_picture_that_does_not_exist_is_not_found(org: Organization, path: str) -> None:
+    assert (await fetched(org, f"/user_avatars/1/{path}")).status_code == 404
+
+
+# Those who have none
+
+
+async def draw_by_default(org: Organization) -> None:
+    await org.do(RealmChanged(values={"default_avatar_source": "J"}))
+
+
+async def test_the_organization_can_draw_the_default_pictures_itself(org: Organization) -> None:
+    await draw_by_default(org)
+    made = await org["ann"].post(
+        "/users", email="dan@example.com", password="long enough", full_name="Dan Árbol"
+    )
+    user = (await org["ben"].get(f"/users/{made.ok['user_id']}")).ok["user"]
+    assert user["avatar_url"] == f"/user_avatars/1/drawn/{user['user_id']}-DA.png?version=1"
+    assert opened(await fetched(org, user["avatar_url"])).size == (100, 100)
+    medium = user["avatar_url"].replace(".png", "-medium.png")
+    assert opened(await fetched(org, medium)).size == (500, 500)
+    # Who was here before keeps what they have, until they have a picture of their own no more.
+    assert (await shown(org, "cleo"))["avatar_url"] is None
+    assert (await upload(org["cleo"], picture())).ok
+    answer = (await org["cleo"].delete("/users/me/avatar")).ok
+    assert answer["avatar_url"].startswith("/user_avatars/1/drawn/")
+
+
+async def test_a_drawn_picture_follows_the_name(org: Organization) -> None:
+    await draw_by_default(org)
+    dan = await org.add("dan")
+    listener = await org["gus"].register()
+    assert (await org["ann"].patch(f"/users/{dan.user_id}", full_name="Zoe")).ok
+    named, drawn = await listener.events()
+    assert named["person"]["full_name"] == "Zoe"
+    assert drawn["person"]["avatar_url"] == (await shown(org, "dan"))["avatar_url"]
+    assert "-Z.png" in drawn["person"]["avatar_url"]
+    assert drawn["person"]["avatar_source"] == "J"
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"),
+    [
+        ("Ann", "A"),
+        ("ann de la cruz", "AC"),
+        ("Élodie Ångström", "EA"),
+        ("Bot 9000", "B9"),
+        ("李小龙", ""),
+        ("Ann Ж", ""),
+        ("!x", ""),
+    ],
+)
+def test_initials_are_of_the_first_name_and_the_last(name: str, letters: str) -> None:
+    assert initials(name) == letters
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("7-AB.png", 200),
+        ("7.png", 200),
+        ("7-medium.png", 200),
+        ("7-A-medium.png", 200),
+        ("7-ab.png", 404),
+        ("7-ABC.png", 404),
+        ("x.png", 404),
+        ("99999999999999999999.png", 404),
+        ("7-%3Cb%3E.png", 404),
+    ],
+)
+async def test_only_such_pictures_are_drawn(org: Organization, path: str, status: int) -> None:
+    assert (await fetched(org, f"/user_avatars/1/drawn/{path}")).status_code == status
+
+
+async def test_the_systems_own_bots_have_pictures(org: Organization) -> None:
+    bots = (await org["ben"].register()).data["cross_realm_bots"]
+    assert len(bots) == 3
+    for bot in bots:
+        assert opened(await fetched(org, bot["avatar_url"])).size == (100, 100)
+
+
+# Default pictures of the third party
+
+
+async def test_clients_compute_the_default_picture_where_they_can(org: Organization) -> None:
+    path = f"/users/{org['ben'].user_id}"
+    assert (await org["gus"].get(path)).ok["user"]["avatar_url"] is None
+    url = (await org["gus"].get(path, client_gravatar=False)).ok["user"]["avatar_url"]
+    assert url.startswith(GRAVATAR)
+    assert (await org["ben"].patch("/settings", email_address_visibility=4)).ok
+    assert (await org["gus"].get(path)).ok["user"]["avatar_url"] == url
+    # An uploaded picture is never computed.
+    assert (await upload(org["ben"], picture())).ok
+    assert (await org["ann"].get(path)).ok["user"]["avatar_url"].startswith("/user_avatars/")
+    # Of bots it is always told.
+    robo = await org["gus"].get(f"/users/{org['robo'].user_id}")
+    assert robo.ok["user"]["avatar_url"].startswith(GRAVATAR)
+
+
+# Where a picture is
+
+
+@pytest.mark.parametrize("name", ["{id}", "ben@example.com", "user{id}@chat.test"])
+async def test_the_place_of_a_picture_is_found_by_id_and_address(
+    org: Organization, name: str
+) -> None:
+    url = (await upload(org["ben"], picture())).ok["avatar_url"]
+    ben, gus = org["ben"].user_id, org["gus"]
+    auth = (gus.email, gus.api_key)
+    path = f"/avatar/{name.format(id=ben)}"
+    response = await org.http.get(path, auth=auth)
+    assert (response.status_code, response.headers["location"]) == (302, url)
+    response = await org.http.get(f"{path}/medium", auth=auth)
+    assert response.headers["location"] == url.replace(".png", "-medium.png")
+    # Those who may not know of the account are led to nobody's picture.
+    for other in (path, "/avatar/999", "/avatar/nobody@example.com"):
+        response = await org.http.get(other)
+        assert (response.status_code, response.headers["location"]) == (302, "/static/person.svg")
+
+
+# Bots
+
+
+async def test_a_bot_has_a_picture_from_the_beginning_and_another_later(org: Organization) -> None:
+    ben = org["ben"]
+    files = {"file": ("hal.png", picture())}
+    made = await ben.raw(
+        "POST", "/bots", data={"full_name": "Hal", "short_name": "hal"}, files=files
+    )
+    url, bot_id = made.ok["avatar_url"], made.ok["user_id"]
+    assert opened(await fetched(org, url)).size == (100, 100)
+    listener = await org["gus"].register()
+    files = {"file": ("hal.png", picture(color="blue"))}
+    changed = await ben.raw("PATCH", f"/bots/{bot_id}", files=files)
+    other = changed.ok["avatar_url"]
+    assert other != url
+    assert (await fetched(org, url)).status_code == 404
+    assert opened(await fetched(org, other)).size == (100, 100)
+    (event,) = await listener.events()
+    assert (event["person"]["user_id"], event["person"]["avatar_url"]) == (bot_id, other)
+    assert (await ben.get("/bots")).ok["bots"][-1]["avatar_url"] == other
+
+
+async def test_a_refused_bot_leaves_no_picture_behind(org: Organization) -> None:
+    for data in ({"full_name": "Ben", "short_name": "@"}, {"full_name": "x", "short_name": "x"}):
+        files = {"file": ("hal.png", picture())}
+        (await org["ben"].raw("POST", "/bots", data=data, files=files)).refused()
+    root = org.node.files.root
+    assert not root.exists() or not [path for path in root.rglob("*") if path.is_file()]

@@ -1,0 +1,176 @@
+"""What people say that they are doing."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.model.users import Role
+from tests.support import Organization, reopened
+from tests.wire.stage import LIMITED
+
+PIZZA = {"emoji_name": "pizza", "emoji_code": "1f355", "reaction_type": "unicode_emoji"}
+NONE = {"emoji_name": "", "emoji_code": "", "reaction_type": ""}
+
+
+async def status(org: Organization, name: str, viewer: str = "gus") -> dict[str, Any]:
+    reply = await org[viewer].get(f"/users/{org[name].user_id}/status")
+    found: dict[str, Any] = reply.ok["status"]
+    return found
+
+
+async def statuses(org: Organization, viewer: str = "gus") -> dict[str, Any]:
+    found: dict[str, Any] = (await org[viewer].register()).data["user_status"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"status_text": "lunch"}, {"status_text": "lunch"}),
+        ({"status_text": "  lunch "}, {"status_text": "lunch"}),
+        ({"status_text": "x" * 60}, {"status_text": "x" * 60}),
+        ({"status_text": "午餐 🍜"}, {"status_text": "午餐 🍜"}),
+        ({"emoji_name": "pizza"}, PIZZA),
+        (PIZZA, PIZZA),
+        (
+            {"emoji_name": "zulip", "reaction_type": "service_extra_emoji"},
+            {
+                "emoji_name": "zulip",
+                "emoji_code": "zulip",
+                "reaction_type": "zulip_extra_emoji",
+            },
+        ),
+        ({"status_text": "lunch", **PIZZA}, {"status_text": "lunch", **PIZZA}),
+    ],
+)
+async def test_a_status_is_told_to_everybody_and_lasts(
+    org: Organization, given: dict[str, str], told: dict[str, str]
+) -> None:
+    listener = await org["gus"].register()
+    assert (await org["ben"].post("/users/me/status", **given)).ok
+    (event,) = await listener.events()
+    ben = org["ben"].user_id
+    assert event == {"id": event["id"], "type": "user_status", "user_id": ben, **told}
+    assert await status(org, "ben") == told
+    assert await statuses(org) == {str(ben): told}
+    async with reopened(org.node.config) as later:
+        assert await status(later, "ben") == told
+
+
+async def test_only_what_is_given_is_changed(org: Organization) -> None:
+    assert (await org["ben"].post("/users/me/status", status_text="lunch", **PIZZA)).ok
+    listener = await org["ben"].register()
+    assert (await org["ben"].post("/users/me/status", status_text="")).ok
+    assert await status(org, "ben") == PIZZA
+    assert (await org["ben"].post("/users/me/status", emoji_name="")).ok
+    assert await status(org, "ben") == {}
+    assert await statuses(org) == {}
+    first, second = await listener.events()
+    assert {n: v for n, v in first.items() if n != "id"} == {
+        "type": "user_status",
+        "user_id": org["ben"].user_id,
+        "status_text": "",
+    }
+    assert {name: second[name] for name in NONE} == NONE
+    assert "status_text" not in second
+
+
+async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
+    assert (await org["ben"].post("/users/me/status", status_text="lunch")).ok
+    listener = await org["ben"].register()
+    assert (await org["ben"].post("/users/me/status", status_text="lunch", **NONE)).ok
+    assert await listener.events() == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"status_text": "x" * 61},
+        {"status_text": "two\nlines"},
+        {"status_text": "null\0"},
+        {"emoji_name": "no such emoji"},
+        {"emoji_name": "x" * 10_000},
+        {"emoji_name": "pizza", "emoji_code": "1f600"},
+        {"emoji_name": "pizza", "reaction_type": "smiley"},
+        {"emoji_name": "pizza", "reaction_type": "realm_emoji"},
+        {"emoji_name": "pizza", "reaction_type": "zulip_extra_emoji"},
+        {"emoji_code": "1f355"},
+        {"reaction_type": "unicode_emoji"},
+        {"away": "yes"},
+    ],
+)
+async def test_a_status_that_cannot_be_is_refused(org: Organization, given: dict[str, str]) -> None:
+    reply = await org["ben"].post("/users/me/status", **given)
+    assert reply.status == 400
+    assert await status(org, "ben") == {}
+
+
+async def test_being_away_is_being_invisible(org: Organization) -> None:
+    ben = org["ben"].user_id
+    assert (await org["ben"].post("/users/me/presence", status="active")).ok
+    listener, own = await org["gus"].register(), await org["ben"].register()
+    assert (await org["ben"].post("/users/me/status", away=True)).ok
+    events = {event["type"]: event for event in await listener.events()}
+    assert (events["user_status"]["user_id"], events["user_status"]["away"]) == (ben, True)
+    (setting,) = [e for e in await own.events() if e["type"] == "user_settings"]
+    assert (setting["property"], setting["value"]) == ("presence_enabled", False)
+    assert await statuses(org) == {str(ben): {"away": True}}
+    assert await status(org, "ben") == {"away": True}
+    assert (await org["ben"].post("/users/me/status", away=False)).ok
+    assert await statuses(org) == {}
+
+
+async def test_administrators_say_it_for_others(org: Organization) -> None:
+    ben = org["ben"].user_id
+    assert (await org["ann"].post(f"/users/{ben}/status", status_text="on leave", **PIZZA)).ok
+    assert await status(org, "ben") == {"status_text": "on leave", **PIZZA}
+    bot = await org.add("helper", Role.MEMBER, owner="ann")
+    assert (await org["ann"].patch(f"/users/{bot.user_id}", role=200)).ok
+    assert (await bot.post(f"/users/{ben}/status", status_text="back")).ok
+    assert (await status(org, "ben"))["status_text"] == "back"
+
+
+@pytest.mark.parametrize(
+    ("who", "path", "code"),
+    [
+        ("ben", "/users/{cleo}/status", "UNAUTHORIZED_PRINCIPAL"),
+        ("ann", "/users/999/status", "BAD_REQUEST"),
+        ("ann", "/users/1/status", "BAD_REQUEST"),
+    ],
+)
+async def test_others_say_nothing_for_one(
+    org: Organization, who: str, path: str, code: str
+) -> None:
+    place = path.format(cleo=org["cleo"].user_id)
+    (await org[who].post(place, status_text="gone")).refused(code)
+
+
+async def test_the_status_of_whom_one_does_not_know_is_not_told(org: Organization) -> None:
+    await org.do(LIMITED)
+    await org.channel("lounge", "ben", "gus")
+    for name in ("ben", "cleo"):
+        assert (await org[name].post("/users/me/status", status_text="lunch")).ok
+    assert (await statuses(org)).keys() == {str(org["ben"].user_id)}
+    (await org["gus"].get(f"/users/{org['cleo'].user_id}/status")).refused()
+    (await org["gus"].get("/users/999/status")).refused()
+    listener = await org["gus"].register()
+    assert (await org["cleo"].post("/users/me/status", status_text="back")).ok
+    assert await listener.events() == []
+
+
+async def test_who_becomes_a_member_learns_what_everybody_says(org: Organization) -> None:
+    await org.do(LIMITED)
+    assert (await org["cleo"].post("/users/me/status", status_text="lunch")).ok
+    listener = await org["gus"].register()
+    assert (await org["ann"].patch(f"/users/{org['gus'].user_id}", role=400)).ok
+    news = [e for e in await listener.events() if e["type"] == "user_status"]
+    assert [(e["user_id"], e["status_text"]) for e in news] == [(org["cleo"].user_id, "lunch")]
+
+
+async def test_spectators_are_told_no_status(org: Organization) -> None:
+    from tertulia.model.changes import RealmChanged
+
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    assert (await org["ben"].post("/users/me/status", status_text="lunch")).ok
+    assert (await org.nobody.register()).data["user_status"] == {}
