@@ -60,6 +60,7 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
         who: await org[who].register(event_types=["realm_user"]) for who in ("ann", "ben", "gus")
     }
     await org.http.post(await asked(org))
+    org["ben"].email = NEW
     for who, listener in listeners.items():
         found: dict[str, Any] = {}
         for event in await listener.events():
@@ -67,7 +68,6 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
         assert found["user_id"] == org["ben"].user_id
         assert found["delivery_email"] == NEW, who
         assert found["new_email"] == NEW, who
-    org["ben"].email = NEW
     hidden = AddressVisibility.ADMINISTRATORS.value
     (await org["ben"].patch("/settings", email_address_visibility=hidden)).ok
     for listener in listeners.values():
