@@ -29,13 +29,20 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Ways to register."""
 
-_UNTOLD = {"stream_weekly_traffic", "is_recently_active", "first_message_id", "is_default"}
+_UNTOLD = {"stream_weekly_traffic", "first_message_id", "is_default"}
 _OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
     "wildcard_mentions_notify",
 }
+_NO_SETTINGS = {
+    *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),
+    *("realm_domains", "realm_linkifiers", "realm_filters", "realm_playgrounds", "realm_billing"),
+    *("realm_default_streams", "realm_default_stream_groups", "realm_user_settings_defaults"),
+    *("realm_embedded_bots", "realm_incoming_webhook_bots"),
+}
+"""What is called like a setting of the organization and is none."""
 
 
 class ReferenceClient:
@@ -60,6 +67,21 @@ class ReferenceClient:
         self.subscriptions = {c["stream_id"]: c for c in data["subscriptions"]}
         self.others = {
             c["stream_id"]: c for c in [*data["unsubscribed"], *data["never_subscribed"]]
+        }
+        self.folders = {folder["id"]: folder for folder in data["channel_folders"]}
+        self.topics = {self._topic(topic): topic for topic in data["user_topics"]}
+        self.realm = {
+            name: value
+            for name, value in data.items()
+            if name.startswith("realm_") and name not in _NO_SETTINGS
+        }
+        self.setup = {
+            "domains": {one["domain"]: one for one in data["realm_domains"]},
+            "linkifiers": data["realm_linkifiers"],
+            "playgrounds": data["realm_playgrounds"],
+            "default groups": data["realm_default_stream_groups"],
+            "default settings": data["realm_user_settings_defaults"],
+            "onboarding": data["onboarding_steps"],
         }
         self.unread: dict[int, tuple[Any, ...]] = {}
         self.mentions = set(data["unread_msgs"]["mentions"])
@@ -99,9 +121,13 @@ class ReferenceClient:
             "profile fields": self.fields,
             "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
             "bots": self.bots,
+            "realm": self._told(self.realm),
+            "setup": self.setup,
             "channels": {i: self._told(c) for i, c in self.channels.items()},
             "subscriptions": {i: self._told(c) for i, c in self.subscriptions.items()},
             "other channels": {i: self._told(c, own=False) for i, c in self.others.items()},
+            "folders": self.folders,
+            "topics": self.topics,
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
@@ -205,6 +231,38 @@ class ReferenceClient:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
 
+    # The organization
+
+    def _realm_update(self, event: dict[str, Any]) -> None:
+        self.realm[f"realm_{event['property']}"] = event["value"]
+
+    def _realm_update_dict(self, event: dict[str, Any]) -> None:
+        news = {f"realm_{name}": value for name, value in event["data"].items()}
+        self.realm |= {name: value for name, value in news.items() if name in self.realm}
+
+    def _realm_domains_add(self, event: dict[str, Any]) -> None:
+        self.setup["domains"][event["realm_domain"]["domain"]] = event["realm_domain"]
+
+    _realm_domains_change = _realm_domains_add
+
+    def _realm_domains_remove(self, event: dict[str, Any]) -> None:
+        del self.setup["domains"][event["domain"]]
+
+    def _realm_linkifiers(self, event: dict[str, Any]) -> None:
+        self.setup["linkifiers"] = event["realm_linkifiers"]
+
+    def _realm_playgrounds(self, event: dict[str, Any]) -> None:
+        self.setup["playgrounds"] = event["realm_playgrounds"]
+
+    def _default_stream_groups(self, event: dict[str, Any]) -> None:
+        self.setup["default groups"] = event["default_stream_groups"]
+
+    def _realm_user_settings_defaults_update(self, event: dict[str, Any]) -> None:
+        self.setup["default settings"][event["property"]] = event["value"]
+
+    def _onboarding_steps(self, event: dict[str, Any]) -> None:
+        self.setup["onboarding"] = event["onboarding_steps"]
+
     # Channels
 
     def _stream_create(self, event: dict[str, Any]) -> None:
@@ -237,6 +295,25 @@ class ReferenceClient:
         for channel in self._everywhere(event["stream_id"]):
             channel |= news
 
+    def _channel_folder_add(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder"]["id"]] = event["channel_folder"]
+
+    def _channel_folder_update(self, event: dict[str, Any]) -> None:
+        self.folders[event["channel_folder_id"]] |= event["data"]
+
+    def _channel_folder_reorder(self, event: dict[str, Any]) -> None:
+        for place, folder_id in enumerate(event["order"]):
+            self.folders[folder_id]["order"] = place
+
+    def _topic(self, topic: dict[str, Any]) -> tuple[int, str]:
+        return topic["stream_id"], topic["topic_name"].casefold()
+
+    def _user_topic(self, event: dict[str, Any]) -> None:
+        told = {name: value for name, value in event.items() if name not in {"id", "type"}}
+        self.topics[self._topic(event)] = told
+        if not event["visibility_policy"]:
+            del self.topics[self._topic(event)]
+
     def _subscription_add(self, event: dict[str, Any]) -> None:
         for subscription in event["subscriptions"]:
             channel_id = subscription["stream_id"]
@@ -248,7 +325,9 @@ class ReferenceClient:
     def _subscription_remove(self, event: dict[str, Any]) -> None:
         for left in event["subscriptions"]:
             channel_id = left["stream_id"]
-            channel = self.subscriptions.pop(channel_id)
+            channel = self.subscriptions.pop(channel_id, None)
+            if channel is None:
+                continue  # It came into sight and went out of it while the client slept.
             self.others[channel_id] = channel
             self._forget_unread(channel_id)
             self._peers([channel_id], [self.user_id], added=False)

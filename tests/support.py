@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import msgspec
 
 from tertulia.app import asgi, due_work, opened_log, opened_node, opened_vault
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
 from tertulia.log.clock import Clock
-from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed
+from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Role, User
-from tertulia.state.moment import Decision, Moment
+from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.wire.call import Node
 from tests import contract
 
@@ -185,9 +186,17 @@ class Organization:
 
         await self.node.log.submit(self.people[actor].user_id if actor else None, decide)
 
-    async def add(self, name: str, role: Role = Role.MEMBER, *, owner: str | None = None) -> Person:
+    async def add(
+        self,
+        name: str,
+        role: Role = Role.MEMBER,
+        *,
+        owner: str | None = None,
+        follows: bool = False,
+    ) -> Person:
         """A new account called `Name`, at name@example.com; a bot of `owner` where that is given.
-        In none but the default channels."""
+        In none but the default channels. With `follows`, it follows topics by taking part in them,
+        as accounts do that begin with the usual settings."""
         credential = await self.node.vault.credential(0, None)
         if owner is None:
             new = users.NewUser(
@@ -196,7 +205,8 @@ class Organization:
                 role=role,
                 credential=credential,
             )
-            user = await self.node.log.submit(None, users.create, new)
+            create = users.create if follows else following_nothing(users.create)
+            user = await self.node.log.submit(None, create, new)
         else:
             user = User(
                 id=self.node.state.users.next_id(),
@@ -241,6 +251,30 @@ class Organization:
         return channel_id
 
 
+def following_nothing(verb: Verb[User]) -> Verb[User]:
+    """The verb that makes an account, whose owner then follows no topic by taking part in it: so
+    that a message that somebody sends is all that happens."""
+
+    def decide(moment: Moment, *arguments: Any) -> Decision[User]:
+        decision = verb(moment, *arguments)
+        changes = [
+            msgspec.structs.replace(
+                change,
+                settings=msgspec.structs.replace(
+                    change.settings,
+                    automatically_follow_topics_policy=4,
+                    automatically_follow_topics_where_mentioned=False,
+                ),
+            )
+            if isinstance(change, UserCreated)
+            else change
+            for change in decision.changes
+        ]
+        return Decision(decision.result, changes)
+
+    return decide
+
+
 @asynccontextmanager
 async def founded(
     config: Config, *, clock: Callable[[], float] = time.time
@@ -251,7 +285,7 @@ async def founded(
         credential = await vault.credential(realms.FIRST_USER, PASSWORD)
         await log.submit(
             None,
-            realms.found,
+            following_nothing(realms.found),
             "Example",
             "00000000-0000-4000-8000-000000000000",
             "ann@example.com",

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import channel_activity
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.links import Links
 from tertulia.log.clock import Clock, Due
@@ -130,7 +131,7 @@ async def opened_node(
 
 def due_work(node: Node) -> Sequence[Due]:
     """What the node does by itself when its time has come."""
-    return ()
+    return (Due(channel_activity.due, channel_activity.update),)
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -90,6 +90,13 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     queues_per_user: Annotated[
         int, Meta(ge=1, le=100_000, description="Event queues that one account may have.")
     ] = 100
+    web_public_streams_enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether an organization may open channels to everybody on the web; it"
+            " has a setting of its own besides."
+        ),
+    ] = True
     log_retention_days: Annotated[
         int,
         Meta(

@@ -49,6 +49,22 @@ def _squared(content: bytes, size: int) -> Scaled:
         return _png(fitted)
 
 
+async def fitted(content: bytes, width: int, height: int) -> Scaled:
+    """The picture's first frame as a PNG, made smaller where it is wider or higher than that.
+
+    Raises BadPicture.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads, _fitted, content, width, height)
+
+
+def _fitted(content: bytes, width: int, height: int) -> Scaled:
+    with opened(content) as picture:
+        shown = upright(picture)
+        shown.thumbnail((width, height))
+        return _png(shown)
+
+
 async def animated(content: bytes, size: int) -> Scaled | None:
     """All frames, each as large as fits into `size` by `size` pixels, as an animated GIF; None for
     a picture of one frame. Raises BadPicture."""

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tertulia.config import Config
+from tertulia.domain import onboarding
 from tertulia.model.channels import Channel
 from tertulia.model.users import Role
 from tertulia.state.organization import State
@@ -197,6 +198,8 @@ async def change_channel(history: History) -> None:
             {"is_private": True, "history_public_to_subscribers": rng.random() < 0.5},
             {"is_private": False},
             {"topics_policy": "disable_empty_topic"},
+            {"folder_id": rng.choice([None, 1, 2, 3])},
+            {"is_archived": False},
             {"can_send_message_group": {"new": rng.choice([3, 7])}},
             {"can_add_subscribers_group": {"new": rng.choice([1, 6])}},
         ]
@@ -209,6 +212,40 @@ async def archive(history: History) -> None:
     channel = history.channel()
     if channel is not None and history.rng.random() < 0.5:
         history.accepted(await history.org["ann"].delete(f"/streams/{channel.id}"))
+
+
+async def arrange_folders(history: History) -> None:
+    state, rng, ann = history.state, history.rng, history.org["ann"]
+    ids = [folder.id for folder in state.folders]
+    number = rng.randint(1, 99)
+    if len(ids) < 3:
+        history.accepted(
+            await ann.post("/channel_folders/create", name=f"Folder {number}", description="")
+        )
+        return
+    values: dict[str, Any] = rng.choice(
+        [
+            {"name": f"Folder {number}"},
+            {"description": f"about *{number}*"},
+            {"is_archived": True},
+            {"is_archived": False},
+        ]
+    )
+    history.accepted(await ann.patch(f"/channel_folders/{rng.choice(ids)}", **values))
+    rng.shuffle(ids)
+    history.accepted(await ann.patch("/channel_folders", order=ids))
+
+
+async def set_topic(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    if channel is not None:
+        reply = await history.org[history.who()].post(
+            "/user_topics",
+            stream_id=channel.id,
+            topic=rng.choice(TOPICS),
+            visibility_policy=rng.randint(0, 3),
+        )
+        history.accepted(reply)
 
 
 async def change_role(history: History) -> None:
@@ -231,6 +268,81 @@ async def deactivate_or_reactivate(history: History) -> None:
     else:
         reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
     history.accepted(reply)
+
+
+async def change_realm(history: History) -> None:
+    rng = history.rng
+    ben = history.org["ben"].user_id
+    values: dict[str, Any] = rng.choice(
+        [
+            {"name": f"Name {rng.randint(1, 9)}", "description": rng.choice(["", "for *all*"])},
+            {"default_language": rng.choice(["en", "de"]), "digest_weekday": rng.randint(0, 6)},
+            {"message_content_edit_limit_seconds": rng.choice(["unlimited", 60])},
+            {"message_edit_history_visibility_policy": rng.choice(["all", "moves", "none"])},
+            {"topics_policy": rng.choice(["allow_empty_topic", "disable_empty_topic"])},
+            {"jitsi_server_url": rng.choice(["default", "https://meet.example.com"])},
+            {"waiting_period_threshold": rng.choice([0, 1])},
+            {"can_create_public_channel_group": {"new": rng.choice([3, 6])}},
+            {
+                "can_create_groups": {
+                    "new": {"direct_members": [ben], "direct_subgroups": rng.choice([[], [3]])}
+                }
+            },
+        ]
+    )
+    history.done[-1] += f" {values}"
+    history.accepted(await history.org["ann"].patch("/realm", **values))
+
+
+async def change_default_settings(history: History) -> None:
+    rng = history.rng
+    values = rng.choice([{"enter_sends": rng.random() < 0.5}, {"color_scheme": rng.randint(1, 3)}])
+    history.accepted(await history.org["ann"].patch("/realm/user_settings_defaults", **values))
+
+
+async def set_up(history: History) -> None:
+    """Something of what administrators set up, which may be there already or not at all."""
+    rng, ann = history.rng, history.org["ann"]
+    place, domain = rng.randint(1, 4), rng.choice(["a.com", "b.com"])
+    pattern, template = f"{rng.choice('abc')}(?P<id>[0-9]+)", "https://example.com/{id}"
+    linkifier = {"pattern": pattern, "url_template": template}
+    code = {"pygments_language": "C", "url_template": "https://example.com/{code}"}
+    channel = history.channel()
+    channels = [channel.name] if channel else []
+    order = [one.id for one in history.state.linkifiers]
+    rng.shuffle(order)
+    method, path, values = rng.choice(
+        [
+            ("POST", "/realm/domains", {"domain": domain, "allow_subdomains": False}),
+            ("PATCH", f"/realm/domains/{domain}", {"allow_subdomains": rng.random() < 0.5}),
+            ("DELETE", f"/realm/domains/{domain}", {}),
+            ("POST", "/realm/filters", linkifier),
+            ("PATCH", f"/realm/filters/{place}", linkifier),
+            ("DELETE", f"/realm/filters/{place}", {}),
+            ("PATCH", "/realm/linkifiers", {"ordered_linkifier_ids": order}),
+            ("POST", "/realm/playgrounds", {"name": domain, **code}),
+            ("DELETE", f"/realm/playgrounds/{place}", {}),
+            (
+                "POST",
+                "/default_stream_groups/create",
+                {"group_name": domain, "description": "", "stream_names": channels},
+            ),
+            (
+                "PATCH",
+                f"/default_stream_groups/{place}/streams",
+                {"op": rng.choice(["add", "remove"]), "stream_names": channels},
+            ),
+            ("DELETE", f"/default_stream_groups/{place}", {}),
+        ]
+    )
+    history.done[-1] += f" {method} {path}"
+    history.accepted(await ann.request(method, path, **values))
+
+
+async def take_onboarding_step(history: History) -> None:
+    step = history.rng.choice(onboarding.STEPS)
+    person = history.org[history.who()]
+    history.accepted(await person.post("/users/me/onboarding_steps", onboarding_step=step))
 
 
 async def invite(history: History) -> None:
@@ -307,9 +419,15 @@ STEPS: dict[Step, int] = {
     change_subscription: 1,
     change_channel: 3,
     archive: 1,
+    arrange_folders: 2,
+    set_topic: 2,
     change_role: 1,
     rename: 1,
     deactivate_or_reactivate: 1,
+    change_realm: 3,
+    change_default_settings: 1,
+    set_up: 4,
+    take_onboarding_step: 1,
     invite: 2,
     look_after_invitations: 1,
     join: 2,
@@ -323,8 +441,8 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels, before anything has happened."""
     async with founded(config) as org:
         await org.add("ben")
-        await org.add("cleo")
-        await org.add("gus", Role.GUEST)
+        await org.add("cleo", follows=True)
+        await org.add("gus", Role.GUEST, follows=True)
         await org.add("robo", owner="ann")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)

@@ -43,7 +43,9 @@ async def crowd(org: Organization, count: int) -> int:
     channel_id = state.channels.next_id()
     await org.do(
         *accounts,
-        ChannelCreated(channel=Channel(id=channel_id, name=f"crowd {count}", created_at=0)),
+        ChannelCreated(
+            channel=Channel(id=channel_id, name=f"crowd {count}", created_at=int(org.node.clock()))
+        ),
         Subscribed(channel_id=channel_id, colors=dict.fromkeys(people, "#76ce90"), after=0),
     )
     return channel_id

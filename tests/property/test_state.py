@@ -135,13 +135,13 @@ async def assert_unread(history: History, user_id: int) -> None:
 
 def counts(state: State, user_id: int, message: Message, relation: reading.Relation) -> bool:
     """Whether the message is unread until it is read: it came in during the present subscription
-    to a channel that is not archived, or in a conversation of one's own, or one has made it
-    one's own."""
+    to a channel that is not archived (and was not since), or in a conversation of one's own, or
+    one has made it one's own."""
     if message.channel_id is None:
         return user_id in state.directs[message.direct_id].members
     subscription = state.subscriptions.get((message.channel_id, user_id))
-    if subscription is None or state.channels[message.channel_id].is_archived:
+    channel = state.channels[message.channel_id]
+    if subscription is None or channel.is_archived or not subscription.is_active:
         return False
-    if not subscription.is_active:
-        return False
-    return message.id > subscription.spans[-1][0] or bool(relation.flags & Flag.RECORD)
+    came = max(subscription.spans[-1][0], channel.read_until)
+    return message.id > came or bool(relation.flags & Flag.RECORD)

@@ -34,7 +34,7 @@ def create(moment: Moment, name: str) -> Decision[int]:
     if moment.state.channel_named(name) is not None:
         raise Refused("taken")
     new_id = moment.state.channels.next_id()
-    channel = Channel(id=new_id, name=name, created_at=0)
+    channel = Channel(id=new_id, name=name, created_at=int(moment.now))
     return Decision(new_id, (ChannelCreated(channel=channel),))
 
 

@@ -408,6 +408,18 @@ async def test_throw_away_addresses_are_taken_where_the_organization_lets_them(
     (await org["ann"].post("/invites", invitee_emails="a@mailinator.com", stream_ids=[])).ok
 
 
+async def test_only_the_organizations_domains_are_admitted_where_it_says_so(
+    org: Organization,
+) -> None:
+    (await org["ann"].post("/realm/domains", domain="home.org", allow_subdomains=False)).ok
+    (await org["ann"].patch("/realm", emails_restricted_to_domains=True)).ok
+    body = (await org["ann"].post("/invites", **ZOE)).refused("INVITATION_FAILED")
+    assert body["sent_invitations"] is False
+    (await org["ann"].post("/invites", invitee_emails="zoe@home.org", stream_ids=[])).ok
+    (await org["ben"].patch("/settings", email="ben@away.org")).refused()
+    (await org["ben"].patch("/settings", email="ben@home.org")).ok
+
+
 async def test_no_more_are_mailed_in_a_day_than_the_server_lets(config: Config) -> None:
     clock = TestClock()
     own = msgspec.structs.replace(config, invitations_per_day=3)

@@ -500,6 +500,15 @@ async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
 # Without an invitation
 
 
+async def test_nobody_joins_an_organization_that_is_closed(org: Organization) -> None:
+    path = await invited(org)
+    (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
+    for response in (await org.http.get(path), await send(org, path, **FILLED)):
+        assert response.status_code == 401
+        assert "closed" in words(response)
+    assert org.node.state.user_with_address("zoe@example.com") is None
+
+
 async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organization) -> None:
     page = await org.http.get("/join")
     assert page.status_code == 403

@@ -14,6 +14,7 @@ from tertulia.cli import (
     init,
     invite,
     mail,
+    reactivate,
     restore,
     serve,
     usage,
@@ -52,6 +53,7 @@ app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
+app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from disposable_email_domains import blocklist
 from msgspec import Struct
 
-from tertulia.domain import invited, users
+from tertulia.domain import domains, invited, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
@@ -22,29 +21,10 @@ CONFIRMATIONS_PER_ACCOUNT: Final = 5
 """Changes of address that one account may ask for in that time."""
 
 
-class NotAdmitted(Refused):
-    """The organization takes no accounts with such an address."""
-
-
-def require_admitted(state: State, address: str) -> None:
-    """NotAdmitted for an address that the organization's rules leave out."""
-    domain = address.rpartition("@")[2].casefold()
-    if state.realm.disallow_disposable_email_addresses and is_disposable(domain):
-        raise NotAdmitted(
-            f"'{address}' is a throw-away address, and this organization takes none of those."
-        )
-
-
-def is_disposable(domain: str) -> bool:
-    """Whether it, or a domain that it is below of, gives addresses to anybody for a moment."""
-    labels = domain.casefold().split(".")
-    return any(".".join(labels[start:]) in blocklist for start in range(len(labels) - 1))
-
-
 def usable(state: State, text: str) -> str:
     """The address in its final form. Refused when an account has it, or none may have it here."""
     address = users.free_address(state, text)
-    require_admitted(state, address)
+    domains.require_admitted(state, address)
     return address
 
 

@@ -6,7 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, notices, permissions
+from tertulia.domain import (
+    default_groups,
+    folders,
+    group_settings,
+    names,
+    notices,
+    permissions,
+)
 from tertulia.domain.group_settings import CHANNEL_SETTINGS, Given
 from tertulia.domain.notices import Render
 from tertulia.model.changes import ChannelChanged
@@ -39,6 +46,8 @@ class NewChannel(Struct, frozen=True, kw_only=True):
     topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
     folder_id: int | None = None
     groups: Mapping[str, GroupSetting] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
 
 
 class ChannelEdit(Struct, frozen=True, kw_only=True):
@@ -55,6 +64,8 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     folder_id: int | UnsetType | None = UNSET
     unarchive: bool = False
     groups: Mapping[str, Given] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
 
 
 def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
@@ -75,7 +86,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     """
     state, actor, now = moment.state, moment.actor, moment.now
     name = names.channel_name(new.name)
-    check_may_create(state, actor, now, is_private=new.is_private, is_web_public=new.is_web_public)
+    check_may_create(moment, new)
     history_public = new.history_public
     if history_public is None:
         history_public = not new.is_private
@@ -85,7 +96,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
         _check_may_set_retention(actor, new.retention_days)
     if new.topics_policy is not TopicsPolicy.INHERIT:
         _check_may_set_topics_policy(state, actor, now)
-    _check_folder(new.folder_id)
+    folders.check_open(state, new.folder_id)
     groups: dict[str, GroupSetting] = {
         setting: group_settings.checked(state, setting, CHANNEL_SETTINGS[setting], value)
         for setting, value in new.groups.items()
@@ -106,6 +117,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
             history_public=history_public,
             retention_days=new.retention_days,
             topics_policy=new.topics_policy,
+            folder_id=new.folder_id,
         ),
         **groups,
     )
@@ -113,16 +125,34 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     return channel
 
 
-def check_may_create(
-    state: State, actor: User, now: float, *, is_private: bool, is_web_public: bool
-) -> None:
+def check_may_create(moment: Moment, new: NewChannel) -> None:
     """Refuse to create a channel of this kind unless the actor has the right."""
+    _check_kind(
+        moment.state,
+        moment.actor,
+        moment.now,
+        is_private=new.is_private,
+        is_web_public=new.is_web_public,
+        web_is_open=new.web_is_open,
+    )
+
+
+def _check_kind(
+    state: State,
+    actor: User,
+    now: float,
+    *,
+    is_private: bool,
+    is_web_public: bool,
+    web_is_open: bool,
+) -> None:
     realm = state.realm
     if is_private and is_web_public:
         raise Refused("A private channel cannot be web-public.")
     if is_web_public:
         permissions.require(
-            realm.enable_spectator_access, "Web-public channels are not enabled here."
+            web_is_open and realm.enable_spectator_access,
+            "Web-public channels are not enabled here.",
         )
         setting = realm.can_create_web_public_channel_group
     elif is_private:
@@ -150,12 +180,6 @@ def _check_may_set_topics_policy(state: State, actor: User, now: float) -> None:
         permissions.holds(state, actor, state.realm.can_set_topics_policy_group, now),
         "You are not allowed to change whether messages need a topic.",
     )
-
-
-def _check_folder(folder_id: int | None) -> None:
-    # There are no channel folders to put a channel into.
-    if folder_id is not None:
-        raise Refused("There is no such channel folder.")
 
 
 _DELETING = {"can_delete_any_message_group", "can_delete_own_message_group"}
@@ -208,6 +232,10 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     if edit.unarchive:
         permissions.require(channel.is_archived, "The channel is not archived.")
         values["is_archived"] = False
+        folder = state.folders.get(channel.folder_id)
+        if folder is not None and folder.is_archived:
+            # An archived folder has no channels that are not.
+            values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
         _check_may_make_default(actor)
         if edit.is_default and channel.is_archived and not edit.unarchive:
@@ -221,6 +249,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         after,
         [
             changed(state, channel, after, now),
+            *(default_groups.without(state, channel) if after.is_private else ()),
             *notices.sent(moment, notices.changed(moment, channel, after), render),
         ],
     )
@@ -251,7 +280,8 @@ def _kept(
         _check_may_set_retention(actor, edit.retention_days)
         values["retention_days"] = edit.retention_days
     if edit.folder_id is not UNSET:
-        _check_folder(edit.folder_id)
+        if edit.folder_id != channel.folder_id:
+            folders.check_open(state, edit.folder_id)
         values["folder_id"] = edit.folder_id
     if edit.topics_policy is not UNSET:
         _check_may_set_topics_policy(state, actor, now)
@@ -292,7 +322,14 @@ def _privacy(
         "You need access to the messages of this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
-        check_may_create(state, actor, now, is_private=is_private, is_web_public=is_web_public)
+        _check_kind(
+            state,
+            actor,
+            now,
+            is_private=is_private,
+            is_web_public=is_web_public,
+            web_is_open=edit.web_is_open,
+        )
     return values
 
 
@@ -315,7 +352,8 @@ def _permissions(
 
 
 def archive(moment: Moment, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, and nothing can be sent to it any more."""
+    """Archive the channel: it stays readable, nothing can be sent to it any more, and what was
+    unread in it counts as read."""
     state, actor, now = moment.state, moment.actor, moment.now
     channel = known(state, actor, channel_id, now)
     permissions.require(
@@ -323,8 +361,12 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
         "You do not have permission to administer this channel.",
     )
     permissions.require(not channel.is_archived, "The channel is archived already.")
-    after = msgspec.structs.replace(channel, is_archived=True, is_default=False)
-    return Decision(None, [changed(state, channel, after, now)])
+    after = msgspec.structs.replace(
+        channel, is_archived=True, is_default=False, read_until=state.last_message_id
+    )
+    return Decision(
+        None, [changed(state, channel, after, now), *default_groups.without(state, channel)]
+    )
 
 
 _DECIDES_SIGHT = {

@@ -48,7 +48,7 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]
             continue
         if channel_id is not None and not known.flags & Flag.RECORD:
             subscription = state.subscriptions[(channel_id, actor.id)]
-            if message.id <= subscription.since:
+            if message.id <= state.unread_since(subscription):
                 recorded.append(message.id)
         others: tuple[int, ...] = ()
         if channel_id is None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import addresses, invited, names, permissions
+from tertulia.domain import addresses, domains, invited, names, permissions
 from tertulia.model.changes import InvitationSentAgain, InvitationsMade
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -90,7 +90,7 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
     for text in wanted:
         try:
             address = names.address(text)
-            addresses.require_admitted(state, address)
+            domains.require_admitted(state, address)
         except Refused as refusal:
             bad.append(NotInvited(text[:100], str(refusal)))
             continue

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import addresses, invited, names, notices, subscribing, users
+from tertulia.domain import addresses, domains, invited, names, notices, subscribing, users
 from tertulia.domain.messages import ToPeople
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.realms import WELCOME_BOT
@@ -61,7 +61,7 @@ def sign_up(
     else:
         usable_invitation(state, invitation_id, moment.now)
     address = names.address(text)
-    addresses.require_admitted(state, address)
+    domains.require_admitted(state, address)
     if state.user_with_address(address) is not None:
         return Decision(None, mails=[Mail(kind=MailKind.HAS_ACCOUNT, to=address, site=site)])
     waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]

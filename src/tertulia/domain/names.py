@@ -19,9 +19,12 @@ EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
 MAX_REMINDER_NOTE = 1000
+MAX_CODE_LANGUAGE = 40
+MAX_WELCOME_TEXT = 8000
 
 _NO_NAME = re.compile(r'[*`\\>"@]')
 _NAME_AND_ID = re.compile(r"\|\d+$")
+_CODE_LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+\-./#]*")
 _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
 
 
@@ -77,6 +80,54 @@ def channel_description(text: str) -> str:
     if "\0" in description:
         raise Refused("A description cannot contain null bytes.")
     return description
+
+
+def folder_name(text: str) -> str:
+    """A channel folder's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not name:
+        raise Refused("A channel folder's name cannot be empty.")
+    if len(name) > MAX_FOLDER_NAME:
+        raise Refused(f"A channel folder's name has at most {MAX_FOLDER_NAME} characters.")
+    if not is_printable(name):
+        raise Refused("A channel folder's name cannot contain invisible characters.")
+    return name
+
+
+def folder_description(text: str) -> str:
+    """A channel folder's description in its final form. Refused when it cannot be one."""
+    description = text.strip()
+    if len(description) > MAX_FOLDER_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_FOLDER_DESCRIPTION} characters.")
+    if "\0" in description:
+        raise Refused("A description cannot contain null bytes.")
+    return description
+
+
+def realm_name(text: str) -> str:
+    """An organization's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not 0 < len(name) <= MAX_REALM_NAME:
+        raise Refused(f"An organization's name has 1 to {MAX_REALM_NAME} characters.")
+    if not is_printable(name):
+        raise Refused("An organization's name cannot contain invisible characters.")
+    return name
+
+
+def realm_description(text: str) -> str:
+    """An organization's description in its final form. Refused when it cannot be one."""
+    description = text.strip()
+    if len(description) > MAX_REALM_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_REALM_DESCRIPTION} characters.")
+    return description
+
+
+def code_language(text: str) -> str:
+    """A programming language as Pygments may call it. Refused when it cannot be one."""
+    name = text.strip()
+    if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
+        raise Refused("This is not the name of a programming language.")
+    return name
 
 
 def topic_name(text: str) -> str:

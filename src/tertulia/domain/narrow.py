@@ -15,6 +15,7 @@ from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State
 
@@ -252,10 +253,9 @@ def _is(reader: Reader, term: Asked) -> list[Term]:
         case "resolved":
             return _one(term, narrow.TopicBegins(topic_key(RESOLVED_PREFIX)))
         case "muted":
-            muted = _muted_channels(reader)
-            return _one(term, narrow.InChannels(muted) if muted else narrow.Nothing())
+            return _one(term, _muted(reader))
         case "followed":
-            return _one(term, narrow.Nothing())
+            return _one(term, narrow.InTopics(_topics_with(reader, Visibility.FOLLOWED)))
         case other:
             raise BadNarrow(f"unknown 'is' operand '{other}'")
 
@@ -267,14 +267,37 @@ def _muted_channels(reader: Reader) -> frozenset[int]:
     return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
 
 
+def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
+    """The topics of which the reader says one of these."""
+    own = () if reader.user is None else reader.state.topics_of_user[reader.user.id]
+    return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
+
+
+def _muted(reader: Reader) -> narrow.IsMuted:
+    return narrow.IsMuted(
+        _muted_channels(reader),
+        _topics_with(reader, Visibility.MUTED),
+        _topics_with(reader, Visibility.UNMUTED, Visibility.FOLLOWED),
+    )
+
+
+def _unless_muted(reader: Reader) -> list[Term]:
+    muted = _muted(reader)
+    return [Term(muted, negated=True)] if muted.channel_ids or muted.topics else []
+
+
 def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
-    """What leaves out muted channels, unless the narrow names channels itself."""
+    """What leaves out muted channels and topics, unless the narrow names them itself."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated
         for term in compiled.terms
     )
-    muted = _muted_channels(reader)
-    return [] if named or not muted else [Term(narrow.InChannels(muted), negated=True)]
+    if not named:
+        return _unless_muted(reader)
+    if any(isinstance(term.condition, narrow.InTopic) for term in compiled.terms):
+        return []
+    muted = _topics_with(reader, Visibility.MUTED)
+    return [Term(narrow.InTopics(muted), negated=True)] if muted else []
 
 
 def _has(reader: Reader, term: Asked) -> list[Term]:
@@ -292,8 +315,7 @@ def _in(reader: Reader, term: Asked) -> list[Term]:
         case "all":
             return []
         case "home":
-            muted = _muted_channels(reader)
-            return [Term(narrow.InChannels(muted), negated=True)] if muted else []
+            return _unless_muted(reader)
         case other:
             raise BadNarrow(f"unknown 'in' operand '{other}'")
 

@@ -133,6 +133,10 @@ def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
             f"{who} changed how long messages of this channel are kept from"
             f" **{_retention(before)}** to **{_retention(after)}**."
         )
+    if before.folder_id != after.folder_id:
+        texts.append(
+            f"{who} moved this channel from {_folder(state, before)} to {_folder(state, after)}."
+        )
     for name, right in _RIGHTS.items():
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
@@ -191,6 +195,12 @@ def _retention(channel: Channel) -> str:
             return "for ever"
         case days:
             return f"{days} days"
+
+
+def _folder(state: State, channel: Channel) -> str:
+    if channel.folder_id is None:
+        return "no folder"
+    return f"the folder **{state.folders[channel.folder_id].name}**"
 
 
 def _holders(state: State, setting: GroupSetting) -> str:

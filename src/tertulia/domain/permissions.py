@@ -229,13 +229,19 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
     The same as asking `sees_user` for each, and quicker."""
     if viewer is None or sees_everybody(state, viewer, now):
         return sorted(state.users, key=lambda user: user.id)
+    return [state.users[user_id] for user_id in sorted(acquaintances(state, viewer))]
+
+
+def acquaintances(state: State, viewer: User) -> set[int]:
+    """The accounts of which even a guest knows who may not know of all: bots, and those with whom
+    the viewer shares something."""
     seen = {viewer.id} | {user.id for user in state.users if user.is_bot}
     for channel_id in state.channel_ids_of(viewer.id):
         subscriptions = state.subscriptions_of_channel[channel_id].values()
         seen.update(s.user_id for s in subscriptions if s.is_active)
     for direct_id in state.directs_of_user.get(viewer.id, ()):
         seen.update(state.directs[direct_id].members)
-    return [state.users[user_id] for user_id in sorted(seen)]
+    return seen
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:

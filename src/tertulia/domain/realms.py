@@ -1,7 +1,13 @@
 """The organization itself."""
 
 from tertulia.domain import names
-from tertulia.model.changes import RealmCreated, UserCreated
+from tertulia.domain.permissions import require_owner
+from tertulia.model.changes import (
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+    UserCreated,
+)
 from tertulia.model.errors import Refused
 from tertulia.model.groups import SYSTEM_GROUPS
 from tertulia.model.realm import Realm
@@ -27,9 +33,7 @@ def found(
     """Create the organization and its owner, whose credential is for `FIRST_USER`."""
     if not moment.state.is_empty:
         raise Refused("There is an organization here already.")
-    realm_name = name.strip()
-    if not 0 < len(realm_name) <= names.MAX_REALM_NAME:
-        raise Refused(f"An organization's name has 1 to {names.MAX_REALM_NAME} characters.")
+    realm_name = names.realm_name(name)
     now = int(moment.now)
     owner = User(
         id=FIRST_USER,
@@ -59,3 +63,20 @@ def found(
             ),
         ),
     )
+
+
+def deactivate(moment: Moment) -> Decision[None]:
+    """Close the organization: nobody can do anything in it any more, and nothing is lost. For
+    owners; NotPermitted otherwise."""
+    require_owner(moment.actor)
+    return Decision(None, (RealmDeactivated(),))
+
+
+def reactivate(moment: Moment) -> Decision[None]:
+    """Open the organization again. This is for the operator of the server, who needs no account.
+
+    Refused where it is open.
+    """
+    if not moment.state.realm.deactivated:
+        raise Refused("The organization is not deactivated.")
+    return Decision(None, (RealmReactivated(),))

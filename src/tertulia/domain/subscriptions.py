@@ -158,9 +158,7 @@ def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None
     if channel is None:
         return None
     if wanted.must_be_new or not permissions.sees_channel(state, actor, channel, now):
-        channels.check_may_create(
-            state, actor, now, is_private=new.is_private, is_web_public=new.is_web_public
-        )
+        channels.check_may_create(moment, new)
     if wanted.must_be_new:
         raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
     return channel
@@ -170,8 +168,9 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
     state, actor, now = moment.state, moment.actor, moment.now
     is_new = channel.id not in state.channels
     own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    # Who could not read the channel could otherwise send in a bot that can.
     others = permissions.may_add_subscribers(state, actor, channel, now) and (
-        permissions.sees_channel(state, actor, channel, now)
+        is_new or permissions.reads_channel(state, actor, channel, now)
     )
     return all(own if user.id == actor.id else others for user in people)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import invited, names, permissions, profiles, subscribing
+from tertulia.domain import domains, invited, names, permissions, profiles, subscribing
 from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
@@ -20,7 +20,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.groups import Members
-from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.model.users import Credential, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -90,7 +90,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
         permissions.may_create_users(moment.state, moment.actor, moment.now),
         "You are not allowed to create accounts.",
     )
-    free_address(moment.state, address)
+    domains.require_admitted(moment.state, free_address(moment.state, address))
     free_name(moment.state, full_name)
     return Decision(None)
 
@@ -118,7 +118,7 @@ def created(
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
-        settings=PersonalSettings(user_id=user.id),
+        settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
         group_ids=(*state.system_groups_of(user, now), *group_ids),
     )
 
@@ -175,6 +175,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
+            domains.require_admitted(state, address)
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
     return Decision(None, [*changed(moment, target, values), *profile])

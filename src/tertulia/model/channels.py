@@ -40,7 +40,12 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     folder_id: int | None = None
     first_message_id: int | None = None
     last_message_at: int | None = None
-    """UNIX seconds of the newest message."""
+    """UNIX seconds of the newest message, a day at most behind."""
+    read_until: int = 0
+    """Up to this message everything counts as read by everybody: the last one before the channel
+    was archived."""
+    is_recently_active: bool = True
+    """False when nothing was written in it for a long time."""
     can_add_subscribers_group: GroupSetting = SystemGroup.NOBODY.value
     can_administer_channel_group: GroupSetting = SystemGroup.NOBODY.value
     can_create_topic_group: GroupSetting = SystemGroup.EVERYONE.value

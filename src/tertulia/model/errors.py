@@ -42,6 +42,10 @@ class AccountDeactivated(Refused):
     """The credentials are right, and the account is deactivated."""
 
 
+class OrganizationDeactivated(Refused):
+    """The organization is deactivated: nobody can do anything in it."""
+
+
 class LastOfKind(Refused):
     """The last owner, or the last user, cannot be taken away."""
 

@@ -19,6 +19,21 @@ class InTopic(Struct, frozen=True):
     key: str
 
 
+class InTopics(Struct, frozen=True):
+    """In one of these topics, each a channel's ID and a key."""
+
+    topics: frozenset[tuple[int, str]]
+
+
+class IsMuted(Struct, frozen=True):
+    """In one of these channels, but for the topics that are `heard` of all the same; or in one of
+    the muted `topics`."""
+
+    channel_ids: frozenset[int]
+    topics: frozenset[tuple[int, str]]
+    heard: frozenset[tuple[int, str]]
+
+
 class TopicBegins(Struct, frozen=True):
     """In a topic whose key begins so (resolved topics)."""
 
@@ -91,6 +106,8 @@ class Nothing(Struct, frozen=True):
 Condition = (
     InChannels
     | InTopic
+    | InTopics
+    | IsMuted
     | TopicBegins
     | FromSender
     | InDirect

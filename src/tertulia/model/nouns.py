@@ -10,11 +10,20 @@ from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
 Key = Any
@@ -51,7 +60,14 @@ NOUNS: tuple[Noun, ...] = (
     Noun("invitations", Invitation, ("id",)),
     Noun("confirmations", Confirmation, ("id",), removable=True),
     Noun("counters", Counter, ("name",)),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
     Noun("user_statuses", UserStatus, ("user_id",)),
     Noun("profile_fields", ProfileField, ("id",), removable=True),
     Noun("profile_values", ProfileValue, ("user_id", "field_id")),
+    Noun("domains", Domain, ("id",), removable=True),
+    Noun("linkifiers", Linkifier, ("id",), removable=True),
+    Noun("playgrounds", Playground, ("id",), removable=True),
+    Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
+    Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
 )

@@ -1,6 +1,8 @@
 """The organization and its settings."""
 
-from msgspec import Struct
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from tertulia.model.groups import GroupSetting, SystemGroup
 
@@ -9,6 +11,29 @@ _MEMBERS = SystemGroup.MEMBERS.value
 _MODERATORS = SystemGroup.MODERATORS.value
 _ADMINISTRATORS = SystemGroup.ADMINISTRATORS.value
 _OWNERS = SystemGroup.OWNERS.value
+
+Weekday = Annotated[int, Meta(ge=0, le=6)]
+"""0 is Monday."""
+GifRating = Literal[0, 2, 3, 4, 5]
+PreviewSize = Literal[100, 150, 200]
+"""Pixels."""
+AvatarSource = Literal["G", "J"]
+"""`G` the third-party default by address, `J` drawn from the name."""
+HistoryVisibility = Literal["all", "moves", "none"]
+"""What of a message's edits everybody may look at."""
+TopicsPolicyOfRealm = Literal["allow_empty_topic", "disable_empty_topic"]
+OrganizationType = Literal[0, 10, 20, 30, 35, 40, 50, 60, 70, 80, 90, 100, 1000]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+Seconds = Annotated[int, Meta(ge=1, le=10_000_000_000)]
+
+
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """One of the organization's pictures."""
+
+    file: str = ""
+    """Its path among the files; empty for the picture that comes with the program."""
+    version: int = 1
+    """Counts how often it changed, for those who keep copies."""
 
 
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -20,16 +45,23 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uuid: str
     name: str
     description: str = ""
+    rendered_description: str = ""
+    """The description as HTML."""
     created_at: int
     """UNIX seconds."""
+    deactivated: bool = False
+    """Whether nobody may do anything here, until somebody at the command line reactivates it."""
+    icon: Picture = Picture()
+    logo: Picture = Picture()
+    night_logo: Picture = Picture()
     allow_message_editing: bool = True
     password_sign_in: bool = True
     avatar_changes_disabled: bool = False
-    default_avatar_source: str = "G"
+    default_avatar_source: AvatarSource = "G"
     default_code_block_language: str = ""
     default_language: str = "en"
     digest_emails_enabled: bool = False
-    digest_weekday: int = 1
+    digest_weekday: Weekday = 1
     disallow_disposable_email_addresses: bool = True
     email_changes_disabled: bool = False
     emails_restricted_to_domains: bool = False
@@ -37,33 +69,33 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     enable_guest_user_indicator: bool = True
     enable_read_receipts: bool = True
     enable_spectator_access: bool = False
-    gif_rating_policy: int = 2
+    gif_rating_policy: GifRating = 2
     inline_image_preview: bool = True
     inline_url_embed_preview: bool = False
     invite_required: bool = True
     jitsi_server_url: str | None = None
-    media_preview_size: int = 100
+    media_preview_size: PreviewSize = 100
     message_content_allowed_in_email_notifications: bool = True
-    message_content_delete_limit_seconds: int | None = 600
-    message_content_edit_limit_seconds: int | None = 600
-    message_edit_history_visibility_policy: str = "all"
+    message_content_delete_limit_seconds: Seconds | None = 600
+    message_content_edit_limit_seconds: Seconds | None = 600
+    message_edit_history_visibility_policy: HistoryVisibility = "all"
     message_retention_days: int = -1
     """-1 keeps messages for ever."""
     moderation_request_channel_id: int = -1
-    move_messages_between_channels_limit_seconds: int | None = 604800
-    move_messages_within_channel_limit_seconds: int | None = 604800
+    move_messages_between_channels_limit_seconds: Seconds | None = 604800
+    move_messages_within_channel_limit_seconds: Seconds | None = 604800
     name_changes_disabled: bool = False
     new_channel_announcements_channel_id: int = -1
-    org_type: int = 0
+    org_type: OrganizationType = 0
     presence_disabled: bool = False
     require_e2ee_push_notifications: bool = False
     require_unique_names: bool = False
     send_channel_events_messages: bool = True
     send_welcome_emails: bool = True
     signup_announcements_channel_id: int = -1
-    topics_policy: str = "allow_empty_topic"
+    topics_policy: TopicsPolicyOfRealm = "allow_empty_topic"
     video_chat_provider: int = 1
-    waiting_period_threshold: int = 0
+    waiting_period_threshold: Days = 0
     """Days until a new member counts as a full one."""
     want_advertise_in_communities_directory: bool = False
     welcome_message_custom_text: str = ""

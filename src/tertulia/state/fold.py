@@ -3,7 +3,18 @@
 from typing import Final
 
 from tertulia.model.changes import Entry
-from tertulia.state.folds import channels, groups, invitations, messages, profiles, realm, users
+from tertulia.state.folds import (
+    channels,
+    folders,
+    groups,
+    invitations,
+    messages,
+    organization,
+    profiles,
+    realm,
+    user_topics,
+    users,
+)
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -14,7 +25,10 @@ FOLDS: Final = Folds(
         **groups.FOLDS,
         **channels.FOLDS,
         **messages.FOLDS,
+        **folders.FOLDS,
+        **user_topics.FOLDS,
         **profiles.FOLDS,
+        **organization.FOLDS,
         **invitations.FOLDS,
     }
 )

@@ -4,17 +4,28 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.counters import Counter
+from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, Message
 from tertulia.model.nouns import NOUNS, Key
+from tertulia.model.organization import (
+    DefaultChannelGroup,
+    Domain,
+    Linkifier,
+    OnboardingStep,
+    Playground,
+)
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.state.activity import Activity
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Table
 
@@ -51,11 +62,21 @@ class State:
         self.invitations: Table[Invitation] = self.tables["invitations"]
         self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
+        self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
+        self.user_topics: Table[UserTopic] = self.tables["user_topics"]
         self.statuses: Table[UserStatus] = self.tables["user_statuses"]
         self.profile_fields: Table[ProfileField] = self.tables["profile_fields"]
         self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
         self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
         self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
+        self.domains: Table[Domain] = self.tables["domains"]
+        self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
+        self.playgrounds: Table[Playground] = self.tables["playgrounds"]
+        self.default_channel_groups: Table[DefaultChannelGroup] = self.tables[
+            "default_channel_groups"
+        ]
+        self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
+        self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -72,6 +93,9 @@ class State:
         """Messages of each channel."""
         self.direct_by_members: dict[tuple[int, ...], int] = {}
         self.directs_of_user: dict[int, set[int]] = {}
+        self.topics_of_user = Grouped(self.user_topics, lambda topic: topic.user_id)
+        """The topics of which a user said how to hear of them."""
+        self.activity = Activity()
 
         for noun in NOUNS:
             if noun.removable:
@@ -79,6 +103,7 @@ class State:
         self.users.watch(self._index_user)
         self.credentials.watch(self._index_credential)
         self.channels.watch(self._index_channel)
+        self.channels.watch(self.activity.note)
         self.groups.watch(self._index_group)
         self.subscriptions.watch(self._index_subscription)
         self.topics.watch(self._index_topic)
@@ -202,6 +227,18 @@ class State:
         return not len(self.realms)
 
     @property
+    def default_settings(self) -> PersonalSettings:
+        """The settings that new accounts begin with: those of an account that nobody has, and
+        the organization's language."""
+        kept = self.settings.get(0) or PersonalSettings(user_id=0)
+        return msgspec.structs.replace(kept, default_language=self.realm.default_language)
+
+    @property
+    def linkifiers_in_order(self) -> list[Linkifier]:
+        """The linkifiers, the one that wins over the others first."""
+        return sorted(self.linkifiers, key=lambda linkifier: (linkifier.order, linkifier.id))
+
+    @property
     def last_message_id(self) -> int:
         """The newest ID given to a message; 0 before the first."""
         counter = self.counters.get("messages")
@@ -247,6 +284,24 @@ class State:
             for channel_id, subscription in self.subscriptions_of_user.get(user_id, {}).items()
             if subscription.is_active
         ]
+
+    def visibility(self, user_id: int, channel_id: int, key: str) -> Visibility:
+        """How the user wants to hear of the topic of that key."""
+        topic = self.user_topics.get((user_id, channel_id, key))
+        return Visibility.INHERIT if topic is None else topic.visibility
+
+    def is_muted(self, user_id: int, channel_id: int, key: str) -> bool:
+        """Whether the user wants to hear nothing of the topic, by itself or with its channel."""
+        own = self.visibility(user_id, channel_id, key)
+        if own is not Visibility.INHERIT:
+            return own is Visibility.MUTED
+        subscription = self.subscription(user_id, channel_id)
+        return subscription is not None and subscription.is_muted
+
+    def unread_since(self, subscription: Subscription) -> int:
+        """The newest message of the channel that counts as read by the subscriber, unless they
+        said otherwise: that before they came, or before the channel was archived."""
+        return max(subscription.since, self.channels[subscription.channel_id].read_until)
 
     def received(self, user_id: int, message: Message) -> bool:
         """Whether the message was delivered to the user."""

@@ -141,7 +141,7 @@ class Reading:
         for channel_id in self._channel_ids(state, user_id):
             channel = self.channels[channel_id]
             subscription = state.subscriptions[(channel_id, user_id)]
-            since = subscription.since
+            since = state.unread_since(subscription)
             fresh = channel.all - reader.read
             if fresh and fresh.min() <= since:
                 fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded

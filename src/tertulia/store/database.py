@@ -60,7 +60,7 @@ class Dialect(ABC):
         """A condition that the column is one of a list, which is one parameter: `array(list)`."""
 
     @abstractmethod
-    def array(self, values: Iterable[int]) -> Any:
+    def array(self, values: Iterable[int] | Iterable[str]) -> Any:
         """The parameter that `among` takes."""
 
     @abstractmethod

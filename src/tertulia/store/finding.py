@@ -1,5 +1,7 @@
 """Reading messages: the narrow as SQL, with the right index for each."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +13,7 @@ from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection, Dialect
 
 Clause = tuple[str, list[Any]]
+_NONE: Clause = ("1 = 0", [])
 
 
 class Page(Struct):
@@ -97,6 +100,16 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             return dialect.among("messages.channel_id"), [dialect.array(sorted(ids))]
         case narrow.InTopic(key=key):
             return "messages.topic_key = ?", [key]
+        case narrow.InTopics(topics=topics):
+            return _topics(dialect, topics)
+        case narrow.IsMuted(channel_ids=ids, topics=muted, heard=heard):
+            channels = dialect.among("messages.channel_id")
+            spared, spared_values = _topics(dialect, heard)
+            by_topic, values = _topics(dialect, muted)
+            return (
+                f"(({channels} AND NOT {spared}) OR {by_topic})",
+                [dialect.array(sorted(ids)), *spared_values, *values],
+            )
         case narrow.TopicBegins(prefix=prefix):
             return "SUBSTR(messages.topic_key, 1, ?) = ?", [len(prefix), prefix]
         case narrow.FromSender(user_id=sender):
@@ -136,6 +149,17 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             return dialect.search_match(), [dialect.search_query(phrases)]
         case narrow.Nothing():
             return "1 = 0", []
+
+
+def _topics(dialect: Dialect, topics: Iterable[tuple[int, str]]) -> Clause:
+    by_channel: dict[int, list[str]] = defaultdict(list)
+    for channel_id, key in sorted(topics):
+        by_channel[channel_id].append(key)
+    either = f"(messages.channel_id = ? AND {dialect.among('messages.topic_key')})"
+    parameters: list[Any] = []
+    for channel_id, keys in by_channel.items():
+        parameters += [channel_id, dialect.array(keys)]
+    return (f"({' OR '.join([either] * len(by_channel))})", parameters) if parameters else _NONE
 
 
 def _scope(dialect: Dialect, scope: Scope) -> Clause:

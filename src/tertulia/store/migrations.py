@@ -71,6 +71,16 @@ def _counters_by_name(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _administration(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("domains", "id BIGINT"),
+        records("linkifiers", "id BIGINT"),
+        records("playgrounds", "id BIGINT"),
+        records("default_channel_groups", "id BIGINT"),
+        records("onboarding_steps", "user_id BIGINT", "name TEXT"),
+    )
+
+
 def _profiles(dialect: Dialect) -> Sequence[str]:
     return (
         records("user_statuses", "user_id BIGINT"),
@@ -78,6 +88,13 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
         records("profile_values", "user_id BIGINT", "field_id BIGINT"),
         "CREATE TABLE usage_days (user_id BIGINT NOT NULL, day BIGINT NOT NULL,"
         " PRIMARY KEY (user_id, day))",
+    )
+
+
+def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("channel_folders", "id BIGINT"),
+        records("user_topics", "user_id BIGINT", "channel_id BIGINT", "key TEXT"),
     )
 
 
@@ -96,7 +113,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _channel_folders_and_user_topics,
     _profiles,
+    _administration,
     _mails_and_invitations,
 )
 

@@ -26,7 +26,7 @@ class PostgresDialect(Dialect):
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
 
-    def array(self, values: Iterable[int]) -> list[int]:
+    def array(self, values: Iterable[int] | Iterable[str]) -> list[Any]:
         return list(values)
 
     def tables(self) -> str:

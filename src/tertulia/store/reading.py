@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.model import narrow
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
@@ -179,6 +180,25 @@ def presence(connection: Connection) -> list[PresenceSeen]:
     """When each user was last there, as last written down."""
     rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")
     return [PresenceSeen(*row) for row in rows]
+
+
+def newest_by_topic(
+    connection: Connection, channel_id: int, spans: Iterable[tuple[int, int | None]]
+) -> dict[str, int]:
+    """The newest message of each topic, by its key, among those with after < id <= until for one
+    of the spans `(after, until)`."""
+    either, parameters = [], [channel_id]
+    for after, until in spans:
+        either.append("(id > ? AND id <= ?)")
+        parameters += [after, narrow.LARGEST if until is None else until]
+    if not either:
+        return {}
+    rows = connection.query(
+        "SELECT topic_key, MAX(id) FROM messages WHERE channel_id = ?"
+        f" AND ({' OR '.join(either)}) GROUP BY topic_key",
+        parameters,
+    )
+    return dict(rows)
 
 
 def users_since(connection: Connection, day: int) -> int:

@@ -25,7 +25,7 @@ class SqliteDialect(Dialect):
     def among(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
 
-    def array(self, values: Iterable[int]) -> str:
+    def array(self, values: Iterable[int] | Iterable[str]) -> str:
         return json.dumps(list(values))
 
     def tables(self) -> str:

@@ -33,14 +33,20 @@ _HEADERS: Final = {
 }
 
 
-async def taken_in(call: Call) -> str:
-    """Keep the one picture that came with the request, in both its sizes; the name that it has
-    now. BadImage for what is no picture; Refused unless there is one, and not too large."""
+def sent_picture(call: Call) -> bytes:
+    """The one file that came with the request. Refused unless there is one, and not too large."""
     if len(call.uploads) != 1:
         raise Refused("Send one picture.")
     content = call.uploads[0].content
     if len(content) > MAX_PICTURE_MIB * MIB:
         raise Refused(f"A picture has at most {MAX_PICTURE_MIB} MiB.")
+    return content
+
+
+async def taken_in(call: Call) -> str:
+    """Keep the one picture that came with the request, in both its sizes; the name that it has
+    now. BadImage for what is no picture; Refused unless there is one, and not too large."""
+    content = sent_picture(call)
     try:
         small = await pictures.squared(content, SIZE)
         medium = await pictures.squared(content, MEDIUM_SIZE)

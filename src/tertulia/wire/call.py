@@ -48,6 +48,14 @@ class Node:
     def store(self) -> Store:
         return self.log.store
 
+    @property
+    def admits_spectators(self) -> bool:
+        """Whether one can look at the public web's channels without an account: the server and
+        the organization must both want it."""
+        realm = self.state.realm
+        wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
+        return wanted and not realm.deactivated
+
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
         return self.renderer.render(self.state, content)

@@ -117,6 +117,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 401, "PASSWORD_AUTH_DISABLED"
         case errors.AccountDeactivated():
             status, code = 401, "USER_DEACTIVATED"
+        case errors.OrganizationDeactivated():
+            status, code = 401, "REALM_DEACTIVATED"
         case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
             code = "CANNOT_DEACTIVATE_LAST_USER"
             extra = {"is_last_owner": is_last_owner, "entity": entity}

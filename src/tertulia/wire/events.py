@@ -43,6 +43,8 @@ class Scene:
     host: str
     """Of the addresses that stand for hidden ones."""
     entry: Entry
+    dev: bool = False
+    """Whether the server is for developers."""
 
     @property
     def at(self) -> float:
@@ -138,6 +140,7 @@ class EventEncoder:
     ) -> None:
         self._state = state
         self._host = config.address_host
+        self._dev = config.dev
         self._projections = {projection.of: projection for projection in projections}
         self._transients = transients
         self.encoded = 0
@@ -157,7 +160,7 @@ class EventEncoder:
             return ()
         change = entry.change
         projection = self._projection(change)
-        scene = Scene(state, self._host, entry)
+        scene = Scene(state, self._host, entry, self._dev)
         view = projection.view(scene, change, Viewer(user, queue))
         if view is None:
             return ()

@@ -13,7 +13,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +22,7 @@ from tertulia import links
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
+    OrganizationDeactivated,
     Refused,
     Unavailable,
     WrongApiKey,
@@ -32,12 +33,13 @@ from tertulia.wire.call import Call, Node
 from tertulia.wire.errors import BadAuthorization, MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
 from tertulia.wire.parameters import decode
-from tertulia.wire.routing import Access, Route
+from tertulia.wire.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
 
 PREFIX = "/api/v1"
-_SUCCESS = b'{"result":"success","msg":""'
+_SUCCESS_TOLD = b'{"result":"success"'
+_SUCCESS = _SUCCESS_TOLD + b',"msg":""'
 _encoder = msgspec.json.Encoder()
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -56,7 +58,9 @@ def success(answer: Any, ignored: list[str]) -> bytes:
     """The body of a success response: an answer's fields beside the common ones."""
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
-    body = _SUCCESS + (b"," + fields[1:] if len(fields) > 2 else b"}")
+    # What an answer says of itself in words stands in place of the empty `msg`.
+    begins = _SUCCESS if not fields.startswith(b'{"msg":') else _SUCCESS_TOLD
+    body = begins + (b"," + fields[1:] if len(fields) > 2 else b"}")
     if ignored:
         body = body[:-1] + b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) + b"}"
     return body
@@ -89,7 +93,7 @@ class Endpoint:
         if route is None:
             return failure(MethodNotAllowed(list(self._routes)))
         try:
-            return JsonResponse(await self._answer(request, route))
+            return await self._answer(request, route)
         except (Refused, Unavailable) as refusal:
             return failure(refusal)
         except ClientDisconnect:
@@ -98,7 +102,7 @@ class Endpoint:
             logger.exception("%s %s failed", request.method, route.path)
             return failure(error)
 
-    async def _answer(self, request: Request, route: Route) -> bytes:
+    async def _answer(self, request: Request, route: Route) -> Response:
         node = self._node
         generation = node.log.generation
         # The body is taken in any case: a client that is still sending hears no answer.
@@ -122,14 +126,18 @@ class Endpoint:
         # What the answer shows may be ahead of the disk by a moment.
         # (Where a command was carried out since, it saw the state that counts.)
         await node.log.settled(generation if route.method == "GET" else None)
+        if isinstance(answer, Redirect):
+            return RedirectResponse(answer.address, status_code=302)
         passed_over = [*ignored, *call.ignored]
-        return success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
+        body = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
+        return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
         header = request.headers.get("authorization")
         if header is None and route.access is Access.SPECTATOR:
-            if self._node.state.realm.enable_spectator_access:
+            if self._node.admits_spectators:
                 return None
+            _check_open(self._node)
             raise NotAuthenticated("This needs an account: sign in first.")
         user = authenticate(self._node, header)
         if (
@@ -147,7 +155,8 @@ _ALWAYS_KNOWN = frozenset({"client"})
 def authenticate(node: Node, header: str | None) -> User:
     """The account that an Authorization header stands for.
 
-    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated.
+    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated,
+    OrganizationDeactivated.
     """
     if not header:
         raise NotAuthenticated("There is no Authorization header with the request.")
@@ -174,7 +183,13 @@ def authenticate(node: Node, header: str | None) -> User:
         raise WrongApiKey("The API key is not valid.")
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
+    _check_open(node)
     return user
+
+
+def _check_open(node: Node) -> None:
+    if node.state.realm.deactivated:
+        raise OrganizationDeactivated("The organization is deactivated.")
 
 
 def _client(headers: Headers, sent: Mapping[str, str]) -> str:

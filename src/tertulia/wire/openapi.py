@@ -18,7 +18,7 @@ from tertulia.wire.events import Event
 from tertulia.wire.http import PREFIX
 from tertulia.wire.parameters import Parameter, declared
 from tertulia.wire.routes import ROUTES
-from tertulia.wire.routing import Access, Answer, OpenAnswer, Route
+from tertulia.wire.routing import Access, Answer, OpenAnswer, Redirect, Route
 from tertulia.wire.schemas import REF, Json, Schemas
 from tertulia.wire.versions import FEATURE_LEVEL
 
@@ -163,8 +163,10 @@ def _answered(answer: Any, schemas: Schemas) -> Json:
 
 
 def _envelop(component: Json) -> None:
+    # An answer may have words of its own in place of the empty `msg`.
+    own = component["properties"].get("msg")
     fields = {n: f for n, f in component["properties"].items() if n not in _ENVELOPE}
-    component["properties"] = {**_ENVELOPE, **fields}
+    component["properties"] = {**_ENVELOPE, **({"msg": own} if own else {}), **fields}
     required = [name for name in component.get("required", ()) if name not in _ENVELOPE]
     component["required"] = ["result", "msg", *required]
 
@@ -249,7 +251,7 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
     if form and route.method != "GET":
         operation["requestBody"] = _form(form, inputs)
     operation["responses"] = {
-        "200": {"description": "Done.", "content": {_JSON: {"schema": body}}},
+        **_done(route, body),
         **{
             status: {
                 "description": reason,
@@ -259,6 +261,12 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
         },
     }
     return operation
+
+
+def _done(route: Route, body: Json) -> Json:
+    if route.answer is Redirect:
+        return {"302": {"description": "What was asked for is at the address in `Location`."}}
+    return {"200": {"description": "Done.", "content": {_JSON: {"schema": body}}}}
 
 
 def _described(parameter: Parameter, place: str, schema: Json) -> Json:

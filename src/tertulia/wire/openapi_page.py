@@ -80,7 +80,7 @@ def _endpoint(document: Json, path: str, method: str, operation: Json) -> Iterat
     rows = list(_parameters(operation))
     if rows:
         yield _table("Parameters", rows)
-    body = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    body = _success(operation)
     fields = list(_answer_fields(document, body))
     yield _table("Response", fields) if fields else '<p class="note">It answers nothing more.</p>'
     refusals = [
@@ -105,6 +105,13 @@ def _parameters(operation: Json) -> Iterator[str]:
         form = next(iter(operation["requestBody"]["content"].values()))["schema"]
         for name, schema in form["properties"].items():
             yield _row(name, schema, _need(name in form.get("required", ())))
+
+
+def _success(operation: Json) -> Json:
+    """The schema of what an endpoint answers; empty for one that answers with another address."""
+    content = operation["responses"].get("200", {}).get("content", {})
+    schema: Json = content.get("application/json", {}).get("schema", {})
+    return schema
 
 
 def _need(required: bool) -> str:
@@ -141,7 +148,7 @@ def _records(document: Json) -> Iterator[str]:
         option.get("$ref", "").removeprefix(_REF)
         for methods in document["paths"].values()
         for operation in methods.values()
-        for body in [operation["responses"]["200"]["content"]["application/json"]["schema"]]
+        for body in [_success(operation)]
         for option in body.get("anyOf", [body])
     }
     yield f'<section id="happenings"><h2>Events</h2>{_prose(schemas["Event"]["description"])}'

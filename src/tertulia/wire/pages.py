@@ -6,6 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -18,7 +19,13 @@ from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.emoji import EMOJI_PATH, emoji_data
 from tertulia.wire.http import authenticate
-from tertulia.wire.objects.realm import ICON_PATH, LOGO_PATH, NIGHT_LOGO_PATH
+from tertulia.wire.objects.realm import (
+    ICON_PATH,
+    LOGO_PATH,
+    NIGHT_LOGO_PATH,
+    PICTURES,
+    picture_path,
+)
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
 
 DAY_SECONDS: Final = 86400
@@ -43,7 +50,18 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
         return RedirectResponse(address, status_code=302, headers=headers)
 
+    async def picture(request: Request) -> Response:
+        """One of the organization's own pictures."""
+        realm = node.state.realm
+        for name in PICTURES:
+            if request.url.path == picture_path(realm, name):
+                content = await node.files.read(getattr(realm, name).file or "realm/none")
+                if content is not None:
+                    return unless_known(request, content, "image/png", _PICTURE_HEADERS)
+        raise HTTPException(404)
+
     return (
+        Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
         Route("/avatar/{user}", avatar),
@@ -73,7 +91,7 @@ def _may_see(node: Node, request: Request, user: User) -> bool:
     """Whether the one who asks may know of the account. Without credentials, that is for
     spectators, where the organization admits them."""
     if request.headers.get("authorization") is None:
-        return node.state.realm.enable_spectator_access
+        return node.admits_spectators
     viewer = _viewer(node, request)
     return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
 
@@ -88,18 +106,19 @@ def packaged(name: str) -> Callable[[], bytes]:
     return content
 
 
+_PICTURE_HEADERS: Final = {
+    "Cache-Control": f"public, max-age={DAY_SECONDS}",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    # Other origins may show the pictures: web clients are not always at home here.
+    "Access-Control-Allow-Origin": "*",
+}
+
+
 def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
     """A page that changes only with the server's release. It may be kept for a day, and is told
     apart by its ETag afterwards."""
 
-    headers = {
-        "Cache-Control": f"public, max-age={DAY_SECONDS}",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-        # Other origins may show the pictures: web clients are not always at home here.
-        "Access-Control-Allow-Origin": "*",
-    }
-
     async def get(request: Request) -> Response:
-        return unless_known(request, content(), media_type, headers)
+        return unless_known(request, content(), media_type, _PICTURE_HEADERS)
 
     return Route(path, get)

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia import links
 from tertulia.domain import addresses, joining, names
 from tertulia.domain.joining import HasAccount, Joining, Over
-from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
 from tertulia.wire.call import Node
@@ -119,6 +119,8 @@ def joining_pages(node: Node) -> tuple[BaseRoute, ...]:
     def route(path: str, show: Page) -> Route:
         async def answer(request: Request) -> Response:
             try:
+                if node.state.realm.deactivated:
+                    raise OrganizationDeactivated("This organization is closed.")
                 sent = await _form(request, pace)
                 visit = Visit(node, request, sent, mails)
                 response = await show(visit)

@@ -22,6 +22,12 @@ class OpenAnswer(Answer, kw_only=True):
     """The base of success responses that have more fields than are declared."""
 
 
+class Redirect(Answer, kw_only=True):
+    """In place of an answer: what was asked for is at another address."""
+
+    address: str
+
+
 class Access(Enum):
     """Who may call an endpoint at all."""
 

@@ -15,6 +15,11 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.folders import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
 from tertulia.model.changes.groups import UserGroupCreated
 from tertulia.model.changes.invitations import (
     ConfirmationAsked,
@@ -30,6 +35,20 @@ from tertulia.model.changes.messages import (
     MessagesUnread,
     UnreadMessage,
 )
+from tertulia.model.changes.organization import (
+    DefaultChannelGroupRemoved,
+    DefaultChannelGroupSet,
+    DomainAdded,
+    DomainChanged,
+    DomainRemoved,
+    LinkifierRemoved,
+    LinkifierSet,
+    LinkifiersOrdered,
+    OnboardingStepTaken,
+    PlaygroundAdded,
+    PlaygroundRemoved,
+    RealmDefaultsChanged,
+)
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -38,7 +57,13 @@ from tertulia.model.changes.profiles import (
     ProfileFieldsOrdered,
     StatusChanged,
 )
-from tertulia.model.changes.realm import RealmChanged, RealmCreated
+from tertulia.model.changes.realm import (
+    RealmChanged,
+    RealmCreated,
+    RealmDeactivated,
+    RealmReactivated,
+)
+from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
     Named,
@@ -54,18 +79,32 @@ __all__ = [
     "Change",
     "ChannelChanged",
     "ChannelCreated",
+    "ChannelFolderChanged",
+    "ChannelFolderCreated",
+    "ChannelFoldersReordered",
     "ConfirmationAsked",
     "ConfirmationsEnded",
     "CredentialChanged",
+    "DefaultChannelGroupRemoved",
+    "DefaultChannelGroupSet",
+    "DomainAdded",
+    "DomainChanged",
+    "DomainRemoved",
     "Entry",
     "FlagsChanged",
     "InvitationSentAgain",
     "InvitationsEnded",
     "InvitationsMade",
+    "LinkifierRemoved",
+    "LinkifierSet",
+    "LinkifiersOrdered",
     "MessageSent",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "OnboardingStepTaken",
+    "PlaygroundAdded",
+    "PlaygroundRemoved",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -73,6 +112,9 @@ __all__ = [
     "ProfileFieldsOrdered",
     "RealmChanged",
     "RealmCreated",
+    "RealmDeactivated",
+    "RealmDefaultsChanged",
+    "RealmReactivated",
     "SettingsChanged",
     "StatusChanged",
     "Subscribed",
@@ -84,6 +126,7 @@ __all__ = [
     "UserDeactivated",
     "UserGroupCreated",
     "UserReactivated",
+    "UserTopicChanged",
 ]
 
 AnyChange = (
@@ -105,12 +148,30 @@ AnyChange = (
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserTopicChanged
     | StatusChanged
     | ProfileFieldCreated
     | ProfileFieldChanged
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
+    | DefaultChannelGroupRemoved
+    | DefaultChannelGroupSet
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierRemoved
+    | LinkifierSet
+    | LinkifiersOrdered
+    | OnboardingStepTaken
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | RealmDefaultsChanged
+    | RealmDeactivated
+    | RealmReactivated
     | InvitationsMade
     | InvitationSentAgain
     | InvitationsEnded

@@ -19,3 +19,13 @@ def _(state: State, change: changes.RealmCreated) -> None:
 @FOLDS.of(changes.RealmChanged)
 def _(state: State, change: changes.RealmChanged) -> None:
     state.realms.put(revised(state.realm, change.values))
+
+
+@FOLDS.of(changes.RealmDeactivated)
+def _(state: State, change: changes.RealmDeactivated) -> None:
+    state.realms.put(revised(state.realm, {"deactivated": True}))
+
+
+@FOLDS.of(changes.RealmReactivated)
+def _(state: State, change: changes.RealmReactivated) -> None:
+    state.realms.put(revised(state.realm, {"deactivated": False}))

@@ -15,7 +15,6 @@ from tertulia.state.organization import State
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
 
 WEEK: Final = 7 * 86400
-RECENTLY: Final = 180 * 86400
 RECENTLY_SEEN: Final = 14 * 86400
 PARTIAL_FROM: Final = 250
 """Channels with fewer subscribers have their list complete even where it may be partial."""
@@ -110,7 +109,6 @@ def post_policy(channel: Channel) -> int:
 
 def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any]:
     policy = post_policy(channel)
-    newest = channel.last_message_at
     return {
         "stream_id": channel.id,
         "name": channel.name,
@@ -128,7 +126,7 @@ def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any
         "first_message_id": channel.first_message_id,
         "folder_id": channel.folder_id,
         "topics_policy": channel.topics_policy.value,
-        "is_recently_active": newest is not None and now - newest < RECENTLY,
+        "is_recently_active": channel.is_recently_active,
         "stream_weekly_traffic": weekly_traffic(state, channel, now),
         "subscriber_count": len(state.subscribers(channel.id)),
         **{name: group_setting(state, getattr(channel, name)) for name in GROUP_SETTINGS},

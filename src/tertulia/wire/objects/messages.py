@@ -167,7 +167,7 @@ def is_read(state: State, user_id: int, message: Message, relation: Relation) ->
     subscription = state.subscription(user_id, message.channel_id)
     if subscription is None or not subscription.is_active:
         return True
-    return message.id <= subscription.since and not relation.flags & Flag.RECORD
+    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
 
 
 def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:

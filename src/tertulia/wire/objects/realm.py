@@ -1,12 +1,12 @@
 """The organization on the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
 from tertulia.domain.group_settings import REALM_SETTINGS
 from tertulia.model.groups import GroupSetting, SystemGroup
-from tertulia.model.realm import Realm
+from tertulia.model.realm import Picture, Realm
 from tertulia.state.organization import State
 from tertulia.wire.objects.groups import group_setting
 
@@ -24,8 +24,32 @@ WIRE_NAMES: Final[Mapping[str, str]] = {
 }
 """Fields of the organization that the wire calls differently (without `realm_`)."""
 
-UNSHOWN: Final = frozenset({"id", "password_sign_in", "can_create_users_group"})
+PICTURES: Final = ("icon", "logo", "night_logo")
+"""Fields of the organization that are shown as a URL and a source."""
+
+UNSHOWN: Final = frozenset(
+    {
+        "id",
+        "password_sign_in",
+        "can_create_users_group",
+        "rendered_description",
+        "deactivated",
+        *PICTURES,
+    }
+)
 """Fields of the organization that the wire has no name for."""
+
+
+FOLLOWING: Final[Mapping[str, Collection[str]]] = {
+    "message_edit_history_visibility_policy": ("allow_edit_history",),
+    "topics_policy": ("mandatory_topics",),
+    "can_create_private_channel_group": ("create_private_stream_policy",),
+    "can_create_public_channel_group": ("create_public_stream_policy",),
+    "can_create_web_public_channel_group": ("create_web_public_stream_policy",),
+    "can_mention_many_users_group": ("wildcard_mention_policy",),
+    "password_sign_in": ("email_auth_enabled", "password_auth_enabled"),
+}
+"""Settings of old that follow from a field (without `realm_`); see `computed`."""
 
 
 def wire_name(field: str) -> str:
@@ -48,6 +72,8 @@ def realm_settings(state: State) -> dict[str, Any]:
         if field in REALM_SETTINGS:
             value = group_setting(state, value)
         shown[f"realm_{wire_name(field)}"] = value
+    for name in PICTURES:
+        shown |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
     return {**shown, **computed(realm)}
 
 
@@ -101,14 +127,29 @@ def computed(realm: Realm) -> dict[str, Any]:
     }
 
 
-def realm_icon_url(realm: Realm) -> str:
-    """Where the organization's picture is."""
-    return f"{ICON_PATH}?version=1"
+_DEFAULT_PATHS: Final = {"icon": ICON_PATH, "logo": LOGO_PATH, "night_logo": NIGHT_LOGO_PATH}
+_DEFAULT_SOURCES: Final = {"icon": "G", "logo": "D", "night_logo": "D"}
 
 
-def realm_logo_url(realm: Realm, *, night: bool = False) -> str:
-    """Where the organization's wide picture is, for a light background or for the night."""
-    return f"{NIGHT_LOGO_PATH if night else LOGO_PATH}?version=1"
+def picture_path(realm: Realm, name: str) -> str:
+    """Where one of the organization's own `PICTURES` is, without its version."""
+    return f"/user_avatars/{realm.id}/realm/{name}.png"
+
+
+def picture_url(realm: Realm, name: str) -> str:
+    """Where one of the `PICTURES` is."""
+    picture: Picture = getattr(realm, name)
+    path = picture_path(realm, name) if picture.file else _DEFAULT_PATHS[name]
+    return f"{path}?version={picture.version}"
+
+
+def picture_fields(realm: Realm, name: str) -> dict[str, str]:
+    """One of the `PICTURES` (without `realm_`)."""
+    picture: Picture = getattr(realm, name)
+    return {
+        f"{name}_source": "U" if picture.file else _DEFAULT_SOURCES[name],
+        f"{name}_url": picture_url(realm, name),
+    }
 
 
 def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bool]]:

@@ -138,7 +138,9 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         channel = state.channels[change.channel_id]
         knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            return _Shown.GONE if knows_archived or not change.archived else _Shown.NOTHING
+            # Who slept may have heard nothing of its archiving: they are told that it is gone
+            # whether they still know of it or not.
+            return _Shown.GONE
         if not sees(scene, user, channel):
             return _Shown.NOTHING
         archiving = change.values.get("is_archived")
@@ -205,6 +207,8 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
             name = WIRE_NAMES.get(field, field)
             match field:
                 case "is_default" | "rendered_description" | "history_public" | "is_web_public":
+                    continue
+                case "read_until":
                     continue
                 case "name":
                     before = change.was["name"]

@@ -1,16 +1,29 @@
 """Events of the organization itself."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tertulia.domain.group_settings import REALM_SETTINGS
 from tertulia.model import changes
+from tertulia.model.groups import SystemGroup
 from tertulia.model.realm import Realm
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
+from tertulia.wire.events import Event, ForAll, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.groups import group_setting
-from tertulia.wire.objects.realm import UNSHOWN, wire_name
+from tertulia.wire.objects.realm import (
+    FOLLOWING,
+    PICTURES,
+    UNSHOWN,
+    authentication_methods,
+    computed,
+    picture_fields,
+    wire_name,
+)
+from tertulia.wire.projections import people
+from tertulia.wire.projections.administration import DefaultSettingEvent
+from tertulia.wire.projections.groups import GroupMembersEvent
+from tertulia.wire.projections.people import Sight, sight_of
 
 
 class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
@@ -29,16 +42,39 @@ class RealmUpdateDictEvent(Event, kw_only=True, tag="realm"):
     data: dict[str, Any]
 
 
+class RealmDeactivatedEvent(Event, kw_only=True, tag="realm"):
+    """The organization is deactivated: the next request will be refused."""
+
+    op: str = "deactivated"
+    realm_id: int
+
+
 class RealmCreatedProjection(Unseen):
     """Nobody was there yet."""
 
     of = changes.RealmCreated
 
 
+class RealmDeactivatedProjection(ForAll[changes.RealmDeactivated]):
+    """The end, to everybody."""
+
+    of = changes.RealmDeactivated
+
+    def events(self, scene: Scene, change: changes.RealmDeactivated, view: Any) -> Iterable[Event]:
+        yield RealmDeactivatedEvent(realm_id=scene.state.realm.id)
+
+
+class RealmReactivatedProjection(Unseen):
+    """Those who come back see for themselves."""
+
+    of = changes.RealmReactivated
+
+
 _TOGETHER: Final = frozenset(
     {
         "allow_message_editing",
         "description",
+        "rendered_description",
         "message_content_edit_limit_seconds",
         "message_edit_history_visibility_policy",
         "topics_policy",
@@ -47,8 +83,16 @@ _TOGETHER: Final = frozenset(
 """Settings that clients hear of in one event with their permissions, and not each by itself."""
 
 
+class _View(NamedTuple):
+    """What a guest learns and forgets by the way; nothing, for everybody else."""
+
+    lost: tuple[int, ...] = ()
+    gained: tuple[tuple[int, Sight], ...] = ()
+
+
 class RealmChangedProjection(Projection[changes.RealmChanged]):
-    """New settings, to everybody."""
+    """New settings, to everybody; and to guests the accounts that they may know of because of
+    it."""
 
     of = changes.RealmChanged
 
@@ -56,19 +100,48 @@ class RealmChangedProjection(Projection[changes.RealmChanged]):
         return None
 
     def view(self, scene: Scene, change: changes.RealmChanged, viewer: Viewer) -> Hashable:
-        return ()
+        users = scene.state.users
+        gained = (
+            (user_id, sight_of(scene, users[user_id], viewer))
+            for user_id in change.gained.get(viewer.user.id, ())
+        )
+        return _View(
+            lost=change.lost.get(viewer.user.id, ()),
+            # What was gained then is shown if it is still in sight.
+            gained=tuple((user_id, sight) for user_id, sight in gained if sight is not None),
+        )
 
     def events(self, scene: Scene, change: changes.RealmChanged, view: Any) -> Iterable[Event]:
+        yield from self._settings(scene, change)
+        for user_id in view.lost:
+            yield people.removed(scene, user_id)
+        for user_id, sight in view.gained:
+            yield people.added(scene, user_id, sight)
+        for op, user_ids in (("add_members", change.full), ("remove_members", change.not_full)):
+            if user_ids:
+                yield GroupMembersEvent(
+                    op=op, group_id=SystemGroup.FULL_MEMBERS.value, user_ids=list(user_ids)
+                )
+
+    def _settings(self, scene: Scene, change: changes.RealmChanged) -> Iterable[Event]:
         realm: Realm = revised(scene.state.realm, change.values)
+        following = computed(realm)
         together: dict[str, Any] = {}
         for field in change.values:
             value = getattr(realm, field)
-            if field in REALM_SETTINGS:
+            if field in PICTURES:
+                yield RealmUpdateDictEvent(property=field, data=picture_fields(realm, field))
+            elif field in REALM_SETTINGS:
                 together[wire_name(field)] = group_setting(scene.state, value)
             elif field in _TOGETHER:
                 together[field] = value
+            elif field == "password_sign_in":
+                together["authentication_methods"] = authentication_methods(realm, dev=scene.dev)
             elif field not in UNSHOWN:
                 yield RealmUpdateEvent(property=wire_name(field), value=value)
+            if field == "default_language":
+                yield DefaultSettingEvent(property=field, value=value)
+            together |= {name: following[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
         if together:
             yield RealmUpdateDictEvent(data=together)
 

@@ -13,6 +13,10 @@ from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
 from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.projections import people
+from tertulia.wire.projections.administration import (
+    DefaultChannelGroupsEvent,
+    default_channel_groups,
+)
 from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
 from tertulia.wire.projections.channels import DefaultChannelsEvent, default_channels
 from tertulia.wire.projections.people import Sight, sight_of
@@ -56,7 +60,8 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
-        channels_lost=_known(scene, change.lost, viewer),
+        # An archived one too: it may not have been one then.
+        channels_lost=change.lost,
         channels_gained=tuple(_gained(scene, change, viewer)),
         defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
     )
@@ -141,6 +146,11 @@ def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
             default_channels(scene.state)
             if view.defaults
             else DefaultChannelsEvent(default_streams=[])
+        )
+        yield (
+            default_channel_groups(scene.state)
+            if view.defaults
+            else DefaultChannelGroupsEvent(default_stream_groups=[])
         )
 
 

@@ -72,13 +72,23 @@ def told_to_owner(
         yield NotificationSettingEvent(user=address, notification_name=name, setting=value)
 
 
+class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
+    """Somebody lets an export have what is private of theirs, or does not any more."""
+
+    user_id: int
+    consented: bool
+
+
 class _View(NamedTuple):
     own: Asked | None
     sight: Sight | None
     address_changed: bool
+    consent: bool = False
+    """Whether the viewer administers exports."""
 
 
-_SEEN_BY_OTHERS: Final = frozenset({"email_address_visibility", "presence_enabled"})
+_CONSENT: Final = "allow_private_data_export"
+_SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "presence_enabled"})
 
 
 class SettingsChangedProjection(Projection[SettingsChanged]):
@@ -94,12 +104,15 @@ class SettingsChangedProjection(Projection[SettingsChanged]):
         if not _SEEN_BY_OTHERS & change.values.keys():
             return None if own is None else _View(own, None, False)
         user = scene.state.users[change.user_id]
-        return _View(own, sight_of(scene, user, viewer), _opens(change, viewer))
+        consent = viewer.user.is_administrator and not user.is_bot
+        return _View(own, sight_of(scene, user, viewer), _opens(change, viewer), consent)
 
     def events(self, scene: Scene, change: SettingsChanged, view: Any) -> Iterable[Event]:
         if view.own is not None:
             for name, value in change.values.items():
                 yield from told_to_owner(scene, change.user_id, view.own, wire_name(name), value)
+        if view.consent and _CONSENT in change.values:
+            yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
         if view.sight is None:
             return
         user = scene.state.users[change.user_id]

@@ -119,7 +119,10 @@ class SubscribedProjection(Projection[Subscribed]):
             user.id,
             registration.include_subscribers,
             registration.capabilities.notification_settings_null,
-            user.id in change.gained,
+            # Who sees it as a subscriber only, and could see it anyway before, may never have been
+            # told of it; once more does no harm.
+            user.id in change.gained
+            or not permissions.sees_unsubscribed(state, user, channel, scene.at),
         )
 
     def events(self, scene: Scene, change: Subscribed, view: Any) -> Iterable[Event]:
@@ -147,6 +150,8 @@ class _GoneView(NamedTuple):
     lost: bool
     others: tuple[int, ...]
     """Who left with the viewer, as far as the viewer may still know."""
+    known: bool
+    """Whether the client could know of the subscription: not where the channel was archived."""
 
 
 class UnsubscribedProjection(Projection[Unsubscribed]):
@@ -161,21 +166,25 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
     def view(self, scene: Scene, change: Unsubscribed, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
         channel = state.channels[change.channel_id]
-        if excluded(channel, viewer.registration, archived=change.archived):
-            return None
-        sees = sees_subscribers(scene, user, channel)
+        archived = excluded(channel, viewer.registration, archived=change.archived)
+        sees = not archived and sees_subscribers(scene, user, channel)
         if user.id not in change.user_ids:
             return _PeerView() if sees else None
         lost = user.id in change.lost
+        known = not (change.archived and archived)
+        # Archived or not: who has lost sight of it may be told of that by nothing else.
+        if not known and not lost:
+            return None
         others = tuple(other for other in change.user_ids if other != user.id)
-        return _GoneView(lost, others if sees and not lost else ())
+        return _GoneView(lost, others if sees and not lost else (), known)
 
     def events(self, scene: Scene, change: Unsubscribed, view: Any) -> Iterable[Event]:
         if isinstance(view, _PeerView):
             yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(change.user_ids))
             return
-        left = LeftChannel(stream_id=change.channel_id, name=change.name)
-        yield SubscriptionRemoveEvent(subscriptions=[left])
+        if view.known:
+            left = LeftChannel(stream_id=change.channel_id, name=change.name)
+            yield SubscriptionRemoveEvent(subscriptions=[left])
         if view.others:
             yield PeerRemoveEvent(stream_ids=[change.channel_id], user_ids=list(view.others))
         if view.lost:

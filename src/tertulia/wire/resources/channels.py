@@ -144,6 +144,34 @@ async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
 
+class GetEmailAddress(Params, kw_only=True, frozen=True):
+    """A channel, and in whose name to write to it."""
+
+    stream_id: Annotated[Int, Path()]
+    sender_id: Annotated[
+        Int | None,
+        Meta(description="The caller (by default), a bot of the caller's, or the server's own."),
+    ] = None
+
+
+async def get_email_address(call: Call, params: GetEmailAddress) -> Answer:
+    """The address by which a channel takes in e-mail: this server takes in none."""
+    state, user, now = call.state, call.user, call.now
+    channel = channels.known(state, user, params.stream_id, now)
+    sender = user if params.sender_id is None else state.users.get(params.sender_id)
+    if sender is None or not (
+        sender.id == user.id
+        or sender.is_system_bot
+        or (sender.bot is not None and sender.bot.owner_id == user.id)
+    ):
+        raise Refused("There is no such sender.")
+    permissions.require(
+        permissions.may_send_to(state, user, channel, now),
+        "You are not allowed to send messages to this channel.",
+    )
+    raise Refused("This server takes in no e-mail: channels have no addresses.")
+
+
 # Creating
 
 
@@ -220,6 +248,7 @@ def new_channel(
         topics_policy=TopicsPolicy(options.topics_policy),
         folder_id=options.folder_id,
         groups=groups,
+        web_is_open=call.node.config.web_public_streams_enabled,
     )
 
 
@@ -304,6 +333,7 @@ async def update_stream(call: Call, params: UpdateChannel) -> Answer:
         topics_policy=UNSET if policy is UNSET else TopicsPolicy(policy),
         folder_id=params.folder_id,
         unarchive=params.is_archived is False,
+        web_is_open=call.node.config.web_public_streams_enabled,
         groups={
             setting: given_change(value) for setting, value in given.items() if value is not UNSET
         },

@@ -3,9 +3,9 @@
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import messages, names, users
+from tertulia.domain import messages, names, user_topics, users
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.store import reading
@@ -85,9 +85,11 @@ class SendMessage(Params, kw_only=True, frozen=True):
 
 
 class SentMessage(Answer, kw_only=True):
-    """The new message's ID."""
+    """The new message's ID; and how the sender hears of its topic from now on, where that is new:
+    2 even where the channel is muted, 3 it is followed."""
 
     id: int
+    automatic_new_visibility_policy: int | UnsetType = UNSET
 
 
 async def send_message(call: Call, params: SendMessage) -> SentMessage:
@@ -111,7 +113,9 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         local_id=params.local_id if params.queue_id else None,
         topic_participants=participants,
     )
-    return SentMessage(id=await call.submit(messages.send, draft))
+    sent = await call.submit(user_topics.send, draft)
+    visibility = UNSET if sent.visibility is None else int(sent.visibility)
+    return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
 
 
 def _destination(call: Call, params: SendMessage) -> messages.ToChannel | messages.ToPeople:

@@ -7,12 +7,13 @@ from msgspec import Meta, Struct
 from tertulia.domain import names, users
 from tertulia.model.errors import (
     AccountDeactivated,
+    OrganizationDeactivated,
     PasswordSignInDisabled,
     WrongPassword,
 )
 from tertulia.wire import versions
 from tertulia.wire.call import Call
-from tertulia.wire.objects.realm import realm_icon_url
+from tertulia.wire.objects.realm import picture_url
 from tertulia.wire.parameters import Params
 from tertulia.wire.routing import Answer
 
@@ -77,9 +78,9 @@ async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
         realm_url=call.url,
         realm_uri=call.url,
         realm_name=realm.name,
-        realm_icon=realm_icon_url(realm),
-        realm_description=call.node.render(realm.description).html if realm.description else "",
-        realm_web_public_access_enabled=realm.enable_spectator_access,
+        realm_icon=picture_url(realm, "icon"),
+        realm_description=realm.rendered_description,
+        realm_web_public_access_enabled=call.node.admits_spectators,
     )
 
 
@@ -114,6 +115,8 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
 async def _signed_in(call: Call, user_id: int) -> ApiKey:
     """The key as it is now: the account may have changed while the password was checked."""
     user = call.state.users[user_id]
+    if call.state.realm.deactivated:
+        raise OrganizationDeactivated("The organization is deactivated.")
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
     if user.awaits_arrival:

@@ -5,11 +5,12 @@ from typing import Annotated
 from msgspec import Struct
 
 from tertulia.domain import permissions
+from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.store import reading
 from tertulia.wire.call import Call
-from tertulia.wire.objects.messages import (
-    topic_shown,
-)
+from tertulia.wire.objects.messages import topic_shown
 from tertulia.wire.parameters import Int, Params, Path
 from tertulia.wire.routing import Answer
 
@@ -45,19 +46,31 @@ async def get_topics(call: Call, params: GetTopics) -> Topics:
         else permissions.reads_channel(state, user, channel, call.now)
     ):
         raise Refused("There is no such channel.")
-    topics = list(state.topics_of_channel.get(channel.id, {}).values())
-    if user is not None and not channel.history_public:
-        subscription = state.subscription(user.id, channel.id)
-        topics = [
-            t for t in topics if subscription is not None and subscription.covers(t.last_message_id)
-        ]
-    topics.sort(key=lambda topic: -topic.last_message_id)
+    if user is None or channel.history_public:
+        known = state.topics_of_channel.get(channel.id, {}).values()
+        found = [(topic.name, topic.last_message_id) for topic in known]
+    else:
+        found = await _received(call, user, channel)
+    found.sort(key=lambda one: -one[1])
     return Topics(
         topics=[
             TopicEntry(
-                name=topic_shown(t.name, empty_topic_name=params.allow_empty_topic_name),
-                max_id=t.last_message_id,
+                name=topic_shown(name, empty_topic_name=params.allow_empty_topic_name),
+                max_id=newest,
             )
-            for t in topics
+            for name, newest in found
         ]
+    )
+
+
+async def _received(call: Call, user: User, channel: Channel) -> list[tuple[str, int]]:
+    """The topics of the messages that the user received, with the newest of those."""
+    subscription = call.state.subscription(user.id, channel.id)
+    spans = () if subscription is None else subscription.spans
+    return await call.node.log.snapshot(
+        None,
+        lambda connection: reading.newest_by_topic(connection, channel.id, spans),
+        lambda state, found: [
+            (state.topics[(channel.id, key)].name, newest) for key, newest in found.items()
+        ],
     )

@@ -2,6 +2,11 @@
 
 from typing import Any, Final
 
+from tertulia.wire.objects.administration import (
+    domain_objects,
+    linkifier_objects,
+    playground_objects,
+)
 from tertulia.wire.objects.profiles import FIELD_TYPES, profile_fields
 from tertulia.wire.snapshot.scene import Scene, Sections
 
@@ -18,13 +23,19 @@ def calls(scene: Scene) -> dict[str, Any]:
     return {"has_zoom_token": False, "has_webex_token": False}
 
 
+def linkifiers(scene: Scene) -> dict[str, Any]:
+    """What makes links, for clients that know its templates."""
+    known = scene.registration.capabilities.linkifier_url_template
+    return {"realm_linkifiers": linkifier_objects(scene.state) if known else []}
+
+
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
-    ("realm_domains",): lambda _: {"realm_domains": []},
+    ("realm_domains",): lambda scene: {"realm_domains": domain_objects(scene.state)},
     ("realm_emoji",): lambda _: {"realm_emoji": {}},
-    ("realm_linkifiers",): lambda _: {"realm_linkifiers": []},
+    ("realm_linkifiers",): linkifiers,
     ("realm_filters",): lambda _: {"realm_filters": []},
-    ("realm_playgrounds",): lambda _: {"realm_playgrounds": []},
+    ("realm_playgrounds",): lambda scene: {"realm_playgrounds": playground_objects(scene.state)},
     ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
     ("realm_incoming_webhook_bots",): lambda _: {"realm_incoming_webhook_bots": []},
     ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},

@@ -3,12 +3,15 @@
 import copy
 from typing import Any, Final
 
+from tertulia.domain.folders import in_order
+from tertulia.wire.objects.administration import default_group_objects
 from tertulia.wire.objects.channels import (
     ChannelObject,
     add_subscribers,
     as_subscription,
     recently_seen,
 )
+from tertulia.wire.objects.folders import folder_object
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 
@@ -63,10 +66,26 @@ def default_channels(scene: Scene) -> dict[str, Any]:
     return {"realm_default_streams": sorted(defaults)}
 
 
+def default_channel_groups(scene: Scene) -> dict[str, Any]:
+    """The groups of channels that new users can choose; neither guests nor spectators are told."""
+    told = scene.viewer is not None and not scene.viewer.is_guest
+    return {"realm_default_stream_groups": default_group_objects(scene.state) if told else []}
+
+
+def channel_folders(scene: Scene) -> dict[str, Any]:
+    """All channel folders in their order, archived ones too; to a spectator, those with channels
+    that the spectator sees."""
+    folders = in_order(scene.state)
+    if scene.viewer is None:
+        seen = {channel.folder_id for channel in scene.channels.values()}
+        folders = [folder for folder in folders if folder.id in seen]
+    return {"channel_folders": [folder_object(folder) for folder in folders]}
+
+
 SECTIONS: Final[Sections] = {
     ("subscription",): subscriptions,
     ("stream",): channels,
     ("default_streams",): default_channels,
-    ("default_stream_groups",): lambda _: {"realm_default_stream_groups": []},
-    ("channel_folders",): lambda _: {"channel_folders": []},
+    ("default_stream_groups",): default_channel_groups,
+    ("channel_folders",): channel_folders,
 }

@@ -8,6 +8,8 @@ from tertulia.model.messages import Flag
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.objects.messages import topic_shown, unread_key
+from tertulia.wire.objects.user_topics import muted_topics as shown_muted_topics
+from tertulia.wire.objects.user_topics import user_topic
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 MAX_UNREAD: Final = 50_000
@@ -43,7 +45,7 @@ class UnreadMessages(Struct, kw_only=True):
     """All that is unread; every list of IDs ascends."""
 
     count: int = 0
-    """Without those of muted channels."""
+    """Without those of muted channels and topics."""
     pms: list[UnreadDirect] = []
     streams: list[UnreadTopic] = []
     huddles: list[UnreadGroup] = []
@@ -99,7 +101,7 @@ def unread_messages(
                 unread_message_ids=newest_ids,
             )
         )
-        if not state.subscriptions[(channel_id, reader.id)].is_muted:
+        if not state.is_muted(reader.id, channel_id, key):
             shown.count += len(newest_ids)
     for direct_id, message_ids in sorted(found.directs.items()):
         if not (newest_ids := kept(message_ids)):
@@ -148,7 +150,22 @@ def muted_topics(scene: Scene) -> dict[str, Any]:
     event_types = scene.registration.event_types
     if event_types is not None and "user_topic" in event_types:
         return {}
-    return {"muted_topics": []}
+    if scene.viewer is None:
+        return {"muted_topics": []}
+    shown = shown_muted_topics(
+        scene.state,
+        scene.viewer,
+        scene.now,
+        empty_topic_name=scene.registration.capabilities.empty_topic_name,
+    )
+    return {"muted_topics": shown}
+
+
+def user_topics(scene: Scene) -> dict[str, Any]:
+    """How the viewer wants to hear of topics, where it is not as of the channel."""
+    own = () if scene.viewer is None else scene.state.topics_of_user[scene.viewer.id]
+    empty_topic_name = scene.registration.capabilities.empty_topic_name
+    return {"user_topics": [user_topic(one, empty_topic_name=empty_topic_name) for one in own]}
 
 
 SECTIONS: Final[Sections] = {
@@ -157,7 +174,7 @@ SECTIONS: Final[Sections] = {
     ("starred_messages",): starred,
     ("recent_private_conversations",): recent_directs,
     ("muted_topics",): muted_topics,
-    ("user_topic",): lambda _: {"user_topics": []},
+    ("user_topic",): user_topics,
     ("drafts",): lambda _: {"drafts": []},
     ("saved_snippets",): lambda _: {"saved_snippets": []},
     ("scheduled_messages",): lambda _: {"scheduled_messages": []},

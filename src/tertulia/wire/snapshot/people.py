@@ -83,7 +83,7 @@ def _own(scene: Scene, viewer: User) -> dict[str, Any]:
         "can_create_private_streams": may_private,
         "can_create_public_streams": may_public,
         "can_create_streams": may_private or may_public,
-        "can_create_web_public_streams": realm.enable_spectator_access
+        "can_create_web_public_streams": scene.node.admits_spectators
         and may(realm.can_create_web_public_channel_group),
         "can_invite_others_to_realm": may(realm.can_invite_users_group),
     }

@@ -7,17 +7,13 @@ from tertulia.config import Config
 from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
 from tertulia.domain import group_settings, names
 from tertulia.domain.group_settings import PermissionSetting
+from tertulia.domain.organization import VIDEO_CALLS
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
 from tertulia.wire.avatars import MAX_PICTURE_MIB
 from tertulia.wire.emoji import emoji_url
 from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
-from tertulia.wire.objects.realm import (
-    authentication_methods,
-    realm_icon_url,
-    realm_logo_url,
-    realm_settings,
-)
+from tertulia.wire.objects.realm import authentication_methods, realm_settings
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 JITSI_URL: Final = "https://meet.jit.si"
@@ -35,12 +31,6 @@ GIF_RATINGS: Final = {
     "r": {"id": 5, "name": "Rated R, restricted"},
 }
 
-VIDEO_CALLS: Final = {
-    "disabled": {"id": 0, "name": "None"},
-    "jitsi_meet": {"id": 1, "name": "Jitsi Meet"},
-}
-"""Ways to hold a video call that need nothing of the server."""
-
 REPORT_TYPES: Final = (
     {"key": "spam", "name": "Spam"},
     {"key": "harassment", "name": "Harassment"},
@@ -57,7 +47,6 @@ def realm(scene: Scene) -> dict[str, Any]:
     return {
         **realm_settings(scene.state),
         **_organization(scene, found),
-        **_pictures(found),
         **_limits(config),
         **_server(scene, config),
         "server_supported_permission_settings": permission_settings(),
@@ -68,7 +57,9 @@ def _organization(scene: Scene, found: Realm) -> dict[str, Any]:
     """What is the organization's and no setting of it."""
     return {
         "realm_authentication_methods": authentication_methods(found, dev=scene.node.config.dev),
-        "realm_available_video_chat_providers": VIDEO_CALLS,
+        "realm_available_video_chat_providers": {
+            key: {"id": number, "name": name} for number, (key, name) in VIDEO_CALLS.items()
+        },
         "realm_bot_domain": scene.host,
         "realm_default_external_accounts": EXTERNAL_ACCOUNTS,
         "realm_empty_topic_display_name": names.EMPTY_TOPIC_NAME,
@@ -81,17 +72,6 @@ def _organization(scene: Scene, found: Realm) -> dict[str, Any]:
         "realm_url": scene.url,
         "upgrade_text_for_wide_organization_logo": "",
         "zulip_plan_is_not_limited": True,
-    }
-
-
-def _pictures(found: Realm) -> dict[str, Any]:
-    return {
-        "realm_icon_source": "G",
-        "realm_icon_url": realm_icon_url(found),
-        "realm_logo_source": "D",
-        "realm_logo_url": realm_logo_url(found),
-        "realm_night_logo_source": "D",
-        "realm_night_logo_url": realm_logo_url(found, night=True),
     }
 
 
@@ -141,7 +121,7 @@ def _server(scene: Scene, config: Config) -> dict[str, Any]:
         "server_typing_started_expiry_period_milliseconds": TYPING_EXPIRY_MILLISECONDS,
         "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
         "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,
-        "server_web_public_streams_enabled": True,
+        "server_web_public_streams_enabled": config.web_public_streams_enabled,
         "settings_send_digest_emails": False,
     }
 

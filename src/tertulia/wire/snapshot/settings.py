@@ -2,15 +2,14 @@
 
 from typing import Any, Final
 
-from tertulia.model.users import PersonalSettings
+from tertulia.domain import onboarding as steps
+from tertulia.wire.objects.administration import onboarding_objects
 from tertulia.wire.objects.settings import (
     LEGACY_DISPLAY,
     LEGACY_NOTIFICATIONS,
     settings_object,
 )
 from tertulia.wire.snapshot.scene import Scene, Section, Sections
-
-_DEFAULTS: Final = PersonalSettings(user_id=0)
 
 
 def user_settings(scene: Scene) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def user_settings(scene: Scene) -> dict[str, Any]:
     own = None if viewer is None else scene.state.settings.get(viewer.id)
     return {
         "user_settings": {
-            **settings_object(own or _DEFAULTS),
+            **settings_object(own or scene.state.default_settings),
             "timezone": "" if viewer is None else viewer.timezone,
         }
     }
@@ -45,12 +44,13 @@ They are answered only where they are named."""
 
 def defaults(scene: Scene) -> dict[str, Any]:
     """The settings that new accounts begin with."""
-    return {"realm_user_settings_defaults": settings_object(_DEFAULTS)}
+    return {"realm_user_settings_defaults": settings_object(scene.state.default_settings)}
 
 
 def onboarding(scene: Scene) -> dict[str, Any]:
-    """There are no hints for beginners, and no tour to watch."""
-    return {"onboarding_steps": [], "navigation_tour_video_url": None}
+    """The hints for beginners that the viewer has not seen. There is no tour to watch."""
+    left = [] if scene.viewer is None else steps.left(scene.state, scene.viewer.id)
+    return {"onboarding_steps": onboarding_objects(left), "navigation_tour_video_url": None}
 
 
 SECTIONS: Final[Sections] = {

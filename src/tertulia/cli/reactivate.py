@@ -1,0 +1,30 @@
+"""`tertulia reactivate`: open the organization again that an owner deactivated."""
+
+import asyncio
+
+import typer
+
+from tertulia.app import opened_organization
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.domain import realms
+
+EXAMPLE = "Example: `tertulia reactivate --data-dir data`"
+
+
+def reactivate(
+    data_dir: DataDir = None, database_url: DatabaseUrl = None, config: ConfigFile = None
+) -> None:
+    """Reactivate the organization, after an owner deactivated it.
+
+    Everybody can use it as before. The server may be running: it notices.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    name = asyncio.run(_reactivate(settings))
+    typer.echo(f"'{name}' is open again.")
+
+
+async def _reactivate(settings: Config) -> str:
+    async with opened_organization(settings, lambda line: typer.echo(line, err=True)) as (log, _):
+        await log.submit(None, realms.reactivate)
+        return log.state.realm.name

@@ -1,0 +1,147 @@
+"""Groups of channels that a new user can choose together."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from tertulia.domain import names, permissions
+from tertulia.model.changes import DefaultChannelGroupRemoved, DefaultChannelGroupSet
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.organization import DefaultChannelGroup
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_NAME: Final = 60
+MAX_DESCRIPTION: Final = 1024
+
+
+def create(
+    moment: Moment, name: str, description: str, channel_names: Sequence[str]
+) -> Decision[int]:
+    """Create a group of channels. Returns its ID. For administrators.
+
+    Refused for a name that is none or taken; for channels as `add`.
+    """
+    permissions.require_administrator(moment.actor)
+    state = moment.state
+    group = DefaultChannelGroup(
+        id=state.default_channel_groups.next_id(),
+        name=_free_name(state, name),
+        description=_description(description),
+    )
+    group = _with(moment, group, channel_names)
+    return Decision(group.id, (DefaultChannelGroupSet(group=group),))
+
+
+def describe(
+    moment: Moment, group_id: int, name: str | None, description: str | None
+) -> Decision[None]:
+    """Give a group another name or description (None: as before). For administrators.
+
+    Refused where neither is given, for a group that is not there, and for a name that is taken.
+    """
+    permissions.require_administrator(moment.actor)
+    group = _known(moment.state, group_id)
+    if name is None and description is None:
+        raise Refused("Give the group a new name or a new description.")
+    after = group
+    if name is not None:
+        after = msgspec.structs.replace(after, name=_free_name(moment.state, name, group_id))
+    if description is not None:
+        after = msgspec.structs.replace(after, description=_description(description))
+    return _became(group, after)
+
+
+def add(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
+    """Add channels to a group. For administrators.
+
+    NoSuchChannel for channels that the actor does not see; Refused for a group that is not there,
+    and for channels that are in it, everybody's default anyway, private or archived.
+    """
+    permissions.require_administrator(moment.actor)
+    group = _known(moment.state, group_id)
+    return _became(group, _with(moment, group, channel_names))
+
+
+def remove_channels(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
+    """Take channels out of a group. For administrators. Refused for those that are not in it."""
+    permissions.require_administrator(moment.actor)
+    group = _known(moment.state, group_id)
+    gone = {_channel(moment, name).id for name in channel_names}
+    if gone - set(group.channel_ids):
+        raise Refused("Not all of the channels are in the group.")
+    left = tuple(channel_id for channel_id in group.channel_ids if channel_id not in gone)
+    return _became(group, msgspec.structs.replace(group, channel_ids=left))
+
+
+def remove(moment: Moment, group_id: int) -> Decision[None]:
+    """Remove a group; its channels stay. For administrators. Refused for one that is not there."""
+    permissions.require_administrator(moment.actor)
+    _known(moment.state, group_id)
+    return Decision(None, (DefaultChannelGroupRemoved(group_id=group_id),))
+
+
+def without(state: State, channel: Channel) -> list[DefaultChannelGroupSet]:
+    """The changes that take a channel out of all groups, which are for what is open to all."""
+    return [
+        DefaultChannelGroupSet(
+            group=msgspec.structs.replace(
+                group, channel_ids=tuple(c for c in group.channel_ids if c != channel.id)
+            )
+        )
+        for group in state.default_channel_groups
+        if channel.id in group.channel_ids
+    ]
+
+
+def _became(before: DefaultChannelGroup, after: DefaultChannelGroup) -> Decision[None]:
+    return Decision(None, () if after == before else (DefaultChannelGroupSet(group=after),))
+
+
+def _known(state: State, group_id: int) -> DefaultChannelGroup:
+    group = state.default_channel_groups.get(group_id)
+    if group is None:
+        raise Refused("There is no such group of default channels.")
+    return group
+
+
+def _free_name(state: State, text: str, group_id: int | None = None) -> str:
+    name = text.strip()
+    if not 0 < len(name) <= MAX_NAME or not names.is_printable(name):
+        raise Refused(f"A group's name has 1 to {MAX_NAME} visible characters.")
+    if any(
+        group.name.casefold() == name.casefold()
+        for group in state.default_channel_groups
+        if group.id != group_id
+    ):
+        raise Refused("Another group of default channels is called so.")
+    return name
+
+
+def _description(text: str) -> str:
+    description = text.strip()
+    if len(description) > MAX_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_DESCRIPTION} characters.")
+    return description
+
+
+def _channel(moment: Moment, name: str) -> Channel:
+    return permissions.visible_channel(moment.state, moment.actor, moment.now, name=name)
+
+
+def _with(
+    moment: Moment, group: DefaultChannelGroup, channel_names: Sequence[str]
+) -> DefaultChannelGroup:
+    channel_ids = set(group.channel_ids)
+    for name in channel_names:
+        channel = _channel(moment, name)
+        if channel.is_default:
+            raise Refused(f"'{channel.name}' is a default channel for everybody.")
+        if channel.is_private or channel.is_archived:
+            raise Refused(f"'{channel.name}' is private or archived.")
+        if channel.id in channel_ids:
+            raise Refused(f"'{channel.name}' is in the group already.")
+        channel_ids.add(channel.id)
+    return msgspec.structs.replace(group, channel_ids=tuple(sorted(channel_ids)))

@@ -1,0 +1,18 @@
+"""How users want to hear of topics."""
+
+from tertulia.model.changes.base import Change
+from tertulia.model.user_topics import Visibility
+
+
+class UserTopicChanged(Change, frozen=True, tag="user_topic_changed"):
+    """One user set how they want to hear of a topic, by themselves or by taking part in it.
+
+    `at` is UNIX seconds, `was` what it was before.
+    """
+
+    user_id: int
+    channel_id: int
+    topic: str
+    visibility: Visibility
+    was: Visibility
+    at: int

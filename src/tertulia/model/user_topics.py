@@ -1,0 +1,29 @@
+"""How users want to hear of topics."""
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+
+class Visibility(IntEnum):
+    """How much somebody wants to hear of a topic."""
+
+    INHERIT = 0
+    """As of its channel: there is no record."""
+    MUTED = 1
+    UNMUTED = 2
+    """Heard of even where the channel is muted."""
+    FOLLOWED = 3
+
+
+class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One user's setting of one topic, which need not have messages."""
+
+    user_id: int
+    channel_id: int
+    key: str
+    """The name as it is compared: case-folded."""
+    name: str
+    visibility: Visibility
+    changed_at: int
+    """UNIX seconds."""

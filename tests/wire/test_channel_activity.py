@@ -1,0 +1,136 @@
+"""Which channels are recently active, how much is written in them, and how many read them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.state.activity import Activity
+from tests.support import Listener, Organization, TestClock, founded, reopened
+
+DAY = 86400
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
+    async with founded(config, clock=clock) as organization:
+        await organization.add("ben")
+        yield organization
+
+
+async def changes(listener: Listener) -> list[tuple[int, Any]]:
+    return [
+        (event["stream_id"], event["value"])
+        for event in await listener.events()
+        if event.get("property") == "is_recently_active"
+    ]
+
+
+async def is_active(org: Organization, channel: int) -> bool:
+    shown = (await org["ben"].get(f"/streams/{channel}")).ok["stream"]
+    active: bool = shown["is_recently_active"]
+    return active
+
+
+async def test_a_channel_falls_quiet_after_180_days_and_wakes_with_a_message(
+    org: Organization, clock: TestClock
+) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    await org.channel("secret", "ann", is_private=True)
+    assert await is_active(org, channel)
+    clock.ahead += 100 * DAY
+    await org["ann"].send("lounge", "tea", "a")
+    ben = await org["ben"].register()
+    clock.ahead += 179 * DAY
+    await org.tick()
+    assert await is_active(org, channel)
+    assert await changes(ben) == []
+    clock.ahead += 2 * DAY
+    await org.tick()
+    assert not await is_active(org, channel)
+    assert await changes(ben) == [(channel, False)]
+    await org["ann"].send("lounge", "tea", "b")
+    await org.tick()
+    assert await is_active(org, channel)
+    assert await changes(ben) == [(channel, True)]
+
+
+async def test_what_fell_quiet_while_no_server_ran_is_called_so(
+    config: Config, clock: TestClock
+) -> None:
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        channel = await org.channel("lounge", "ben")
+        ben = await org["ben"].register(idle_queue_timeout=7 * DAY)
+    clock.ahead += 181 * DAY
+    async with reopened(config, clock=clock) as org:
+        await org.tick()
+        assert not await is_active(org, channel)
+        moved = Listener(org["ben"], ben.queue_id, ben.last_event_id, {})
+        assert await changes(moved) == [(channel, False)]
+
+
+async def test_a_quiet_archived_channel_is_told_to_those_who_know_archived_ones(
+    org: Organization, clock: TestClock
+) -> None:
+    channel = await org.channel("lounge", "ben")
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    knowing = await org["ben"].register(client_capabilities={"archived_channels": True})
+    other = await org["ben"].register()
+    clock.ahead += 182 * DAY
+    knowing.person, other.person = org["ben"], org["ben"]
+    await org.tick()
+    assert await changes(knowing) == [(channel, False)]
+    assert await changes(other) == []
+
+
+def test_nothing_is_due_without_channels() -> None:
+    assert Activity().next({}.__getitem__, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("days", "sent", "expected"),
+    [(0, 3, None), (6.9, 3, None), (7, 3, 3), (14, 4, 2), (70, 3, 0)],
+)
+async def test_traffic_is_told_from_the_first_week_on(
+    org: Organization, clock: TestClock, days: float, sent: int, expected: int | None
+) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    for number in range(sent):
+        await org["ann"].send("lounge", "tea", str(number))
+    clock.ahead += days * DAY + 60 * (days >= 7)
+    shown = (await org["ben"].get(f"/streams/{channel}")).ok["stream"]
+    assert shown["stream_weekly_traffic"] == expected
+
+
+async def test_the_first_message_of_a_channel_is_told(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    path = f"/streams/{channel}"
+    assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] is None
+    first = await org["ann"].send("lounge", "tea", "a")
+    await org["ann"].send("lounge", "tea", "b")
+    assert (await org["ben"].get(path)).ok["stream"]["first_message_id"] == first
+
+
+async def test_what_was_unread_when_a_channel_was_archived_is_read(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    for text in ("a", "b"):
+        old = await org["ann"].send("lounge", "tea", text)
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", is_archived=False)).ok
+    new = await org["ann"].send("lounge", "tea", "c")
+    (topic,) = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert topic["unread_message_ids"] == [new]
+    shown = (await org["ben"].get("/messages", anchor=old, num_before=0, num_after=1)).ok
+    assert [message["flags"] for message in shown["messages"]] == [["read"], []]
+    # It can be made unread again.
+    wanted = {"messages": [old], "op": "remove", "flag": "read"}
+    assert (await org["ben"].post("/messages/flags", **wanted)).ok
+    (topic,) = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert topic["unread_message_ids"] == [old, new]

@@ -1,0 +1,182 @@
+"""Groups of channels that a new user can choose together."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.users import Role
+from tests.support import Organization, founded, reopened
+from tests.wire.stage import Data
+
+CREATE = "/default_stream_groups/create"
+
+
+async def made(org: Organization, *channels: str, name: str = "Cooks") -> int:
+    reply = await org["ann"].post(
+        CREATE, group_name=name, description="all that cook", stream_names=list(channels)
+    )
+    group_id: int = reply.ok["id"]
+    return group_id
+
+
+async def listed(org: Organization, who: str = "ben") -> list[Data]:
+    groups: list[Data] = (await org[who].register()).data["realm_default_stream_groups"]
+    return groups
+
+
+async def test_a_group_is_created_described_filled_and_removed(org: Organization) -> None:
+    kitchen, garden = await org.channel("kitchen", "ann"), await org.channel("garden", "ann")
+    ben = await org["ben"].register()
+    group_id = await made(org, "kitchen")
+    place = f"/default_stream_groups/{group_id}"
+    (event,) = await ben.events()
+    group = {
+        "id": group_id,
+        "name": "Cooks",
+        "description": "all that cook",
+        "streams": [kitchen],
+    }
+    assert (event["type"], event["default_stream_groups"]) == ("default_stream_groups", [group])
+    assert await listed(org) == [group]
+    steps: list[tuple[str, Data, Data]] = [
+        (place, {"new_group_name": " Chefs "}, {"name": "Chefs"}),
+        (place, {"new_description": "others"}, {"description": "others"}),
+        (
+            f"{place}/streams",
+            {"op": "add", "stream_names": ["garden"]},
+            {"streams": [kitchen, garden]},
+        ),
+        (f"{place}/streams", {"op": "remove", "stream_names": ["kitchen"]}, {"streams": [garden]}),
+    ]
+    for path, given, news in steps:
+        assert (await org["ann"].patch(path, **given)).ok
+        group |= news
+        (event,) = await ben.events()
+        assert event["default_stream_groups"] == [group]
+        assert await listed(org) == [group]
+    assert (await org["ann"].delete(place)).ok
+    (event,) = await ben.events()
+    assert event["default_stream_groups"] == []
+    assert await listed(org) == []
+    assert await made(org) > group_id
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"group_name": ""},
+        {"group_name": " "},
+        {"group_name": "n" * 61},
+        {"group_name": "a\nb"},
+        {"group_name": "COOKS"},
+        {"description": "d" * 1025},
+        {"stream_names": ["kitchen", "Kitchen"]},
+        {"stream_names": ["secret"]},
+        {"stream_names": ["ruin"]},
+        {"stream_names": ["everywhere"]},
+    ],
+)
+async def test_a_group_that_cannot_be_is_refused(org: Organization, given: Data) -> None:
+    await org.channel("kitchen", "ann")
+    await org.channel("secret", "ann", is_private=True)
+    await org.channel("ruin", "ann", is_archived=True)
+    await org.channel("everywhere", "ann", is_default=True)
+    await made(org)
+    whole = {"group_name": "New", "description": "", "stream_names": ["kitchen"], **given}
+    (await org["ann"].post(CREATE, **whole)).refused()
+
+
+async def test_a_channel_that_is_not_there_is_refused_by_name(org: Organization) -> None:
+    whole = {"group_name": "New", "description": "", "stream_names": ["nowhere"]}
+    reply = await org["ann"].post(CREATE, **whole)
+    assert reply.refused("STREAM_DOES_NOT_EXIST")["stream"] == "nowhere"
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "code"),
+    [
+        ("/99", {"new_group_name": "x"}, "BAD_REQUEST"),
+        ("/1", {}, "BAD_REQUEST"),
+        ("/1", {"new_group_name": "Gardeners"}, "BAD_REQUEST"),
+        ("/1", {"new_group_name": ""}, "BAD_REQUEST"),
+        ("/1", {"new_description": "d" * 1025}, "BAD_REQUEST"),
+        ("/99/streams", {"op": "add", "stream_names": ["garden"]}, "BAD_REQUEST"),
+        ("/1/streams", {"op": "add", "stream_names": ["kitchen"]}, "BAD_REQUEST"),
+        ("/1/streams", {"op": "remove", "stream_names": ["garden"]}, "BAD_REQUEST"),
+        ("/1/streams", {"op": "remove", "stream_names": ["no"]}, "STREAM_DOES_NOT_EXIST"),
+        ("/1/streams", {"op": "swap", "stream_names": ["garden"]}, "REQUEST_VARIABLE_INVALID"),
+        ("/1/streams", {"op": "add", "stream_names": "garden"}, "REQUEST_VARIABLE_INVALID"),
+        ("/1/streams", {"op": "add"}, "REQUEST_VARIABLE_MISSING"),
+    ],
+)
+async def test_a_change_that_cannot_be_is_refused(
+    org: Organization, path: str, given: Data, code: str
+) -> None:
+    await org.channel("kitchen", "ann")
+    await org.channel("garden", "ann")
+    await made(org, "kitchen")
+    await made(org, name="Gardeners")
+    before = await listed(org)
+    (await org["ann"].patch(f"/default_stream_groups{path}", **given)).refused(code)
+    assert await listed(org) == before
+
+
+async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
+    group_id = await made(org)
+    ben = await org["ben"].register()
+    same = {"new_group_name": "Cooks", "new_description": "all that cook"}
+    assert (await org["ann"].patch(f"/default_stream_groups/{group_id}", **same)).ok
+    assert await ben.events() == []
+
+
+@pytest.mark.parametrize("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
+async def test_groups_are_for_administrators(org: Organization, role: Role) -> None:
+    group_id = await made(org)
+    abe = await org.add("abe", role)
+    place = f"/default_stream_groups/{group_id}"
+    whole: dict[str, Any] = {"group_name": "New", "description": "", "stream_names": []}
+    for reply in (
+        await abe.post(CREATE, **whole),
+        await abe.patch(place, new_group_name="x"),
+        await abe.patch(f"{place}/streams", op="add", stream_names=[]),
+        await abe.delete(place),
+    ):
+        reply.refused("UNAUTHORIZED_PRINCIPAL")
+    (await org["ann"].delete("/default_stream_groups/99")).refused()
+
+
+async def test_guests_are_told_of_groups_when_they_are_none_any_more(org: Organization) -> None:
+    gus = await org["gus"].register()
+    group_id = await made(org)
+    assert await gus.events() == []
+    assert await listed(org, "gus") == []
+    await org["ann"].patch(f"/users/{org['gus'].user_id}", role=400)
+    told = [e for e in await gus.events() if e["type"] == "default_stream_groups"]
+    assert [group["id"] for group in told[-1]["default_stream_groups"]] == [group_id]
+    await org["ann"].patch(f"/users/{org['gus'].user_id}", role=600)
+    told = [e for e in await gus.events() if e["type"] == "default_stream_groups"]
+    assert told[-1]["default_stream_groups"] == []
+
+
+@pytest.mark.parametrize("how", ["archived", "private"])
+async def test_a_channel_that_closes_leaves_its_groups(org: Organization, how: str) -> None:
+    kitchen = await org.channel("kitchen", "ann")
+    await made(org, "kitchen")
+    ben = await org["ben"].register()
+    if how == "archived":
+        assert (await org["ann"].delete(f"/streams/{kitchen}")).ok
+    else:
+        assert (await org["ann"].patch(f"/streams/{kitchen}", is_private=True)).ok
+    told = [e for e in await ben.events() if e["type"] == "default_stream_groups"]
+    assert [group["streams"] for group in told[-1]["default_stream_groups"]] == [[]]
+    assert [group["streams"] for group in await listed(org)] == [[]]
+
+
+async def test_groups_are_there_after_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        await org.channel("kitchen", "ann")
+        await made(org, "kitchen")
+        before = await listed(org, "ann")
+    async with reopened(config) as org:
+        assert await listed(org, "ann") == before

@@ -1,0 +1,191 @@
+"""The settings that new accounts begin with; slash commands; hints for beginners."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain.personal_settings import RULES
+from tertulia.model.users import Role
+from tertulia.wire.objects.settings import wire_name
+from tests.support import Organization, founded, reopened
+from tests.wire.register_fields import SETTINGS
+
+CHOICES = {
+    "emojiset": "twitter",
+    "notification_sound": "ding",
+    "resolved_topic_notice_auto_read_policy": "always",
+    "web_animate_image_previews": "never",
+    "web_home_view": "recent",
+    "email_notifications_batching_period_seconds": 300,
+    "web_font_size_px": 18,
+    "web_line_height_percent": 150,
+}
+NAMES = sorted(wire_name(field) for field in RULES if field != "default_language")
+
+
+def another(name: str, present: Any) -> Any:
+    """Another value that the setting can have."""
+    if name in CHOICES:
+        return CHOICES[name]
+    return (not present) if isinstance(present, bool) else present % 3 + 1
+
+
+def test_every_setting_has_a_default() -> None:
+    more = {"default_language", "emojiset_choices", "available_notification_sounds"}
+    assert {*NAMES, *more} == set(SETTINGS.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_default_is_told_shown_and_what_new_accounts_have(
+    org: Organization, name: str
+) -> None:
+    ben = await org["ben"].register()
+    before = ben.data["user_settings"][name]
+    value = another(name, ben.data["realm_user_settings_defaults"][name])
+    assert (await org["ann"].patch("/realm/user_settings_defaults", **{name: value})).ok
+    (event,) = await ben.events()
+    assert (event["type"], event["op"]) == ("realm_user_settings_defaults", "update")
+    assert (event["property"], event["value"]) == (name, value)
+    data = (await org["ben"].register()).data
+    assert data["realm_user_settings_defaults"][name] == value
+    assert data["user_settings"][name] == before
+    new = {"email": "eve@example.com", "full_name": "Eve", "password": "long enough"}
+    eve_id = (await org["ann"].post("/users", **new)).ok["user_id"]
+    org.know("eve", org.node.state.users[eve_id])
+    assert (await org["eve"].register()).data["user_settings"][name] == value
+
+
+async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
+    ben = await org["ben"].register()
+    same = ben.data["realm_user_settings_defaults"]["web_font_size_px"]
+    reply = await org["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
+    assert reply.ok
+    assert await ben.events() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("color_scheme", 4),
+        ("color_scheme", "dark"),
+        ("emojiset", "none"),
+        ("enter_sends", "yes"),
+        ("email_address_visibility", 6),
+        ("web_home_view", "recent_topics"),
+        ("desktop_icon_count_display", 5),
+    ],
+)
+async def test_a_default_that_cannot_be_is_refused(
+    org: Organization, name: str, value: Any
+) -> None:
+    reply = await org["ann"].patch("/realm/user_settings_defaults", **{name: value})
+    assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
+
+
+async def test_a_sound_that_there_is_not_is_refused(org: Organization) -> None:
+    place = "/realm/user_settings_defaults"
+    (await org["ann"].patch(place, notification_sound="thunder", enter_sends=True)).refused()
+    data = (await org["ann"].register()).data
+    assert data["realm_user_settings_defaults"]["enter_sends"] is False
+
+
+async def test_the_language_of_new_accounts_is_the_organizations(org: Organization) -> None:
+    ben = await org["ben"].register()
+    reply = await org["ann"].patch("/realm/user_settings_defaults", default_language="fr")
+    assert reply.ok["ignored_parameters_unsupported"] == ["default_language"]
+    assert (await org["ann"].patch("/realm", default_language="de")).ok
+    told = {(e["type"], e["property"], e["value"]) for e in await ben.events()}
+    assert told == {
+        ("realm", "default_language", "de"),
+        ("realm_user_settings_defaults", "default_language", "de"),
+    }
+    await org.add("eve")
+    data = (await org["eve"].register()).data
+    assert data["user_settings"]["default_language"] == "de"
+    assert data["realm_user_settings_defaults"]["default_language"] == "de"
+
+
+async def test_a_setting_that_there_is_not_is_named_as_ignored(org: Organization) -> None:
+    reply = await org["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
+    assert reply.ok["ignored_parameters_unsupported"] == ["dense_mode"]
+
+
+@pytest.mark.parametrize("role", [Role.MODERATOR, Role.MEMBER, Role.GUEST])
+async def test_defaults_are_for_administrators(org: Organization, role: Role) -> None:
+    abe = await org.add("abe", role)
+    reply = await abe.patch("/realm/user_settings_defaults", enter_sends=True)
+    reply.refused("UNAUTHORIZED_PRINCIPAL")
+
+
+async def test_defaults_are_there_after_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        await org["ann"].patch("/realm/user_settings_defaults", enter_sends=True)
+    async with reopened(config) as org:
+        data = (await org["ann"].register()).data
+        assert data["realm_user_settings_defaults"]["enter_sends"] is True
+
+
+# Slash commands
+
+
+async def test_a_ping_is_answered(org: Organization) -> None:
+    assert (await org["ben"].post("/zcommand", command="/ping")).ok
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value"),
+    [
+        ("/dark", "color_scheme", 2),
+        ("/light", "color_scheme", 3),
+        ("/fluid-width", "fluid_layout_width", True),
+        ("/fixed-width", "fluid_layout_width", False),
+    ],
+)
+async def test_a_command_changes_a_setting_and_says_so(
+    org: Organization, command: str, name: str, value: Any
+) -> None:
+    await org["ben"].patch("/settings", fluid_layout_width=not value)
+    ben = await org["ben"].register()
+    reply = await org["ben"].post("/zcommand", command=command)
+    assert (reply.status, reply.body["result"], bool(reply.body["msg"])) == (200, "success", True)
+    (event,) = await ben.events()
+    assert (event["type"], event["property"], event["value"]) == ("user_settings", name, value)
+
+
+@pytest.mark.parametrize("command", ["", "ping", "/", "/dance", "dark", "//dark"])
+async def test_what_is_no_command_is_refused(org: Organization, command: str) -> None:
+    (await org["ben"].post("/zcommand", command=command)).refused()
+
+
+# Hints for beginners
+
+
+async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
+    ben, other = await org["ben"].register(), await org["ben"].register()
+    steps = ben.data["onboarding_steps"]
+    assert {step["type"] for step in steps} == {"one_time_notice"}
+    names = [step["name"] for step in steps]
+    assert (await org["ben"].post("/users/me/onboarding_steps", onboarding_step=names[0])).ok
+    for listener in (ben, other):
+        (event,) = await listener.events()
+        assert event["type"] == "onboarding_steps"
+        assert event["onboarding_steps"] == steps[1:]
+    assert (await org["ben"].register()).data["onboarding_steps"] == steps[1:]
+    assert (await org["cleo"].register()).data["onboarding_steps"] == steps
+    assert (await org["ben"].post("/users/me/onboarding_steps", onboarding_step=names[0])).ok
+    assert await ben.events() == []
+
+
+@pytest.mark.parametrize("name", ["", "no such hint", "n" * 10_000])
+async def test_a_hint_that_there_is_not_is_refused(org: Organization, name: str) -> None:
+    (await org["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
+
+
+async def test_hints_that_were_seen_are_not_shown_after_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        steps = (await org["ann"].register()).data["onboarding_steps"]
+        for step in steps[1:]:
+            await org["ann"].post("/users/me/onboarding_steps", onboarding_step=step["name"])
+    async with reopened(config) as org:
+        assert (await org["ann"].register()).data["onboarding_steps"] == steps[:1]

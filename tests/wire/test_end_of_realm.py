@@ -1,0 +1,131 @@
+"""An organization that is deactivated, and one that would be exported."""
+
+import asyncio
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import realms
+from tertulia.model.changes import RealmChanged
+from tertulia.model.users import Role
+from tests.cli.support import Place
+from tests.support import PASSWORD, Organization, founded, reopened
+from tests.unit.test_log import until
+
+# Deactivating
+
+
+async def test_a_deactivated_organization_is_closed_to_everybody(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    ben = await org["ben"].register()
+    assert (await org["ann"].post("/realm/deactivate")).ok
+    for who in ("ann", "ben", "gus", "robo"):
+        (await org[who].get("/users/me")).refused("REALM_DEACTIVATED", 401)
+    poll = {"queue_id": ben.queue_id, "last_event_id": ben.last_event_id, "dont_block": True}
+    (await org["ben"].get("/events", **poll)).refused("REALM_DEACTIVATED", 401)
+    (await org.nobody.post("/register")).refused("REALM_DEACTIVATED", 401)
+    signing_in = {"username": "ann@example.com", "password": PASSWORD}
+    (await org.nobody.post("/fetch_api_key", **signing_in)).refused("REALM_DEACTIVATED", 401)
+    wrong = await org.nobody.post("/fetch_api_key", **{**signing_in, "password": "not it"})
+    wrong.refused("AUTHENTICATION_FAILED", 401)
+    (await org["ann"].post("/realm/deactivate")).refused("REALM_DEACTIVATED", 401)
+    assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
+    assert (await org.http.get("/avatar/4")).headers["location"] == "/static/person.svg"
+
+
+async def test_a_waiting_poll_hears_of_it(org: Organization) -> None:
+    ben = await org["ben"].register()
+    waiting = asyncio.create_task(ben.events(block=True))
+    await until(lambda: org.node.delivery.waiting == 1)
+    assert (await org["ann"].post("/realm/deactivate")).ok
+    (event,) = await waiting
+    assert (event["type"], event["op"], event["realm_id"]) == ("realm", "deactivated", 1)
+
+
+@pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.MODERATOR, Role.MEMBER, Role.GUEST])
+async def test_only_owners_deactivate_it(org: Organization, role: Role) -> None:
+    abe = await org.add("abe", role)
+    (await abe.post("/realm/deactivate")).refused("UNAUTHORIZED_PRINCIPAL")
+    assert (await abe.get("/users/me")).ok
+
+
+@pytest.mark.parametrize("days", [0, 14, -1])
+async def test_its_data_is_not_deleted_by_the_server(org: Organization, days: int) -> None:
+    (await org["ann"].post("/realm/deactivate", deletion_delay_days=days)).refused()
+    data = (await org["ann"].register()).data
+    assert data["server_min_deactivated_realm_deletion_days"] is None
+    assert data["server_max_deactivated_realm_deletion_days"] is None
+
+
+async def test_null_is_as_good_as_nothing(org: Organization) -> None:
+    assert (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
+
+
+async def test_it_stays_closed_over_a_restart_and_can_be_opened_again(config: Config) -> None:
+    async with founded(config) as org:
+        ann = await org["ann"].register()
+        assert (await org["ann"].post("/realm/deactivate")).ok
+    async with reopened(config) as org:
+        (await org["ann"].get("/users/me")).refused("REALM_DEACTIVATED", 401)
+        await org.node.log.submit(None, realms.reactivate)
+        assert (await org["ann"].get("/users/me")).ok
+        poll = {"queue_id": ann.queue_id, "last_event_id": ann.last_event_id}
+        events = (await org["ann"].get("/events", **poll)).ok["events"]
+        assert [event["op"] for event in events] == ["deactivated"]
+
+
+async def test_the_operator_opens_it_again_at_the_command_line(place: Place) -> None:
+    await asyncio.to_thread(place.found)
+    config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
+    async with reopened(config) as org:
+        assert (await org["ann"].post("/realm/deactivate")).ok
+    result = await asyncio.to_thread(place.run, "reactivate")
+    assert (result.exit_code, "'Example' is open again." in result.output) == (0, True)
+    again = await asyncio.to_thread(place.run, "reactivate")
+    assert (again.exit_code, "not deactivated" in again.stderr) == (1, True)
+    async with reopened(config) as org:
+        assert (await org["ann"].get("/users/me")).ok
+
+
+@pytest.fixture
+def place(config: Config) -> Place:
+    return Place(config.data_path, config.database_url)
+
+
+# Exports
+
+
+async def test_an_export_is_refused_and_says_what_to_do(org: Organization) -> None:
+    reply = await org["ann"].post("/export/realm", export_type="public")
+    assert "tertulia backup" in reply.refused()["msg"]
+    (await org["ann"].post("/export/realm", export_type=1)).refused("REQUEST_VARIABLE_INVALID")
+    assert (await org["ann"].get("/export/realm")).ok["exports"] == []
+    (await org["ann"].delete("/export/realm/1")).refused()
+
+
+async def test_consent_to_an_export_is_shown_and_told_to_administrators(
+    org: Organization,
+) -> None:
+    ann, ben = await org["ann"].register(), await org["ben"].register()
+    assert (await org["ben"].patch("/settings", allow_private_data_export=True)).ok
+    (event,) = await ann.events()
+    assert event["type"] == "realm_export_consent"
+    assert (event["user_id"], event["consented"]) == (org["ben"].user_id, True)
+    assert [e["type"] for e in await ben.events()] == ["user_settings"]
+    consents = (await org["ann"].get("/export/realm/consents")).ok["export_consents"]
+    assert [c["user_id"] for c in consents if c["consented"]] == [org["ben"].user_id]
+    assert {c["user_id"] for c in consents} == {
+        org[name].user_id for name in ("ann", "ben", "cleo", "gus")
+    }
+    assert {c["email_address_visibility"] for c in consents} == {1}
+
+
+async def test_exports_are_for_administrators(org: Organization) -> None:
+    ben = org["ben"]
+    for reply in (
+        await ben.get("/export/realm"),
+        await ben.post("/export/realm"),
+        await ben.delete("/export/realm/1"),
+        await ben.get("/export/realm/consents"),
+    ):
+        reply.refused("UNAUTHORIZED_PRINCIPAL")

@@ -1,0 +1,222 @@
+"""The topics of a channel: listing them, and which can be."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
+from tertulia.model.channels import TopicsPolicy
+from tertulia.model.groups import SystemGroup
+from tests.support import Organization, Person
+
+
+async def topics(who: Person, channel: int, **parameters: Any) -> list[tuple[str, int]]:
+    reply = await who.get(f"/users/me/{channel}/topics", **parameters)
+    return [(topic["name"], topic["max_id"]) for topic in reply.ok["topics"]]
+
+
+async def test_topics_are_listed_by_their_newest_messages(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    await org["ann"].send("lounge", "tea", "a")
+    cake = await org["ann"].send("lounge", "cake", "b")
+    tea = await org["ann"].send("lounge", "Tea", "c")
+    assert await topics(org["ben"], channel) == [("Tea", tea), ("cake", cake)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({}, "general chat"),
+        ({"allow_empty_topic_name": False}, "general chat"),
+        ({"allow_empty_topic_name": True}, ""),
+    ],
+)
+async def test_the_empty_topic_has_a_name_where_the_client_needs_one(
+    org: Organization, parameters: dict[str, Any], name: str
+) -> None:
+    channel = await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "", "a")
+    assert await topics(org["ann"], channel, **parameters) == [(name, sent)]
+    data = (await org["ann"].register(fetch_event_types=["realm"])).data
+    assert data["realm_empty_topic_display_name"] == "general chat"
+
+
+async def test_a_protected_history_shows_the_topics_of_what_was_received(
+    org: Organization,
+) -> None:
+    channel = await org.channel("den", "ann", is_private=True, history_public=False)
+    ids = {name: org[name].user_id for name in ("ben", "robo")}
+    await org["ann"].send("den", "before", "a")
+    await org["ann"].send("den", "tea", "b")
+
+    async def join(*names: str) -> None:
+        state = org.node.state
+        await org.do(
+            Subscribed(
+                channel_id=channel,
+                colors={ids[name]: "#76ce90" for name in names},
+                after=state.last_message_id,
+            )
+        )
+
+    await join("ben", "robo")
+    tea = await org["ann"].send("den", "tea", "c")
+    assert await topics(org["ben"], channel) == await topics(org["robo"], channel) == [("tea", tea)]
+    # What was written while one was away is not shown, and what one had received before is.
+    until = org.node.state.last_message_id
+    await org.do(Unsubscribed(channel_id=channel, user_ids=(ids["ben"],), until=until, name="den"))
+    later = await org["ann"].send("den", "tea", "d")
+    away = await org["ann"].send("den", "away", "e")
+    (await org["ben"].get(f"/users/me/{channel}/topics")).refused()
+    assert await topics(org["robo"], channel) == [("away", away), ("tea", later)]
+    await join("ben")
+    cake = await org["ann"].send("den", "cake", "f")
+    assert await topics(org["ben"], channel) == [("cake", cake), ("tea", tea)]
+
+
+async def test_a_group_that_reads_a_protected_channel_without_subscribing_sees_no_topics(
+    org: Organization,
+) -> None:
+    channel = await org.channel(
+        "den",
+        "ann",
+        is_private=True,
+        history_public=False,
+        can_subscribe_group=SystemGroup.MEMBERS.value,
+    )
+    await org["ann"].send("den", "tea", "a")
+    assert await topics(org["cleo"], channel) == []
+    (await org["gus"].get(f"/users/me/{channel}/topics")).refused()
+
+
+async def test_the_topics_of_an_archived_channel_are_listed(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "tea", "a")
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    assert ("tea", sent) in await topics(org["ann"], channel)
+
+
+async def test_spectators_see_the_topics_of_what_is_open_to_them(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    plaza = await org.channel("plaza", "ann", is_web_public=True)
+    lounge = await org.channel("lounge", "ann")
+    sent = await org["ann"].send("plaza", "tea", "a")
+    assert await topics(org.nobody, plaza) == [("tea", sent)]
+    (await org.nobody.get(f"/users/me/{lounge}/topics")).refused()
+
+
+@pytest.mark.parametrize("channel", ["999", "0", "9007199254740993"])
+async def test_an_unknown_channel_has_no_topics(org: Organization, channel: str) -> None:
+    assert (await org["ann"].get(f"/users/me/{channel}/topics")).status == 400
+
+
+# Sending to topics
+
+EMPTY = ("", "(no topic)", "general chat", "  ")
+
+
+@pytest.mark.parametrize("topic", EMPTY)
+@pytest.mark.parametrize(
+    ("realm", "channel", "allowed"),
+    [
+        ("allow_empty_topic", TopicsPolicy.INHERIT, True),
+        ("disable_empty_topic", TopicsPolicy.INHERIT, False),
+        ("disable_empty_topic", TopicsPolicy.ALLOW_EMPTY, True),
+        ("allow_empty_topic", TopicsPolicy.DISABLE_EMPTY, False),
+        ("disable_empty_topic", TopicsPolicy.EMPTY_ONLY, True),
+    ],
+)
+async def test_whether_a_topic_may_be_empty(
+    org: Organization, realm: str, channel: TopicsPolicy, allowed: bool, topic: str
+) -> None:
+    await org.do(RealmChanged(values={"topics_policy": realm}))
+    channel_id = await org.channel("lounge", "ann", topics_policy=channel)
+    reply = await org["ann"].post(
+        "/messages", type="channel", to="lounge", topic=topic, content="hi"
+    )
+    if not allowed:
+        reply.refused()
+        return
+    sent = reply.ok["id"]
+    assert await topics(org["ann"], channel_id, allow_empty_topic_name=True) == [("", sent)]
+
+
+async def test_a_channel_of_the_empty_topic_has_no_other(org: Organization) -> None:
+    await org.channel("lounge", "ann", topics_policy=TopicsPolicy.EMPTY_ONLY)
+    (
+        await org["ann"].post("/messages", type="channel", to="lounge", topic="tea", content="hi")
+    ).refused()
+
+
+async def test_only_a_channel_without_topics_can_become_one_of_the_empty_topic(
+    org: Organization,
+) -> None:
+    channel = await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", "", "a")
+    path = f"/streams/{channel}"
+    other = await org.channel("salon", "ann")
+    await org["ann"].send("salon", "tea", "a")
+    only = {"topics_policy": "empty_topic_only"}
+    (await org["ann"].patch(f"/streams/{other}", **only)).refused()
+    assert (await org["ann"].patch(path, **only)).ok
+    assert (await org["ann"].get(path)).ok["stream"]["topics_policy"] == "empty_topic_only"
+
+
+@pytest.mark.parametrize("policy", ["allow_empty_topic", "disable_empty_topic", "inherit"])
+async def test_who_may_choose_the_policy_of_a_channel(org: Organization, policy: str) -> None:
+    owners = SystemGroup.OWNERS.value
+    await org.do(RealmChanged(values={"can_set_topics_policy_group": owners}))
+    mine = {"subscriptions": [{"name": "mine"}], "topics_policy": policy}
+    reply = await org["ben"].post("/users/me/subscriptions", **mine)
+    assert (reply.status == 200) is (policy == "inherit")
+    channel = await org.channel("den", can_administer_channel_group=SystemGroup.MEMBERS.value)
+    (await org["ben"].patch(f"/streams/{channel}", topics_policy=policy)).refused()
+    assert (await org["ann"].patch(f"/streams/{channel}", topics_policy=policy)).ok
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("x" * 60, "x" * 60),
+        ("x" * 61, "x" * 57 + "..."),
+        ("ä" * 200, "ä" * 57 + "..."),
+        ("  tea ", "tea"),
+        ("\u2615 tea", "\u2615 tea"),
+    ],
+)
+async def test_a_topic_is_kept_up_to_its_length(org: Organization, sent: str, kept: str) -> None:
+    channel = await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", sent, "hi")
+    ((name, _),) = await topics(org["ann"], channel)
+    assert name == kept
+
+
+@pytest.mark.parametrize("topic", ["a\u0007b", "a\nb", "a\u200f\ue000", "a\0b"])
+async def test_a_topic_has_no_control_characters(org: Organization, topic: str) -> None:
+    await org.channel("lounge", "ann")
+    reply = await org["ann"].post(
+        "/messages", type="channel", to="lounge", topic=topic, content="hi"
+    )
+    assert reply.status == 400, reply.body
+
+
+async def test_beginning_a_topic_takes_two_rights_and_going_on_with_it_one(
+    org: Organization,
+) -> None:
+    owners, members = SystemGroup.OWNERS.value, SystemGroup.MEMBERS.value
+    channel = await org.channel("lounge", "ann", "ben", "gus", can_create_topic_group=owners)
+
+    async def send(who: str, topic: str) -> int:
+        sent = {"type": "channel", "to": "lounge", "topic": topic, "content": "hi"}
+        return (await org[who].post("/messages", **sent)).status
+
+    assert await send("ben", "tea") == 400
+    assert await send("ann", "tea") == 200
+    assert await send("ben", "TEA") == 200
+    assert await send("gus", "tea") == 200
+    path = f"/streams/{channel}"
+    edit = {"can_create_topic_group": {"new": 7}, "can_send_message_group": {"new": members}}
+    assert (await org["ann"].patch(path, **edit)).ok
+    assert await send("gus", "tea") == 400
+    assert await send("gus", "cake") == 400
+    assert await send("ben", "cake") == 200

@@ -1,0 +1,479 @@
+"""How one wants to hear of topics: muted, unmuted, followed."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import user_topics
+from tertulia.domain.user_topics import MAX_USER_TOPICS
+from tertulia.model.changes import RealmChanged, SubscriptionChanged, Unsubscribed, UserCreated
+from tertulia.model.users import PersonalSettings, Role, User
+from tertulia.state.moment import Decision, Moment
+from tests.support import Organization, Person, founded, reopened
+
+TOPICS = "/user_topics"
+NONE, MUTED, UNMUTED, FOLLOWED = 0, 1, 2, 3
+MODERN = {"empty_topic_name": True, "archived_channels": True}
+
+
+async def own(who: Person) -> list[tuple[int, str, int]]:
+    """What POST /register tells somebody of their topics."""
+    data = (await who.register(fetch_event_types=["user_topic"], client_capabilities=MODERN)).data
+    return [(t["stream_id"], t["topic_name"], t["visibility_policy"]) for t in data["user_topics"]]
+
+
+async def letters(who: Person, narrow: Any, **more: Any) -> str:
+    """The messages in the narrow, by their first letters."""
+    page = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
+    reply = await who.get("/messages", **{**page, **more}, narrow=narrow)
+    return "".join(message["content"][0] for message in reply.ok["messages"])
+
+
+@pytest.mark.parametrize("policy", [MUTED, UNMUTED, FOLLOWED])
+async def test_a_topic_is_set_and_set_back(org: Organization, policy: int) -> None:
+    channel = await org.channel("lounge", "ben")
+    ben, cleo = await org["ben"].register(), await org["cleo"].register()
+    for wanted in (policy, policy, NONE, NONE):
+        reply = await org["ben"].post(
+            TOPICS, stream_id=channel, topic=" Tea ", visibility_policy=wanted
+        )
+        assert reply.ok
+        shown = [(channel, "Tea", wanted)] if wanted else []
+        assert await own(org["ben"]) == shown
+    expected = [(channel, "Tea", policy), (channel, "Tea", NONE)]
+    events = [event for event in await ben.events() if event["type"] == "user_topic"]
+    assert [(e["stream_id"], e["topic_name"], e["visibility_policy"]) for e in events] == expected
+    assert all(e["last_updated"] == pytest.approx(org.node.clock(), abs=600) for e in events)
+    assert await cleo.events() == []
+    assert await own(org["cleo"]) == []
+
+
+async def test_one_topic_has_one_setting_however_it_is_spelled(org: Organization) -> None:
+    channel = await org.channel("lounge", "ben")
+    for topic, policy in (("tea", MUTED), ("TEA", FOLLOWED)):
+        reply = await org["ben"].post(
+            TOPICS, stream_id=channel, topic=topic, visibility_policy=policy
+        )
+        assert reply.ok
+    assert await own(org["ben"]) == [(channel, "TEA", FOLLOWED)]
+
+
+@pytest.mark.parametrize("topic", ["", "(no topic)", "general chat", "  "])
+async def test_the_general_chat_is_a_topic_by_all_its_names(org: Organization, topic: str) -> None:
+    channel = await org.channel("lounge", "ben")
+    modern = await org["ben"].register(client_capabilities={"empty_topic_name": True})
+    of_old = await org["ben"].register()
+    assert (
+        await org["ben"].post(TOPICS, stream_id=channel, topic=topic, visibility_policy=FOLLOWED)
+    ).ok
+    assert [e["topic_name"] for e in await modern.events()] == [""]
+    assert [e["topic_name"] for e in await of_old.events()] == ["general chat"]
+    (shown,) = (await org["ben"].register()).data["user_topics"]
+    assert shown["topic_name"] == "general chat"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stream_id": 999},
+        {"stream_id": -1},
+        {"stream_id": "lounge"},
+        {"topic": "x" * 61},
+        {"topic": "a\u0007"},
+        {"topic": "a\0"},
+        {"visibility_policy": 4},
+        {"visibility_policy": -1},
+        {"visibility_policy": "muted"},
+        {"stream_id": None},
+        {"topic": None},
+        {"visibility_policy": None},
+    ],
+    ids=str,
+)
+async def test_a_setting_that_cannot_be_is_refused(
+    org: Organization, wrong: dict[str, Any]
+) -> None:
+    channel = await org.channel("lounge", "ben")
+    right = {"stream_id": channel, "topic": "tea", "visibility_policy": MUTED}
+    reply = await org["ben"].post(TOPICS, **{**right, **wrong})
+    assert reply.status == 400, reply.body
+    assert await own(org["ben"]) == []
+
+
+async def test_a_channel_that_one_cannot_read_does_not_exist(org: Organization) -> None:
+    channel = await org.channel("vault", "ben", is_private=True)
+    public = await org.channel("lounge")
+    wanted = {"topic": "tea", "visibility_policy": MUTED}
+    unknown = (await org["cleo"].post(TOPICS, stream_id=999, **wanted)).refused()
+    assert (await org["cleo"].post(TOPICS, stream_id=channel, **wanted)).body == unknown
+    assert (await org["gus"].post(TOPICS, stream_id=public, **wanted)).body == unknown
+    # Not being subscribed to what one can read is no hindrance.
+    assert (await org["cleo"].post(TOPICS, stream_id=public, **wanted)).ok
+
+
+async def test_a_setting_can_be_taken_back_where_one_cannot_read_any_more(
+    org: Organization,
+) -> None:
+    channel = await org.channel("vault", "ben", "ann", is_private=True)
+    wanted = {"stream_id": channel, "topic": "tea"}
+    assert (await org["ben"].post(TOPICS, **wanted, visibility_policy=MUTED)).ok
+    await org.do(
+        Unsubscribed(
+            channel_id=channel,
+            user_ids=(org["ben"].user_id,),
+            until=0,
+            lost=(org["ben"].user_id,),
+            name="vault",
+        )
+    )
+    (await org["ben"].post(TOPICS, **wanted, visibility_policy=FOLLOWED)).refused()
+    assert (await org["ben"].post(TOPICS, **wanted, visibility_policy=NONE)).ok
+    (await org["ben"].post(TOPICS, **wanted, visibility_policy=NONE)).refused()
+
+
+async def test_there_is_a_limit(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_USER_TOPICS == 20_000
+    monkeypatch.setattr("tertulia.domain.user_topics.MAX_USER_TOPICS", 1)
+    channel = await org.channel("lounge", "ben")
+    wanted = {"stream_id": channel, "visibility_policy": MUTED}
+    assert (await org["ben"].post(TOPICS, **wanted, topic="a")).ok
+    (await org["ben"].post(TOPICS, **wanted, topic="b")).refused()
+    assert (
+        await org["ben"].post(TOPICS, stream_id=channel, topic="a", visibility_policy=FOLLOWED)
+    ).ok
+
+
+# As it was before
+
+
+async def test_muted_topics_are_told_in_the_form_of_old_to_those_who_do_not_ask_for_the_new(
+    org: Organization,
+) -> None:
+    channel = await org.channel("lounge", "ben")
+    ben = org["ben"]
+    every = await ben.register()
+    of_old = await ben.register(event_types=["muted_topics"])
+    modern = await ben.register(event_types=["muted_topics", "user_topic"])
+    assert of_old.data["muted_topics"] == []
+    assert "muted_topics" not in modern.data
+    assert (await ben.post(TOPICS, stream_id=channel, topic="tea", visibility_policy=MUTED)).ok
+    kinds = [[e["type"] for e in await queue.events()] for queue in (every, modern)]
+    assert kinds == [["user_topic", "muted_topics"], ["user_topic"]]
+    (event,) = await of_old.events()
+    ((name, topic, since),) = event["muted_topics"]
+    assert (name, topic) == ("lounge", "tea")
+    assert since == pytest.approx(org.node.clock(), abs=600)
+    assert (await ben.register(event_types=["muted_topics"])).data["muted_topics"] == [
+        [name, topic, since]
+    ]
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_the_older_endpoint_mutes_and_unmutes(org: Organization, by_name: bool) -> None:
+    channel = await org.channel("lounge", "ben")
+    which = {"stream": "Lounge"} if by_name else {"stream_id": channel}
+    path = "/users/me/subscriptions/muted_topics"
+    assert (await org["ben"].patch(path, **which, topic="tea", op="add")).ok
+    assert await own(org["ben"]) == [(channel, "tea", MUTED)]
+    assert (await org["ben"].patch(path, **which, topic="tea", op="remove")).ok
+    assert (await org["ben"].patch(path, **which, topic="tea", op="remove")).ok
+    assert await own(org["ben"]) == []
+    # What is followed is not muted, and is left alone.
+    assert (
+        await org["ben"].post(TOPICS, stream_id=channel, topic="tea", visibility_policy=FOLLOWED)
+    ).ok
+    assert (await org["ben"].patch(path, **which, topic="tea", op="remove")).ok
+    assert await own(org["ben"]) == [(channel, "tea", FOLLOWED)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stream": None},
+        {"stream_id": 1},
+        {"stream": "nowhere"},
+        {"op": "toggle"},
+        {"op": None},
+        {"topic": None},
+    ],
+    ids=str,
+)
+async def test_the_older_endpoint_refuses_what_makes_no_sense(
+    org: Organization, wrong: dict[str, Any]
+) -> None:
+    await org.channel("lounge", "ben")
+    right = {"stream": "lounge", "topic": "tea", "op": "add"}
+    reply = await org["ben"].patch("/users/me/subscriptions/muted_topics", **{**right, **wrong})
+    assert reply.status == 400, reply.body
+
+
+# What follows from it
+
+
+async def stage(org: Organization) -> tuple[int, int]:
+    """Ben mutes `noisy` but for its topic `news`, and the topic `tea` of `lounge`; and follows
+    its topic `cake`."""
+    lounge = await org.channel("lounge", "ann", "ben")
+    noisy = await org.channel("noisy", "ann", "ben")
+    await org.do(
+        SubscriptionChanged(
+            channel_id=noisy, user_id=org["ben"].user_id, property="is_muted", value=True
+        )
+    )
+    for letter, channel, topic in (
+        ("a", noisy, "chatter"),
+        ("b", lounge, "tea"),
+        ("c", noisy, "News"),
+        ("d", lounge, "cake"),
+        ("e", lounge, "plans"),
+    ):
+        await org["ann"].send(channel, topic, letter)
+    await org["ann"].write([org["ben"].user_id], "f")
+    for channel, topic, policy in (
+        (noisy, "news", UNMUTED),
+        (lounge, "TEA", MUTED),
+        (lounge, "cake", FOLLOWED),
+    ):
+        assert (
+            await org["ben"].post(TOPICS, stream_id=channel, topic=topic, visibility_policy=policy)
+        ).ok
+    return lounge, noisy
+
+
+@pytest.mark.parametrize(
+    ("narrow", "expected"),
+    [
+        ([["is", "muted"]], "ab"),
+        ([{"operator": "is", "operand": "muted", "negated": True}], "cdef"),
+        ([["in", "home"]], "cdef"),
+        ([["is", "followed"]], "d"),
+        ([{"operator": "is", "operand": "followed", "negated": True}], "abcef"),
+        ([["is", "muted"], ["channel", "lounge"]], "b"),
+    ],
+)
+async def test_narrows_know_what_is_muted_and_followed(
+    org: Organization, narrow: Any, expected: str
+) -> None:
+    await stage(org)
+    assert await letters(org["ben"], narrow) == expected
+
+
+@pytest.mark.parametrize(
+    ("narrow", "expected"),
+    [
+        ([], "c"),
+        ([["channel", "lounge"]], "d"),
+        ([["channel", "noisy"]], "a"),
+        ([["channel", "lounge"], ["topic", "tea"]], "b"),
+    ],
+)
+async def test_the_first_unread_message_is_none_of_a_muted_topic(
+    org: Organization, narrow: Any, expected: str
+) -> None:
+    await stage(org)
+    found = await letters(org["ben"], narrow, anchor="first_unread", num_before=0, num_after=0)
+    assert found == expected
+
+
+async def test_what_is_muted_does_not_count_as_unread(org: Organization) -> None:
+    await stage(org)
+    unread = (await org["ben"].register()).data["unread_msgs"]
+    assert unread["count"] == 4
+    assert len(unread["streams"]) == 5
+
+
+async def test_a_setting_stays_while_the_channel_is_archived_and_renamed(
+    org: Organization,
+) -> None:
+    channel = await org.channel("lounge", "ben")
+    ben = org["ben"]
+    assert (await ben.post(TOPICS, stream_id=channel, topic="tea", visibility_policy=MUTED)).ok
+    assert (await org["ann"].patch(f"/streams/{channel}", new_name="salon")).ok
+    assert (await ben.register()).data["muted_topics"][0][0] == "salon"
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    assert await own(ben) == [(channel, "tea", MUTED)]
+
+
+async def test_spectators_have_no_settings(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    data = (await org.nobody.post("/register", fetch_event_types=["user_topic"])).ok
+    assert data["user_topics"] == []
+
+
+async def test_settings_outlive_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        channel = await org.channel("lounge", "ann")
+        wanted = {"stream_id": channel, "visibility_policy": MUTED}
+        assert (await org["ann"].post(TOPICS, **wanted, topic="tea")).ok
+        assert (await org["ann"].post(TOPICS, **wanted, topic="cake")).ok
+        assert (
+            await org["ann"].post(TOPICS, stream_id=channel, topic="tea", visibility_policy=NONE)
+        ).ok
+    async with reopened(config) as org:
+        assert await own(org["ann"]) == [(channel, "cake", MUTED)]
+
+
+# By taking part
+
+
+async def with_settings(org: Organization, name: str, **settings: Any) -> Person:
+    """A new account with these personal settings."""
+    user = User(
+        id=org.node.state.users.next_id(),
+        address=f"{name}@example.com",
+        full_name=name.title(),
+        role=Role.MEMBER,
+    )
+    credential = await org.node.vault.credential(user.id, None)
+    personal = PersonalSettings(
+        user_id=user.id,
+        **{
+            "automatically_follow_topics_policy": 4,
+            "automatically_follow_topics_where_mentioned": False,
+            **settings,
+        },
+    )
+    await org.do(UserCreated(user=user, credential=credential, settings=personal))
+    return org.know(name, user)
+
+
+FOLLOW = "automatically_follow_topics_policy"
+UNMUTE = "automatically_unmute_topics_in_muted_channels_policy"
+
+
+@pytest.mark.parametrize(
+    ("settings", "muted", "first", "later"),
+    [
+        ({FOLLOW: 1}, False, FOLLOWED, FOLLOWED),
+        ({FOLLOW: 2}, False, FOLLOWED, FOLLOWED),
+        ({FOLLOW: 3}, False, FOLLOWED, None),
+        ({FOLLOW: 4, UNMUTE: 4}, True, None, None),
+        ({UNMUTE: 1}, True, UNMUTED, UNMUTED),
+        ({UNMUTE: 2}, True, UNMUTED, UNMUTED),
+        ({UNMUTE: 3}, True, UNMUTED, None),
+        ({UNMUTE: 2}, False, None, None),
+        ({FOLLOW: 3, UNMUTE: 2}, True, FOLLOWED, UNMUTED),
+    ],
+    ids=str,
+)
+async def test_writing_in_a_topic_changes_how_one_hears_of_it(
+    org: Organization,
+    settings: dict[str, int],
+    muted: bool,
+    first: int | None,
+    later: int | None,
+) -> None:
+    dora = await with_settings(org, "dora", **settings)
+    channel = await org.channel("lounge", "ann", "dora")
+    await org.do(
+        SubscriptionChanged(
+            channel_id=channel, user_id=dora.user_id, property="is_muted", value=muted
+        )
+    )
+    await org["ann"].send("lounge", "old", "begun by ann")
+    queue = await dora.register(event_types=["message", "user_topic"])
+    for topic, expected in (("new", first), ("old", later)):
+        sent = {"type": "channel", "to": "lounge", "topic": topic, "content": "hi"}
+        reply = (await dora.post("/messages", **sent)).ok
+        assert reply.get("automatic_new_visibility_policy") == expected
+        events = await queue.events()
+        kinds = ["message", "user_topic"] if expected else ["message"]
+        assert [event["type"] for event in events] == kinds
+        # What is so already is not new.
+        assert "automatic_new_visibility_policy" not in (await dora.post("/messages", **sent)).ok
+        assert [event["type"] for event in await queue.events()] == ["message"]
+    shown = [("new", first), ("old", later)]
+    assert await own(dora) == [(channel, topic, policy) for topic, policy in shown if policy]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(MUTED, FOLLOWED), (UNMUTED, FOLLOWED), (FOLLOWED, FOLLOWED)]
+)
+async def test_taking_part_never_lowers_a_setting(
+    org: Organization, before: int, after: int
+) -> None:
+    dora = await with_settings(org, "dora", **{FOLLOW: 2})
+    channel = await org.channel("lounge", "dora")
+    wanted = {"stream_id": channel, "topic": "tea"}
+    assert (await dora.post(TOPICS, **wanted, visibility_policy=before)).ok
+    await dora.send("lounge", "tea", "hi")
+    assert await own(dora) == [(channel, "tea", after)]
+
+
+async def test_an_unmuted_topic_is_not_lowered_from_followed(org: Organization) -> None:
+    dora = await with_settings(org, "dora", **{UNMUTE: 2})
+    channel = await org.channel("lounge", "dora")
+    await org.do(
+        SubscriptionChanged(
+            channel_id=channel, user_id=dora.user_id, property="is_muted", value=True
+        )
+    )
+    wanted = {"stream_id": channel, "topic": "tea"}
+    assert (await dora.post(TOPICS, **wanted, visibility_policy=FOLLOWED)).ok
+    await dora.send("lounge", "tea", "hi")
+    assert await own(dora) == [(channel, "tea", FOLLOWED)]
+
+
+@pytest.mark.parametrize(
+    ("content", "follows", "expected"),
+    [
+        ("@**Dora** look", True, True),
+        ("@**Dora** look", False, False),
+        ("@_**Dora** quietly", True, False),
+        ("@**all** look", True, False),
+    ],
+)
+async def test_who_is_mentioned_by_name_follows_the_topic_where_they_wish_so(
+    org: Organization, content: str, follows: bool, expected: bool
+) -> None:
+    where_mentioned = {"automatically_follow_topics_where_mentioned": follows}
+    dora = await with_settings(org, "dora", **where_mentioned)
+    channel = await org.channel("lounge", "ann", "dora")
+    queue = await dora.register(event_types=["user_topic"])
+    await org["ann"].send("lounge", "tea", content)
+    assert await own(dora) == ([(channel, "tea", FOLLOWED)] if expected else [])
+    assert len(await queue.events()) == expected
+
+
+async def test_bots_and_direct_messages_follow_nothing(org: Organization) -> None:
+    dora = await with_settings(org, "dora", **{FOLLOW: 1})
+    await org.channel("lounge", "robo")
+    await org["robo"].send("lounge", "tea", "hi")
+    reply = await dora.post("/messages", type="direct", to=[org["ben"].user_id], content="hi")
+    assert "automatic_new_visibility_policy" not in reply.ok
+    assert await own(dora) == await own(org["robo"]) == []
+
+
+async def test_new_accounts_follow_the_topics_that_they_begin(org: Organization) -> None:
+    await org.add("dora", follows=True)
+    channel = await org.channel("lounge", "ann", "dora")
+    await org["ann"].send("lounge", "old", "hi")
+    for topic in ("old", "new"):
+        await org["dora"].send("lounge", topic, "hi")
+    assert await own(org["dora"]) == [(channel, "new", FOLLOWED)]
+    await org["ann"].send("lounge", "other", "@**Dora**")
+    assert (channel, "other", FOLLOWED) in await own(org["dora"])
+
+
+def test_the_settings_of_new_accounts_are_the_usual_ones() -> None:
+    usual = msgspec.structs.asdict(PersonalSettings(user_id=1))
+    assert (usual[FOLLOW], usual[UNMUTE]) == (3, 2)
+    assert usual["automatically_follow_topics_where_mentioned"] is True
+
+
+@pytest.mark.parametrize(("policy", "expected"), [(1, FOLLOWED), (2, None), (3, None), (4, None)])
+async def test_taking_part_otherwise_follows_a_topic_where_that_is_wished(
+    org: Organization, policy: int, expected: int | None
+) -> None:
+    dora = await with_settings(org, "dora", **{FOLLOW: policy})
+    channel = await org.channel("lounge", "ann", "dora")
+    await org["ann"].send("lounge", "tea", "hi")
+
+    def react(moment: Moment) -> Decision[None]:
+        where = moment.state.channels[channel]
+        return Decision(None, user_topics.after_taking_part(moment, moment.actor, where, "tea"))
+
+    await org.node.log.submit(dora.user_id, react)
+    assert await own(dora) == ([(channel, "tea", expected)] if expected else [])
