@@ -116,7 +116,8 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
-        for name, rows in records.items():
+        # The counters last: loading a record counts it, and the highest may be gone.
+        for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
             for row in rows:
                 table.put(row)
