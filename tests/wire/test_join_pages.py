@@ -19,7 +19,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import UserGroup
 from tertulia.model.users import Role
-from tertulia.wire import pages_join
+from tertulia.wire import visit
 from tests.mails import link_in, mailed, no_postman
 from tests.support import Organization, Person, TestClock, founded, reopened
 
@@ -193,7 +193,7 @@ async def test_whoever_tries_again_and_again_is_held_up(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await invited(org)
-    for _ in range(pages_join.TRIES):
+    for _ in range(visit.TRIES):
         assert (await send(org, path, full_name="", password="")).status_code == 400
     assert (await send(org, path, **FILLED)).status_code == 429
     assert (await org.http.get(path)).status_code == 200
@@ -492,7 +492,7 @@ async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
     assert await mailed(org) == []  # One is under way.
     clock.ahead = 61
     await confirmed(org, path, "zoe@example.com")
-    for number in range(pages_join.MAILS - 3):
+    for number in range(visit.MAILS - 3):
         assert (await send(org, path, email=f"{number}@x.org")).status_code == 200
     assert (await send(org, path, email="more@x.org")).status_code == 429
 
