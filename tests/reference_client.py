@@ -91,6 +91,13 @@ class ReferenceClient:
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
         }
 
+        self.drafts = {one["id"]: one for one in data["drafts"]}
+        self.snippets = {one["id"]: one for one in data["saved_snippets"]}
+        self.scheduled = {one["scheduled_message_id"]: one for one in data["scheduled_messages"]}
+        self.reminders = {one["reminder_id"]: one for one in data["reminders"]}
+        self.views = {one["fragment"]: one for one in data["navigation_views"]}
+        self.devices: dict[str, Any] = data["devices"]
+
     @classmethod
     async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
         """A new client, as fresh as can be."""
@@ -119,7 +126,7 @@ class ReferenceClient:
             "settings": self.settings,
             "statuses": self.statuses,
             "profile fields": self.fields,
-            "groups": {i: {**g, "members": sorted(g["members"])} for i, g in self.groups.items()},
+            "groups": {i: self._held(g) for i, g in self.groups.items()},
             "bots": self.bots,
             "realm": self._told(self.realm),
             "setup": self.setup,
@@ -132,11 +139,21 @@ class ReferenceClient:
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
             "recent": self.recent,
+            "drafts": self.drafts,
+            "snippets": self.snippets,
+            "scheduled": self.scheduled,
+            "reminders": self.reminders,
+            "views": self.views,
+            "devices": self.devices,
         }
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
         left_out = _UNTOLD if own else _UNTOLD | _SUBSCRIPTION
-        told = {name: value for name, value in channel.items() if name not in left_out}
+        return self._held({name: value for name, value in channel.items() if name not in left_out})
+
+    def _held(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record with its permissions as they are held now."""
+        told = dict(record)
         for name, value in told.items():
             if isinstance(value, dict) and "direct_members" in value:
                 # Deactivated accounts hold no permission, which a client sees from the accounts.
@@ -181,6 +198,8 @@ class ReferenceClient:
             self.own |= {name: value for name, value in news.items() if name in _OWN}
         if "custom_profile_field" in news:
             self._fill_in(user, news.pop("custom_profile_field"))
+        if news.pop("is_deleted", False):
+            user["is_deleted"] = True
         if "role" in news:
             role = news["role"]
             news |= {"is_owner": role == 100, "is_admin": role <= 200, "is_guest": role == 600}
@@ -230,6 +249,22 @@ class ReferenceClient:
     def _user_group_remove_members(self, event: dict[str, Any]) -> None:
         group = self.groups[event["group_id"]]
         group["members"] = sorted(set(group["members"]) - set(event["user_ids"]))
+
+    def _user_group_add_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = {*group["direct_subgroup_ids"], *event["direct_subgroup_ids"]}
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_remove_subgroups(self, event: dict[str, Any]) -> None:
+        group = self.groups[event["group_id"]]
+        found = set(group["direct_subgroup_ids"]) - set(event["direct_subgroup_ids"])
+        group["direct_subgroup_ids"] = sorted(found)
+
+    def _user_group_update(self, event: dict[str, Any]) -> None:
+        self.groups[event["group_id"]] |= event["data"]
+
+    def _user_group_remove(self, event: dict[str, Any]) -> None:
+        del self.groups[event["group_id"]]
 
     # The organization
 
@@ -350,6 +385,62 @@ class ReferenceClient:
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
 
+    # What is one's own
+
+    def _drafts_add(self, event: dict[str, Any]) -> None:
+        self.drafts |= {draft["id"]: draft for draft in event["drafts"]}
+
+    def _drafts_update(self, event: dict[str, Any]) -> None:
+        self.drafts[event["draft"]["id"]] = event["draft"]
+
+    def _drafts_remove(self, event: dict[str, Any]) -> None:
+        del self.drafts[event["draft_id"]]
+
+    def _saved_snippets_add(self, event: dict[str, Any]) -> None:
+        self.snippets[event["saved_snippet"]["id"]] = event["saved_snippet"]
+
+    _saved_snippets_update = _saved_snippets_add
+
+    def _saved_snippets_remove(self, event: dict[str, Any]) -> None:
+        del self.snippets[event["saved_snippet_id"]]
+
+    def _scheduled_messages_add(self, event: dict[str, Any]) -> None:
+        for scheduled in event["scheduled_messages"]:
+            self.scheduled[scheduled["scheduled_message_id"]] = scheduled
+
+    def _scheduled_messages_update(self, event: dict[str, Any]) -> None:
+        scheduled = event["scheduled_message"]
+        assert scheduled["scheduled_message_id"] in self.scheduled
+        self.scheduled[scheduled["scheduled_message_id"]] = scheduled
+
+    def _scheduled_messages_remove(self, event: dict[str, Any]) -> None:
+        del self.scheduled[event["scheduled_message_id"]]
+
+    def _reminders_add(self, event: dict[str, Any]) -> None:
+        self.reminders |= {one["reminder_id"]: one for one in event["reminders"]}
+
+    def _reminders_remove(self, event: dict[str, Any]) -> None:
+        del self.reminders[event["reminder_id"]]
+
+    def _navigation_view_add(self, event: dict[str, Any]) -> None:
+        self.views[event["navigation_view"]["fragment"]] = event["navigation_view"]
+
+    def _navigation_view_update(self, event: dict[str, Any]) -> None:
+        self.views[event["fragment"]] |= event["data"]
+
+    def _navigation_view_remove(self, event: dict[str, Any]) -> None:
+        del self.views[event["fragment"]]
+
+    def _device_add(self, event: dict[str, Any]) -> None:
+        fields = (
+            *("push_key_id", "push_token_id", "pending_push_token_id"),
+            *("push_token_last_updated_timestamp", "push_registration_error_code"),
+        )
+        self.devices[str(event["device_id"])] = dict.fromkeys(fields)
+
+    def _device_remove(self, event: dict[str, Any]) -> None:
+        del self.devices[str(event["device_id"])]
+
     # Messages
 
     def _message(self, event: dict[str, Any]) -> None:
@@ -361,11 +452,36 @@ class ReferenceClient:
             people = [person["id"] for person in message["display_recipient"]]
             where = self._direct(people)
             others = tuple(sorted(set(people) - {self.user_id}))
-            self.recent[others] = max(self.recent.get(others, 0), message["id"])
+            self.recent[others] = message["id"]
         if "read" not in flags:
             self.unread[message["id"]] = where
             if {"mentioned", "wildcard_mentioned"} & set(flags):
                 self.mentions.add(message["id"])
+
+    def _update_message(self, event: dict[str, Any]) -> None:
+        if "content" in event:
+            is_mention = {"mentioned", "wildcard_mentioned"} & set(event["flags"])
+            (self.mentions.add if is_mention else self.mentions.discard)(event["message_id"])
+        if "propagate_mode" not in event:
+            return
+        channel_id = event.get("new_stream_id", event["stream_id"])
+        topic = event.get("subject", event["orig_subject"])
+        for message_id in event["message_ids"]:
+            if message_id not in self.unread:
+                continue
+            if channel_id in self.subscriptions:
+                self.unread[message_id] = ("channel", channel_id, topic.casefold())
+            else:
+                del self.unread[message_id]
+
+    def _delete_message(self, event: dict[str, Any]) -> None:
+        for message_id in event.get("message_ids") or [event["message_id"]]:
+            self.unread.pop(message_id, None)
+            self.starred.discard(message_id)
+            for people, newest in self.recent.items():
+                if newest == message_id:
+                    # Which message is the newest now, if there is one, is not told.
+                    self.recent[people] = ANYTHING
 
     def _update_message_flags_add(self, event: dict[str, Any]) -> None:
         if event["flag"] == "read":
@@ -395,6 +511,18 @@ class ReferenceClient:
 
     def _forget_unread(self, channel_id: int) -> None:
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
+
+
+class _Anything:
+    """What cannot be known: it is equal to whatever it is compared with."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # it is in no set
+
+
+ANYTHING: Any = _Anything()
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:

@@ -1,21 +1,17 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
+from tertulia.background import working
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import channel_activity
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.links import Links
-from tertulia.log.clock import Clock, Due
-from tertulia.log.housekeeping import keep_pruned
 from tertulia.log.writer import Log
-from tertulia.mailing import postman
 from tertulia.markup.render import Renderer
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
@@ -115,23 +111,11 @@ async def opened_node(
             clock=log.clock,
             started=log.clock(),
         )
-        background = [
-            asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
-            asyncio.create_task(Clock(log, due_work(node)).run()),
-            asyncio.create_task(postman(config, log, node.links).run(log)),
-        ]
         try:
-            yield node
+            async with working(node):
+                yield node
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.wait(background)
             await delivery.close()
-
-
-def due_work(node: Node) -> Sequence[Due]:
-    """What the node does by itself when its time has come."""
-    return (Due(channel_activity.due, channel_activity.update),)
 
 
 def asgi(node: Node) -> ASGIApp:

@@ -53,8 +53,8 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
             await history.step()
             for listener in [*prompt, *(late if number % 10 == 9 else [])]:
                 for event in await listener.events():
-                    if event["type"] == "message":
-                        message_id = event["message"]["id"]
+                    message_id = event.get("message_id", event.get("message", {}).get("id"))
+                    if event["type"] in {"message", "update_message"}:
                         reply = await listener.person.get(f"/messages/{message_id}")
                         assert reply.status == 200, (message_id, reply.body)
 

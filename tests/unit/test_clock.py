@@ -1,6 +1,7 @@
 """What is due by itself."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,37 @@ async def test_a_verb_that_does_not_get_on_is_not_asked_for_ever(
         await Clock(org.node.log, [Due(due_at, refuse)]).tick()
         assert "not today" in caplog.text
         assert org.node.state.realm.description == "1"
+
+
+async def test_what_a_verb_needs_besides_is_prepared_for_each_piece(config: Config) -> None:
+    async with founded(config) as org:
+        log = org.node.log
+        prepared: list[str] = []
+
+        async def prepare() -> Sequence[str]:
+            prepared.append(log.state.realm.description)
+            return (prepared[-1],)
+
+        def ring_if_still_so(moment: Moment, seen: str) -> Decision[None]:
+            assert moment.state.realm.description == seen
+            return ring(moment)
+
+        await log.submit(None, settle, "1 2 3")
+        await Clock(log, [Due(due_at, ring_if_still_so, (), prepare)]).tick()
+        assert prepared == ["1 2 3", "2 3", "3"]
+        assert log.state.realm.description == ""
+
+
+async def test_where_there_is_nothing_to_prepare_nothing_is_done(config: Config) -> None:
+    async with founded(config) as org:
+        log = org.node.log
+
+        async def prepare() -> Sequence[str]:
+            return ()
+
+        await log.submit(None, settle, "1")
+        await Clock(log, [Due(due_at, refuse, (), prepare)]).tick()
+        assert log.state.realm.description == "1"
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Records in memory: IDs that are not given twice, and groups."""
 
+import random
+
 import pytest
 from msgspec import Struct
 
@@ -8,7 +10,7 @@ from tertulia.model import nouns
 from tertulia.model.nouns import Noun
 from tertulia.state import organization
 from tertulia.state.organization import State
-from tertulia.state.tables import Grouped, Table
+from tertulia.state.tables import Grouped, Ordered, Table
 from tertulia.store import migrations
 from tertulia.store.migrations import MIGRATIONS, migrate
 from tertulia.store.store import database_at
@@ -32,9 +34,32 @@ def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
     notes.put(Note(2, 7))
     notes.remove(2)
     assert notes.next_id() == 3
+    records = {name: list(table) for name, table in state.tables.items()}
+    assert State.load(0, records).tables["notes"].next_id() == 3
     notes.remove(1)
     records = {name: list(table) for name, table in state.tables.items()}
     assert State.load(0, records).tables["notes"].next_id() == 3
+
+
+class Alarm(Struct, frozen=True):
+    id: int
+    at: float | None
+
+
+def test_records_are_ordered_by_what_is_said_of_them() -> None:
+    table: Table[Alarm] = Table(Noun("alarms", Alarm, ("id",), removable=True))
+    alarms = Ordered(table, lambda alarm: alarm.at)
+    rng = random.Random(3)
+    assert alarms.first is None
+    for _ in range(300):
+        at = rng.choice([None, *range(9)])
+        table.put(Alarm(rng.randint(1, 20), at))
+        if rng.random() < 0.3:
+            table.remove(rng.choice(list(table.rows)))
+        ordered = sorted((a.at, a.id) for a in table if a.at is not None)
+        assert (alarms.first and (alarms.first.at, alarms.first.id)) == (
+            ordered[0] if ordered else None
+        )
 
 
 def test_records_are_grouped_by_what_is_said_of_them() -> None:

@@ -9,7 +9,7 @@ from tertulia.domain import realms
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
 from tests.cli.support import Place
-from tests.support import PASSWORD, Organization, founded, reopened
+from tests.support import PASSWORD, Organization, TestClock, founded, reopened
 from tests.unit.test_log import until
 
 # Deactivating
@@ -90,6 +90,23 @@ async def test_the_operator_opens_it_again_at_the_command_line(place: Place) -> 
 @pytest.fixture
 def place(config: Config) -> Place:
     return Place(config.data_path, config.database_url)
+
+
+async def test_what_is_due_waits_until_it_is_open_again(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        lounge = await org.channel("lounge", "ann")
+        later = {"type": "channel", "to": lounge, "topic": "t", "content": "at last"}
+        at = int(clock()) + 600
+        ann = org["ann"]
+        assert (await ann.post("/scheduled_messages", **later, scheduled_delivery_timestamp=at)).ok
+        assert (await ann.post("/realm/deactivate")).ok
+        clock.ahead = 3600
+        await org.tick()
+        assert org.node.state.last_message_id == 0
+        await org.node.log.submit(None, realms.reactivate)
+        await org.tick()
+        assert org.node.state.last_message_id == 1
 
 
 # Exports

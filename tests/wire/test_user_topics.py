@@ -477,3 +477,51 @@ async def test_taking_part_otherwise_follows_a_topic_where_that_is_wished(
 
     await org.node.log.submit(dora.user_id, react)
     assert await own(dora) == ([(channel, "tea", expected)] if expected else [])
+
+
+# When messages move
+
+
+@pytest.mark.parametrize(
+    ("before", "there", "joined", "after"),
+    [
+        (MUTED, NONE, False, MUTED),
+        (FOLLOWED, NONE, False, FOLLOWED),
+        (FOLLOWED, MUTED, False, FOLLOWED),
+        (MUTED, NONE, True, NONE),
+        (MUTED, FOLLOWED, True, FOLLOWED),
+        (FOLLOWED, MUTED, True, FOLLOWED),
+        (UNMUTED, NONE, True, UNMUTED),
+    ],
+)
+async def test_a_setting_goes_with_the_topic_when_all_of_it_is_moved(
+    org: Organization, before: int, there: int, joined: bool, after: int
+) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    first = await org["ann"].send("lounge", "tea", "a")
+    last = await org["ann"].send("lounge", "tea", "b")
+    if joined:
+        await org["ann"].send("lounge", "cake", "c")
+    for topic, policy in (("tea", before), ("cake", there)):
+        assert (
+            await org["ben"].post(TOPICS, stream_id=channel, topic=topic, visibility_policy=policy)
+        ).ok
+    # While something is left, the setting stays.
+    assert (await org["ann"].patch(f"/messages/{last}", topic="plans")).ok
+    assert (channel, "tea", before) in await own(org["ben"])
+    ben = await org["ben"].register(event_types=["user_topic"])
+    assert (await org["ann"].patch(f"/messages/{first}", topic="cake")).ok
+    expected = [(channel, "cake", after)] if after else []
+    assert await own(org["ben"]) == expected
+    events = [(e["topic_name"], e["visibility_policy"]) for e in await ben.events()]
+    assert events == [("tea", NONE), *([("cake", after)] if after != there else [])]
+
+
+async def test_a_setting_does_not_go_where_one_cannot_read(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    vault = await org.channel("vault", "ann", is_private=True)
+    sent = await org["ann"].send("lounge", "tea", "a")
+    wanted = {"stream_id": channel, "topic": "tea", "visibility_policy": FOLLOWED}
+    assert (await org["ben"].post(TOPICS, **wanted)).ok
+    assert (await org["ann"].patch(f"/messages/{sent}", stream_id=vault)).ok
+    assert await own(org["ben"]) == []

@@ -8,6 +8,7 @@ import pytest
 from tertulia.model.changes import RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import AddressVisibility, PersonalSettings, Role
+from tests.reference_client import WAYS, ReferenceClient, differences
 from tests.support import Listener, Organization, reopened
 
 DIGEST = "https://secure.gravatar.com/avatar/"
@@ -494,14 +495,69 @@ async def test_others_are_not_for_everybody_to_deactivate(
     assert org.node.state.users[org[target].user_id].is_active
 
 
-async def test_what_cannot_be_deleted_is_not_left_out_in_silence(org: Organization) -> None:
+@pytest.mark.parametrize(
+    "what",
+    [
+        "delete_public_channel_messages",
+        "delete_private_channel_messages",
+        "delete_direct_messages",
+        "delete_everything",
+    ],
+)
+async def test_what_cannot_be_deleted_is_not_left_out_in_silence(
+    org: Organization, what: str
+) -> None:
     path = f"/users/{org['cleo'].user_id}"
-    (await org["ann"].delete(path, actions={"delete_profile": True})).refused()
-    assert org.node.state.users[org["cleo"].user_id].is_active
+    before = org.node.state.users[org["cleo"].user_id]
+    reply = await org["ann"].delete(path, actions={"delete_profile": True, what: True})
+    assert reply.status == 400
+    assert org.node.state.users[org["cleo"].user_id] == before
     reply = await org["ann"].delete(
         path, actions={"delete_profile": False}, deactivation_notification_comment="bye"
     )
     assert reply.ok["ignored_parameters_unsupported"] == ["deactivation_notification_comment"]
+
+
+@pytest.mark.parametrize("deactivated_before", [False, True])
+async def test_an_account_can_be_deactivated_for_good(
+    org: Organization, deactivated_before: bool
+) -> None:
+    ann, cleo, gus = org["ann"], org["cleo"].user_id, org["gus"]
+    field = (await ann.post("/realm/profile_fields", name="Desk", field_type=1)).ok["id"]
+    data = [{"id": field, "value": "3"}]
+    assert (await org["cleo"].patch("/users/me/profile_data", data=data)).ok
+    assert (await org["cleo"].post("/users/me/status", status_text="lunch")).ok
+    assert (await org["cleo"].patch("/settings", timezone="Europe/Madrid")).ok
+    client = await ReferenceClient.begin(gus, WAYS["modern"])
+    path = f"/users/{cleo}"
+    if deactivated_before:
+        assert (await ann.delete(path)).ok
+    assert (await ann.delete(path, actions={"delete_profile": True})).ok
+    shown = (await gus.get(path, include_custom_profile_fields=True)).ok["user"]
+    assert (shown["is_active"], shown["is_deleted"]) == (False, True)
+    assert shown["full_name"] == f"Deleted user {cleo}"
+    assert shown["email"] == shown["delivery_email"] == f"deleteduser{cleo}@chat.test"
+    assert (shown["timezone"], shown["profile_data"]) == ("", {})
+    assert (await gus.get(f"{path}/status")).ok["status"] == {}
+    await client.catch_up()
+    fresh = await ReferenceClient.begin(gus, WAYS["modern"])
+    assert not differences(client.shown(), fresh.shown())
+    (await ann.delete(path, actions={"delete_profile": True})).refused()
+    (await ann.post(f"{path}/reactivate")).refused()
+    (await org["cleo"].get("/users/me")).refused("INVALID_API_KEY", 401)
+    # The address is free again.
+    new = {"email": "cleo@example.com", "password": "long enough", "full_name": "Cleo"}
+    assert (await ann.post("/users", **new)).ok["user_id"] != cleo
+
+
+async def test_who_may_not_deactivate_an_account_does_not_delete_it(org: Organization) -> None:
+    await org.add("admin", Role.ADMINISTRATOR)
+    actions = {"delete_profile": True}
+    for who, target in (("ben", "cleo"), ("gus", "gus"), ("admin", "ann")):
+        (await org[who].delete(f"/users/{org[target].user_id}", actions=actions)).refused()
+    (await org["ann"].delete(f"/users/{org['ann'].user_id}", actions=actions)).refused(
+        "CANNOT_DEACTIVATE_LAST_USER"
+    )
 
 
 async def test_a_person_may_leave_and_a_bot_may_not(org: Organization) -> None:

@@ -22,7 +22,14 @@ from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Poll, Queue
 from tertulia.log.writer import Log
 from tertulia.model import changes
-from tertulia.model.changes import Entry
+from tertulia.model.changes import (
+    AnyChange,
+    Entry,
+    MessageEdited,
+    MessagesDeleted,
+    MessageSent,
+    MessagesMoved,
+)
 from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
@@ -321,6 +328,8 @@ class Delivery:
         if self._recent and batch[0].entry.seq != self._recent[-1].entry.seq + 1:
             self._recent.clear()
         self._recent.extend(batch)
+        for entry in entries:
+            self._take_back(entry.change)
         ready: dict[Queue, list[bytes]] = {}
         for posted in batch:
             for queue in self._waiting_of(self._audience(posted.entry)):
@@ -365,6 +374,23 @@ class Delivery:
         present = self.log.state.credentials.get(user_id)
         if present is None or credential is None or present.key_digest != credential.key_digest:
             raise _key_void()
+
+    def _take_back(self, change: AnyChange) -> None:
+        """What is deleted, or moved out of sight, is not told any more by what came before."""
+        match change:
+            case MessagesDeleted(message_ids=ids):
+                values: dict[str, Any] = {"gone": True}
+            case MessagesMoved(message_ids=ids, changes_channel=True):
+                values = {"moved_to": change.new_channel_id}
+            case _:
+                return
+        concerned = frozenset(ids)
+        for posted in self._recent:
+            told = posted.entry.change
+            if isinstance(told, MessageSent | MessageEdited) and told.message.id in concerned:
+                revised = msgspec.structs.replace(told, **values)
+                posted.entry = msgspec.structs.replace(posted.entry, change=revised)
+                posted.views.clear()
 
     def _reloaded(self) -> None:
         """The state was loaded anew; what is in memory of the log is still what was committed."""

@@ -369,13 +369,7 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     )
 
 
-_DECIDES_SIGHT = {
-    "is_private",
-    "is_web_public",
-    "can_add_subscribers_group",
-    "can_administer_channel_group",
-    "can_subscribe_group",
-}
+_DECIDES_SIGHT = {"is_private", "is_web_public", *permissions.SIGHT_SETTINGS}
 _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 

@@ -33,7 +33,7 @@ def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]:
 
 def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]:
     """Mark the messages as unread. Returns the channels whose messages were left as they are,
-    because the actor is not subscribed there."""
+    because the actor is not subscribed there, or nobody writes there any more."""
     state, actor = moment.state, moment.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
@@ -41,7 +41,9 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]
     for known in messages:
         message = known.message
         channel_id = message.channel_id
-        if channel_id is not None and not state.is_subscribed(actor.id, channel_id):
+        if channel_id is not None and not (
+            state.is_subscribed(actor.id, channel_id) and not state.channels[channel_id].is_archived
+        ):
             ignored.add(channel_id)
             continue
         if not known.is_read:

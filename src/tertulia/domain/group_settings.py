@@ -114,6 +114,12 @@ GROUP_SETTINGS: Final[Mapping[str, PermissionSetting]] = {
 }
 """A user group's permission settings."""
 
+REFUSED_SYSTEM_GROUPS: Final[Mapping[str, frozenset[str]]] = {
+    "can_mention_group": frozenset({"role:owners"})
+}
+"""Groups that a setting does not take beyond what its rule says, which clients read: the rule has
+no word for it."""
+
 
 def checked(
     state: State, name: str, rule: PermissionSetting, setting: GroupSetting
@@ -159,7 +165,7 @@ def _check_group(name: str, rule: PermissionSetting, group: UserGroup) -> None:
     }.get(group.id, True)
     if rule.allowed_system_groups and group.name not in rule.allowed_system_groups:
         allowed = False
-    if not allowed:
+    if not allowed or group.name in REFUSED_SYSTEM_GROUPS.get(name, ()):
         raise Refused(f"'{name}' cannot be set to '{group.name}'.")
 
 

@@ -1,6 +1,6 @@
 """Sending and reading messages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -105,20 +105,9 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         for user_id in draft.topic_participants
         if user_id in subscribers and subscribers[user_id].is_active
     }
-    if rendered.mentions_all or rendered.mentions_topic:
-        reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
-        if reached > WILDCARD_FREE and not permissions.holds(
-            state, actor, state.realm.can_mention_many_users_group, now
-        ):
-            raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
-    flags = {
-        user_id: Flag.MENTIONED
-        for user_id in rendered.mentions
-        if user_id in subscribers and subscribers[user_id].is_active
-    }
-    if rendered.mentions_topic:
-        for user_id in participants:
-            flags[user_id] = flags.get(user_id, Flag(0)) | Flag.TOPIC_WILDCARD_MENTIONED
+    check_wildcards(moment, channel, rendered, participants)
+    present = (user_id for user_id, one in subscribers.items() if one.is_active)
+    flags = mentions(rendered, participants, present)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
         message=msgspec.structs.replace(
@@ -129,6 +118,37 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         queue_id=draft.queue_id,
         local_id=draft.local_id,
     )
+
+
+def check_wildcards(
+    moment: Moment, channel: Channel, rendered: Rendered, participants: Collection[int]
+) -> None:
+    """WildcardNotAllowed where a message notifies more people than the actor may at once."""
+    state = moment.state
+    if not rendered.mentions_all and not rendered.mentions_topic:
+        return
+    reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
+    if reached > WILDCARD_FREE and not permissions.holds(
+        state, moment.actor, state.realm.can_mention_many_users_group, moment.now
+    ):
+        raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
+
+
+def mentions(
+    rendered: Rendered, participants: Collection[int], receivers: Iterable[int]
+) -> dict[int, Flag]:
+    """The mention flags of those receivers who are mentioned, by name or as participants."""
+    named = rendered.mentions
+    if not named and not rendered.mentions_topic:
+        return {}
+    flags: dict[int, Flag] = {}
+    for user_id in receivers:
+        flag = Flag.MENTIONED if user_id in named else Flag(0)
+        if rendered.mentions_topic and user_id in participants:
+            flag |= Flag.TOPIC_WILDCARD_MENTIONED
+        if flag:
+            flags[user_id] = flag
+    return flags
 
 
 def postable_channel(moment: Moment, to: ToChannel) -> Channel:

@@ -19,10 +19,16 @@ EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
 MAX_REMINDER_NOTE = 1000
+MAX_GROUP_NAME = 100
+MAX_GROUP_DESCRIPTION = 1024
+MAX_SNIPPET_TITLE = 60
+MAX_VIEW_NAME = 100
+MAX_VIEW_FRAGMENT = 1000
 MAX_CODE_LANGUAGE = 40
 MAX_WELCOME_TEXT = 8000
 
 _NO_NAME = re.compile(r'[*`\\>"@]')
+_RESERVED_FOR_GROUPS = ("@", "role:", "user:", "stream:", "channel:")
 _NAME_AND_ID = re.compile(r"\|\d+$")
 _CODE_LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+\-./#]*")
 _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
@@ -130,6 +136,31 @@ def code_language(text: str) -> str:
     return name
 
 
+def group_name(text: str) -> str:
+    """A user group's name in its final form. Refused when it cannot be one."""
+    name = text.strip()
+    if not name:
+        raise Refused("A group's name cannot be empty.")
+    if len(name) > MAX_GROUP_NAME:
+        raise Refused(f"A group's name has at most {MAX_GROUP_NAME} characters.")
+    for prefix in _RESERVED_FOR_GROUPS:
+        if name.casefold().startswith(prefix):
+            raise Refused(f"A group's name cannot begin with '{prefix}'.")
+    if not is_printable(name):
+        raise Refused("A group's name cannot contain invisible characters.")
+    return name
+
+
+def group_description(text: str) -> str:
+    """A user group's description in its final form. Refused when it cannot be one."""
+    description = text.strip()
+    if len(description) > MAX_GROUP_DESCRIPTION:
+        raise Refused(f"A description has at most {MAX_GROUP_DESCRIPTION} characters.")
+    if "\0" in description:
+        raise Refused("A description cannot contain null bytes.")
+    return description
+
+
 def topic_name(text: str) -> str:
     """A topic's name as it is stored: the general chat's aliases are the empty topic, and what is
     too long is cut. Refused for invisible characters."""
@@ -152,3 +183,32 @@ def message_content(text: str) -> str:
         end = "\n[message truncated]"
         content = content[: MAX_MESSAGE - len(end)] + end
     return content
+
+
+def snippet_title(text: str) -> str:
+    """A snippet's title in its final form. Refused when it cannot be one."""
+    return _short(text, "A snippet's title", MAX_SNIPPET_TITLE)
+
+
+def snippet_content(text: str) -> str:
+    """A snippet's text in its final form. Refused when it cannot be one: it is not cut."""
+    return _short(text, "A snippet", MAX_MESSAGE)
+
+
+def view_fragment(text: str) -> str:
+    """A navigation view's address in its final form. Refused when it cannot be one."""
+    return _short(text, "A view's address", MAX_VIEW_FRAGMENT)
+
+
+def view_name(text: str) -> str:
+    """A navigation view's name in its final form. Refused when it cannot be one."""
+    return _short(text, "A view's name", MAX_VIEW_NAME)
+
+
+def _short(text: str, what: str, longest: int) -> str:
+    stripped = text.strip()
+    if not stripped:
+        raise Refused(f"{what} cannot be empty.")
+    if len(stripped) > longest:
+        raise Refused(f"{what} has at most {longest} characters.")
+    return stripped

@@ -12,7 +12,7 @@ from tertulia.domain.messages import Draft, ToChannel, ToPeople
 from tertulia.domain.realms import NOTIFICATION_BOT
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy
-from tertulia.model.groups import GroupSetting, Members
+from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
@@ -108,6 +108,14 @@ def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice
     return Notice(ToPeople(frozenset({user_id})), text)
 
 
+def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
+    """To somebody whom somebody else brought into a user group, or took out of it."""
+    done = "added you to" if added else "removed you from"
+    return Notice(
+        ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
+    )
+
+
 def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
     """In a channel, of what became of it."""
     state = moment.state
@@ -176,11 +184,12 @@ def privacy(channel: Channel) -> str:
     return f"Private, {'shared' if channel.history_public else 'protected'} history"
 
 
-def quoted(text: str) -> str:
-    """The text as it was typed, in a block that nothing in it can end."""
+def quoted(text: str, kind: str = "text") -> str:
+    """The text in a block that nothing in it can end: as it was typed (`text`), or as what it is
+    among messages (`quote`)."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence} text\n{text}\n{fence}"
+    return f"{fence} {kind}\n{text}\n{fence}"
 
 
 def _links(channels: Iterable[Channel]) -> str:
@@ -216,4 +225,8 @@ def _members(state: State, members: Members) -> str:
 
 def _group(state: State, group_id: int) -> str:
     group = state.groups[group_id]
-    return f"**{group.name.removeprefix('role:')}**" if group.is_system else f"@_*{group.name}*"
+    return f"**{group.name.removeprefix('role:')}**" if group.is_system else _silent(group)
+
+
+def _silent(group: UserGroup) -> str:
+    return f"@_*{group.name}*"

@@ -8,17 +8,17 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import channels, group_settings, names, permissions, personal_settings
+from tertulia.domain import channels, group_settings, names, permissions, personal_settings, waiting
 from tertulia.domain.group_settings import REALM_SETTINGS, Given
 from tertulia.domain.languages import LANGUAGES
 from tertulia.domain.notices import Render
-from tertulia.model.changes import RealmChanged, RealmDefaultsChanged
+from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
 from tertulia.model.groups import GroupSetting, normalized
 from tertulia.model.realm import Picture, Realm
 from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import DAY, State
+from tertulia.state.organization import State
 
 NOWHERE: Final = -1
 """In place of a channel's ID: there is none for this."""
@@ -174,7 +174,7 @@ _RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
 """What is to be said of a setting beyond its type."""
 
 
-def changed(moment: Moment, values: Mapping[str, Any]) -> list[RealmChanged]:
+def changed(moment: Moment, values: Mapping[str, Any]) -> list[AnyChange]:
     """The change that gives settings these values, with what follows; none where they have them."""
     state, realm, now = moment.state, moment.state.realm, moment.now
     new = {name: value for name, value in values.items() if _differs(realm, name, value)}
@@ -185,8 +185,7 @@ def changed(moment: Moment, values: Mapping[str, Any]) -> list[RealmChanged]:
         gained, lost = _sight(state, new["can_access_all_users_group"], now)
         change = msgspec.structs.replace(change, gained=gained, lost=lost)
     if "waiting_period_threshold" in new:
-        full, not_full = _full_members(state, new["waiting_period_threshold"], now)
-        change = msgspec.structs.replace(change, full=full, not_full=not_full)
+        return [change, waiting.full_members(state, now, new["waiting_period_threshold"])]
     return [change]
 
 
@@ -212,19 +211,6 @@ def _sight(
         strangers = tuple(sorted(user.id for user in state.users if user.id not in known))
         (lost if saw else gained)[guest_id] = strangers
     return gained, lost
-
-
-def _full_members(state: State, days: int, now: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The members who will count as full ones and do not yet; those who do, and will not."""
-    full: list[int] = []
-    not_full: list[int] = []
-    for user_id in sorted(state.active_by_role[Role.MEMBER]):
-        user = state.users[user_id]
-        was = state.is_full_member(user, now)
-        will = now - user.joined_at >= days * DAY
-        if was != will:
-            (full if will else not_full).append(user_id)
-    return tuple(full), tuple(not_full)
 
 
 def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:

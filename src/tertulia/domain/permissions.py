@@ -6,6 +6,7 @@ does not exist for one.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
@@ -77,6 +78,14 @@ def _invited_by_setting(state: State, user: User, channel: Channel, now: float) 
     return holds_as_member(state, user, channel.can_add_subscribers_group, now) or holds_as_member(
         state, user, channel.can_subscribe_group, now
     )
+
+
+SIGHT_SETTINGS: Final = (
+    "can_add_subscribers_group",
+    "can_administer_channel_group",
+    "can_subscribe_group",
+)
+"""Those permissions of a private channel whose holders may know that it exists."""
 
 
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
@@ -286,19 +295,6 @@ def may_create_users(state: State, user: User, now: float) -> bool:
     return holds_as_member(state, user, state.realm.can_create_users_group, now)
 
 
-def may_add_members(state: State, user: User, group: UserGroup, now: float) -> bool:
-    """Whether the user may make others members of the group. Who is in a system group follows from
-    the role, and is nobody's to say."""
-    return not group.is_system and any(
-        holds_as_member(state, user, setting, now)
-        for setting in (
-            group.can_add_members_group,
-            group.can_manage_group,
-            state.realm.can_manage_all_groups,
-        )
-    )
-
-
 def may_create_bot(state: State, user: User, kind: BotKind, now: float) -> bool:
     """Whether the user may have a bot of that kind. Incoming webhooks, which can only send, have
     a permission of their own."""
@@ -315,3 +311,54 @@ def manages_account(actor: User, target: User) -> bool:
     if target.bot is not None and target.bot.owner_id == actor.id:
         return True
     return actor.is_owner if target.is_owner else actor.is_administrator
+
+
+# User groups
+
+
+def may_create_groups(state: State, user: User, now: float) -> bool:
+    """Whether the user may create user groups."""
+    return holds_as_member(state, user, state.realm.can_create_groups, now)
+
+
+def manages_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may change the group and its permissions, and take it out of use. Nobody
+    changes the groups of the roles."""
+    return not group.is_system and (
+        holds_as_member(state, user, state.realm.can_manage_all_groups, now)
+        or holds_as_member(state, user, group.can_manage_group, now)
+    )
+
+
+def may_add_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may bring anybody, and any other group, into the group."""
+    return manages_group(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_add_members_group, now)
+    )
+
+
+def may_remove_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may take anybody, and any other group, out of the group."""
+    return manages_group(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_remove_members_group, now)
+    )
+
+
+def may_join(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may become a member of the group by themselves."""
+    return may_add_members(state, user, group, now) or (
+        not group.is_system and holds_as_member(state, user, group.can_join_group, now)
+    )
+
+
+def may_leave(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user, who is in the group, may end that by themselves."""
+    return may_remove_members(state, user, group, now) or (
+        not group.is_system and holds(state, user, group.can_leave_group, now)
+    )
+
+
+def may_mention_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+    """Whether the user may notify the group's members by naming it (`State.members`). The groups
+    of the roles, and those that are out of use, are only named in silence."""
+    return not group.deactivated and holds(state, user, group.can_mention_group, now)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import addresses, permissions, users
+from tertulia.domain import addresses, drafts, permissions, users
 from tertulia.domain.addresses import NewAddress
 from tertulia.domain.languages import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SettingsChanged
@@ -171,19 +171,20 @@ def _own_name(moment: Moment, text: str) -> str:
 
 def settings_changed(moment: Moment, user: User, values: Mapping[str, Any]) -> list[AnyChange]:
     """The change that gives an account's settings these values, checked already; none where they
-    have them."""
+    have them. Who keeps no drafts on the server any more has none there."""
     before = moment.state.settings[user.id]
     new = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not new:
         return []
-    return [
-        SettingsChanged(
-            user_id=user.id,
-            values=new,
-            was={name: getattr(before, name) for name in new},
-            by_owner=user.id == moment.actor_id,
-        )
-    ]
+    changed = SettingsChanged(
+        user_id=user.id,
+        values=new,
+        was={name: getattr(before, name) for name in new},
+        by_owner=user.id == moment.actor_id,
+    )
+    if new.get("enable_drafts_synchronization", True):
+        return [changed]
+    return [changed, *drafts.all_deleted(moment.state, user.id)]
 
 
 def _names(changes: Iterable[AnyChange]) -> frozenset[str]:

@@ -43,9 +43,14 @@ def change_own(moment: Moment, new: NewProfile) -> Decision[None]:
 
 def empty_own(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
     """Take what the actor's own profile has in these fields away. Refused as `change_own`."""
+    return Decision(None, emptied(moment, moment.actor, field_ids))
+
+
+def emptied(moment: Moment, user: User, field_ids: Sequence[int]) -> list[AnyChange]:
+    """The change that takes what somebody's profile has in these fields away. Refused as
+    `changed`."""
     values = tuple((field_id, None) for field_id in field_ids)
-    new = NewProfile(values=values, render=_no_text)
-    return Decision(None, changed(moment, moment.actor, new))
+    return changed(moment, user, NewProfile(values=values, render=_no_text))
 
 
 def _no_text(_: State, content: str) -> Rendered:

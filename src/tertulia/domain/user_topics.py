@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from tertulia.domain import messages, names, permissions
 from tertulia.domain.messages import Draft
-from tertulia.model.changes import MessageSent, UserTopicChanged
+from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
 from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
@@ -115,6 +115,30 @@ def after_taking_part(
     reaction or a vote."""
     wanted = {user.id: _wanted(moment.state, user.id, channel, {PARTICIPATING})}
     return _raised(moment.state, channel, topic, wanted, moment.now)
+
+
+_MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
+"""From the least heard of to the most: of two topics that become one, the more counts."""
+
+
+def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]:
+    """What becomes of the settings of topics of which nothing is left where it was: they go with
+    the messages, for those who may read them there."""
+    state, now = moment.state, moment.now
+    target = state.channels[moved.new_channel_id]
+    key = topic_key(moved.new_topic)
+    is_joined = key in state.topics_of_channel.get(target.id, {})
+    changes = []
+    for old in (one for place in moved.emptied for one in state.settings_of_topic[place]):
+        changes.append(
+            _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
+        )
+        there = state.visibility(old.user_id, target.id, key)
+        wanted = max(old.visibility, there, key=_MERGED.index) if is_joined else old.visibility
+        user = state.users[old.user_id]
+        if wanted is not there and permissions.reads_channel(state, user, target, now):
+            changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
+    return changes
 
 
 def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -> Visibility:

@@ -1,5 +1,6 @@
 """Accounts: people, and what people and bots have in common."""
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +8,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import domains, invited, names, permissions, profiles, subscribing
+from tertulia.domain import (
+    devices,
+    domains,
+    invited,
+    names,
+    permissions,
+    profiles,
+    subscribing,
+    waiting,
+)
 from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
@@ -227,8 +237,11 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
     change = UserChanged(
         user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
     )
+    first: list[AnyChange] = []
     if not new.keys().isdisjoint({"role", "joined_at"}):
         after = msgspec.structs.replace(target, **new)
+        ended = waiting.overdue(state, after, now) if target.is_active else []
+        state, first = waiting.foreseen(state, ended), [*ended]
         was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
         is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
         saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
@@ -238,8 +251,9 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             joined=tuple(sorted(is_in - was_in)),
             gained=tuple(sorted(sees - saw)),
             lost=tuple(sorted(saw - sees)),
+            subscribers={c: state.subscribers(c) for c in sees - saw},
         )
-    return [change]
+    return [*first, change]
 
 
 def _channels_seen(state: State, user: User, now: float) -> set[int]:
@@ -273,13 +287,22 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
 
 
 def _deactivated(moment: Moment, user: User) -> UserDeactivated:
+    return UserDeactivated(**_belongings(moment, user))
+
+
+def _belongings(moment: Moment, user: User) -> dict[str, Any]:
+    """Where an active account is seen beside in the list of accounts: the fields that its
+    deactivation and its reactivation have in common."""
     state = moment.state
-    return UserDeactivated(
-        user_id=user.id,
-        channel_ids=tuple(sorted(state.channel_ids_of(user.id))),
-        group_ids=state.groups_of(user, moment.now),
-        named=_named(state, user),
-    )
+    group_ids, named = state.groups_of(user, moment.now), _named(state, user)
+    concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
+    return {
+        "user_id": user.id,
+        "channel_ids": tuple(sorted(state.channel_ids_of(user.id))),
+        "group_ids": group_ids,
+        "named": named,
+        "deactivated_groups": tuple(sorted(g for g in concerned if state.groups[g].deactivated)),
+    }
 
 
 def _named(state: State, user: User) -> Named:
@@ -310,14 +333,11 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
     target = managed_user(moment, user_id)
     if target.is_active:
         return Decision(None)
-    changes: list[AnyChange] = [
-        UserReactivated(
-            user_id=target.id,
-            channel_ids=tuple(sorted(state.channel_ids_of(target.id))),
-            group_ids=state.groups_of(target, now),
-            named=_named(state, target),
-        )
-    ]
+    if target.is_deleted:
+        raise Refused("The account is deleted.")
+    first = waiting.overdue(state, target, now)
+    ahead = dataclasses.replace(moment, state=waiting.foreseen(state, first))
+    changes: list[AnyChange] = [*first, UserReactivated(**_belongings(ahead, target))]
     if target.bot is None:
         free_name(state, target.full_name, target.id)
         return Decision(None, changes)
@@ -354,4 +374,5 @@ def replace_key(
     credential = msgspec.structs.replace(
         moment.state.credentials[target.id], key_digest=key_digest, key_sealed=key_sealed
     )
-    return Decision(credential, (CredentialChanged(credential=credential),))
+    void = devices.all_tokens_removed(moment.state, target.id)
+    return Decision(credential, (CredentialChanged(credential=credential), *void))

@@ -8,7 +8,7 @@ one runs again.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ class Due:
     """Does what is due by then, as the server itself, and leaves the rest. It may leave a part
     for the next turn, which follows at once."""
     arguments: tuple[Any, ...] = ()
+    prepare: Callable[[], Awaitable[Sequence[Any]]] | None = None
+    """Reads and renders what the verb needs besides, when something is due: its further arguments.
+    The verb decides later, and must see for itself whether what was looked at is still so. Empty
+    where nothing is due after all."""
 
 
 class Clock:
@@ -72,18 +76,25 @@ class Clock:
             seq = -1
             while self._is_due(work) and self._log.state.seq != seq:
                 seq = self._log.state.seq
+                prepared: Sequence[Any] = ()
+                if work.prepare is not None and not (prepared := await work.prepare()):
+                    break
                 try:
-                    await self._log.submit(None, work.verb, *work.arguments)
+                    await self._log.submit(None, work.verb, *work.arguments, *prepared)
                 except (Refused, Unavailable):
                     logger.exception("%s failed", work.verb)
                     break
 
     def _is_due(self, work: Due) -> bool:
+        if self._log.state.is_closed:
+            return False
         now = self._log.clock()
         due = work.next(self._log.state, now)
         return due is not None and due <= now
 
     def _pause(self) -> float:
+        if self._log.state.is_closed:
+            return LONGEST_SLEEP
         now = self._log.clock()
         times = [work.next(self._log.state, now) for work in self._work]
         soonest = min((time for time in times if time is not None), default=now + LONGEST_SLEEP)

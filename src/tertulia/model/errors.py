@@ -4,6 +4,8 @@ Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on
 called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.errors`.
 """
 
+from typing import NamedTuple
+
 
 class Refused(Exception):
     """The request cannot be done as asked. `str(refusal)` is a sentence for a person."""
@@ -71,6 +73,34 @@ class WildcardNotAllowed(Refused):
         super().__init__("You do not have permission to use wildcard mentions here.")
 
 
+class NoSuchItem(Refused):
+    """The actor has nothing of that name or ID among what is their own (drafts, snippets, …)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"There is no such {what}.")
+
+
+class NoSuchView(Refused):
+    """The actor has no navigation view of that address."""
+
+    def __init__(self, fragment: str) -> None:
+        super().__init__(f"There is no navigation view '{fragment[:100]}'.")
+
+
+class NoSuchPushToken(Refused):
+    """No device of the actor's is registered with that token."""
+
+    def __init__(self) -> None:
+        super().__init__("No device is registered with this token.")
+
+
+class PushNotOffered(Refused):
+    """The server is joined to no service that wakes phones."""
+
+    def __init__(self) -> None:
+        super().__init__("This server sends no push notifications.")
+
+
 class NoSuchQueue(Refused):
     """The event queue is unknown, expired, deleted, or somebody else's (told alike)."""
 
@@ -85,6 +115,26 @@ class SystemGroupRequired(Refused):
     def __init__(self, setting: str) -> None:
         self.setting = setting
         super().__init__(f"'{setting}' must be a system group.")
+
+
+class GroupUse(NamedTuple):
+    """Where a user group is in use: the organization, a channel, another group, or (without
+    `settings`) the groups that it is in."""
+
+    kind: str
+    """`realm`, `channel`, `user_group` or `subgroup`."""
+    ids: tuple[int, ...] = ()
+    """The channel or the groups; none for the organization, and for a channel that the actor may
+    not know of."""
+    settings: tuple[str, ...] = ()
+
+
+class GroupInUse(Refused):
+    """The group cannot be deactivated while permissions or other groups refer to it."""
+
+    def __init__(self, uses: tuple[GroupUse, ...]) -> None:
+        self.uses = uses
+        super().__init__("The group is in use and cannot be deactivated.")
 
 
 class StaleExpectation(Refused):
@@ -123,3 +173,26 @@ class BadImage(Refused):
 
 class PasswordSignInDisabled(Refused):
     """The organization does not let people sign in by password."""
+
+
+class TooOldToMove(Refused):
+    """Some of the messages to move are older than the actor may move.
+
+    `first_allowed` is the first message that may be moved, if there is one; `total` and `allowed`
+    are how many there are in the topic, and how many of them may be moved.
+    """
+
+    def __init__(self, *, first_allowed: int | None, total: int, allowed: int) -> None:
+        self.first_allowed = first_allowed
+        self.total = total
+        self.allowed = allowed
+        super().__init__(
+            f"Only {allowed} of the {total} messages may still be moved: the others are too old."
+        )
+
+
+class Overtaken(Refused):
+    """What the decision was to be made about has changed in the meantime. Asking anew helps."""
+
+    def __init__(self) -> None:
+        super().__init__("The messages have been changed in the meantime. Try again.")

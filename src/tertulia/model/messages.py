@@ -1,8 +1,10 @@
 """Messages, direct conversations, and what differs per reader."""
 
-from enum import IntFlag
+from enum import Enum, IntFlag
 
 from msgspec import Struct
+
+from tertulia.model.channels import topic_key
 
 
 class Flag(IntFlag):
@@ -50,6 +52,37 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the form `/me …`."""
     mentions_all: bool = False
     """Everybody who received it is mentioned by a wildcard: no row says so for each of them."""
+
+    @property
+    def conversation(self) -> tuple[int | None, str, int | None]:
+        """What the messages of one topic, or of one direct conversation, have in common."""
+        return self.channel_id, topic_key(self.topic), self.direct_id
+
+
+class Propagation(Enum):
+    """Which messages of a topic go along when one is moved."""
+
+    ONE = "change_one"
+    LATER = "change_later"
+    """It and the newer ones."""
+    ALL = "change_all"
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """One change of a message: what it was before. A field that did not change is None."""
+
+    message_id: int
+    seq: int
+    """The log's entry that changed it."""
+    at: int
+    """UNIX seconds."""
+    user_id: int | None
+    was_content: str | None = None
+    was_rendered: str | None = None
+    was_topic: str | None = None
+    topic: str | None = None
+    was_channel_id: int | None = None
+    channel_id: int | None = None
 
 
 class Rendered(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
+from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation
+from tertulia.model.navigation import NavigationView
 from tertulia.model.organization import (
     DefaultChannelGroup,
     Domain,
@@ -23,6 +26,7 @@ from tertulia.model.organization import (
 )
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -65,9 +69,18 @@ NOUNS: tuple[Noun, ...] = (
     Noun("user_statuses", UserStatus, ("user_id",)),
     Noun("profile_fields", ProfileField, ("id",), removable=True),
     Noun("profile_values", ProfileValue, ("user_id", "field_id")),
+    Noun("drafts", SavedDraft, ("id",), removable=True),
+    Noun("snippets", Snippet, ("id",), removable=True),
+    Noun("scheduled_messages", ScheduledMessage, ("id",), removable=True),
+    Noun("reminders", Reminder, ("id",), removable=True),
+    Noun("navigation_views", NavigationView, ("id",), removable=True),
+    Noun("devices", Device, ("id",), removable=True),
+    Noun("push_tokens", PushToken, ("id",), removable=True),
     Noun("domains", Domain, ("id",), removable=True),
     Noun("linkifiers", Linkifier, ("id",), removable=True),
     Noun("playgrounds", Playground, ("id",), removable=True),
     Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
+    Noun("channel_folders", ChannelFolder, ("id",)),
+    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

@@ -97,6 +97,10 @@ class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     video_chat_provider: int = 1
     waiting_period_threshold: Days = 0
     """Days until a new member counts as a full one."""
+    waiting_period_applied: int = 0
+    """The days by which it was last decided who is a full member."""
+    full_members_joined_by: int | None = None
+    """UNIX seconds: members who joined later are no full ones yet. None where all are."""
     want_advertise_in_communities_directory: bool = False
     welcome_message_custom_text: str = ""
     updates_announcements_channel_id: int = -1

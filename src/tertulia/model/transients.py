@@ -14,6 +14,19 @@ class Typing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="typing"
     topic: str = ""
 
 
+class EditTyping(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="edit_typing"):
+    """Somebody began or ceased to edit a message of theirs."""
+
+    sender_id: int
+    started: bool
+    at: float
+    """UNIX seconds."""
+    message_id: int
+    direct_id: int | None = None
+    channel_id: int | None = None
+    topic: str = ""
+
+
 class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="presence"):
     """A user was there. UNIX seconds, 0 for never."""
 
@@ -33,4 +46,4 @@ class QueueGone(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="queu
     queue_id: str
 
 
-Transient = Typing | PresenceChanged | QueueGone
+Transient = Typing | EditTyping | PresenceChanged | QueueGone

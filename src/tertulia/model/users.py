@@ -61,6 +61,8 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
     awaits_arrival: bool = False
     """Somebody else made the account, and nobody has signed in to it: its person joins then."""
     is_active: bool = True
+    is_deleted: bool = False
+    """Deactivated for good: nothing of its person is left in the account."""
     timezone: str = ""
     """IANA name; empty when unset."""
     avatar_source: str = "G"

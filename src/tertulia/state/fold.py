@@ -5,13 +5,18 @@ from typing import Final
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
     channels,
+    composing,
+    devices,
+    editing,
     folders,
     groups,
     invitations,
     messages,
+    navigation,
     organization,
     profiles,
     realm,
+    scheduled,
     user_topics,
     users,
 )
@@ -20,16 +25,21 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
-        **realm.FOLDS,
-        **users.FOLDS,
-        **groups.FOLDS,
         **channels.FOLDS,
-        **messages.FOLDS,
+        **composing.FOLDS,
+        **devices.FOLDS,
+        **editing.FOLDS,
         **folders.FOLDS,
-        **user_topics.FOLDS,
-        **profiles.FOLDS,
-        **organization.FOLDS,
+        **groups.FOLDS,
         **invitations.FOLDS,
+        **messages.FOLDS,
+        **navigation.FOLDS,
+        **organization.FOLDS,
+        **profiles.FOLDS,
+        **realm.FOLDS,
+        **scheduled.FOLDS,
+        **user_topics.FOLDS,
+        **users.FOLDS,
     }
 )
 """One for each change: a test holds this against the changes there are."""

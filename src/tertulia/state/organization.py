@@ -1,18 +1,21 @@
 """One organization in memory: its records, and the indexes that questions are answered from."""
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Subscription, Topic
+from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
+from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, Message
+from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.organization import (
     DefaultChannelGroup,
@@ -23,13 +26,14 @@ from tertulia.model.organization import (
 )
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.realm import Realm
+from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
+from tertulia.state.ages import Ages
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Grouped, Table
-
-DAY = 86400
+from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.touched import Touched
 
 _ROLE_OF_GROUP = {
     SystemGroup.OWNERS: Role.OWNER,
@@ -38,6 +42,21 @@ _ROLE_OF_GROUP = {
     SystemGroup.MEMBERS: Role.MEMBER,
     SystemGroup.EVERYONE: Role.GUEST,
 }
+
+R = TypeVar("R", bound=Struct)
+
+
+def _with(table: Table[R], records: Iterable[R]) -> Table[R]:
+    """A copy of the table with these records, which is nobody's index."""
+    copied = Table[R](table.noun)
+    key_of = table.noun.key_of
+    copied.rows = {**table.rows, **{key_of(record): record for record in records}}
+    return copied
+
+
+def _standing(user: User) -> tuple[Role, int, bool]:
+    """What decides in which groups of the roles the account is."""
+    return user.role, user.joined_at, user.is_active
 
 
 class State:
@@ -49,6 +68,7 @@ class State:
     def __init__(self) -> None:
         self.seq = 0
         self.reading = Reading()
+        self.touched = Touched()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -69,6 +89,13 @@ class State:
         self.profile_values: Table[ProfileValue] = self.tables["profile_values"]
         self.profile_of = Grouped(self.profile_values, lambda value: value.user_id)
         self.values_of_field = Grouped(self.profile_values, lambda value: value.field_id)
+        self.drafts: Table[SavedDraft] = self.tables["drafts"]
+        self.snippets: Table[Snippet] = self.tables["snippets"]
+        self.scheduled_messages: Table[ScheduledMessage] = self.tables["scheduled_messages"]
+        self.reminders: Table[Reminder] = self.tables["reminders"]
+        self.navigation_views: Table[NavigationView] = self.tables["navigation_views"]
+        self.devices: Table[Device] = self.tables["devices"]
+        self.push_tokens: Table[PushToken] = self.tables["push_tokens"]
         self.domains: Table[Domain] = self.tables["domains"]
         self.linkifiers: Table[Linkifier] = self.tables["linkifiers"]
         self.playgrounds: Table[Playground] = self.tables["playgrounds"]
@@ -84,6 +111,9 @@ class State:
         self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
         self.channel_by_name: dict[str, int] = {}
         self.group_by_name: dict[str, int] = {}
+        self.members_of_group: dict[int, frozenset[int]] = {}
+        """Those of the named groups, deactivated accounts too: see `direct_members`."""
+        self._members: dict[int, frozenset[int]] = {}
         self.subscriptions_of_channel: dict[int, dict[int, Subscription]] = {}
         """Past ones too: see `Subscription.is_active`."""
         self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
@@ -95,12 +125,30 @@ class State:
         self.directs_of_user: dict[int, set[int]] = {}
         self.topics_of_user = Grouped(self.user_topics, lambda topic: topic.user_id)
         """The topics of which a user said how to hear of them."""
+        self.settings_of_topic = Grouped(
+            self.user_topics, lambda topic: (topic.channel_id, topic.key)
+        )
+        """The users' settings of a topic, by channel and key."""
         self.activity = Activity()
+
+        self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
+        self.snippets_of_user = Grouped(self.snippets, lambda snippet: snippet.user_id)
+        self.scheduled_of_user = Grouped(self.scheduled_messages, lambda message: message.user_id)
+        self.scheduled_by_time = Ordered(
+            self.scheduled_messages, lambda message: None if message.failed else message.deliver_at
+        )
+        self.reminders_of_user = Grouped(self.reminders, lambda reminder: reminder.user_id)
+        self.reminders_by_time = Ordered(self.reminders, lambda reminder: reminder.deliver_at)
+        self.views_of_user = Grouped(self.navigation_views, lambda view: view.user_id)
+        self.devices_of_user = Grouped(self.devices, lambda device: device.user_id)
+        self.push_tokens_of_user = Grouped(self.push_tokens, lambda token: token.user_id)
 
         for noun in NOUNS:
             if noun.removable:
                 self.tables[noun.table].watch(self._counting(noun.table))
+        self.realms.watch(self._index_realm)
         self.users.watch(self._index_user)
+        self.ages = Ages(self.users)
         self.credentials.watch(self._index_credential)
         self.channels.watch(self._index_channel)
         self.channels.watch(self.activity.note)
@@ -116,6 +164,7 @@ class State:
         """The state as the tables have it after the log's entry `seq`."""
         state = cls()
         state.seq = seq
+        state.touched.floor = seq
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
@@ -127,18 +176,32 @@ class State:
                 state.tables[counter.name].highest = counter.last
         return state
 
-    def foreseen(self, channels: Iterable[Channel] = (), users: Iterable[User] = ()) -> "State":
-        """The state with channels and accounts that are about to be created, for looking at and
-        nothing else: what is said of a new channel is said before it exists."""
+    def foreseen(
+        self,
+        channels: Sequence[Channel] = (),
+        users: Sequence[User] = (),
+        *,
+        group: UserGroup | None = None,
+        realm: Realm | None = None,
+    ) -> "State":
+        """The state with channels, accounts, a group or an organization as they are about to be,
+        for looking at and nothing else: what is said of a new channel is said before it exists,
+        and what a change of a group shows and hides is part of the change."""
         ahead = copy.copy(self)
-        ahead.users = Table(self.users.noun)
-        ahead.users.rows = {**self.users.rows, **{user.id: user for user in users}}
-        ahead.channels = Table(self.channels.noun)
-        ahead.channels.rows = dict(self.channels.rows)
-        ahead.channel_by_name = dict(self.channel_by_name)
-        for channel in channels:
-            ahead.channels.rows[channel.id] = channel
-            ahead.channel_by_name[channel.name.casefold()] = channel.id
+        ahead._members = {}
+        if channels:
+            ahead.channels = _with(self.channels, channels)
+            ahead.channel_by_name = {
+                **self.channel_by_name,
+                **{channel.name.casefold(): channel.id for channel in channels},
+            }
+        if users:
+            ahead.users = _with(self.users, users)
+        if group is not None:
+            ahead.groups = _with(self.groups, [group])
+            ahead.members_of_group = {**self.members_of_group, group.id: frozenset(group.members)}
+        if realm is not None:
+            ahead.realms = _with(self.realms, [realm])
         return ahead
 
     def take_dirty(self) -> dict[str, dict[Key, Any]]:
@@ -169,9 +232,14 @@ class State:
             self.user_by_address[after.address.casefold()] = after.id
             if after.is_active and not after.is_system_bot:
                 self.active_by_role[after.role].add(after.id)
-            if before is not None and before.is_active is not after.is_active:
-                for channel_id in self.subscriptions_of_user.get(after.id, ()):
-                    self._subscribers.pop(channel_id, None)
+        if before is None or after is None or _standing(before) != _standing(after):
+            self._members.clear()
+        if before is not None and after is not None and before.is_active is not after.is_active:
+            for channel_id in self.subscriptions_of_user.get(after.id, ()):
+                self._subscribers.pop(channel_id, None)
+
+    def _index_realm(self, before: Realm | None, after: Realm | None) -> None:
+        self._members.clear()
 
     def _index_credential(self, before: Credential | None, after: Credential | None) -> None:
         if before is not None:
@@ -190,6 +258,9 @@ class State:
             self.group_by_name.pop(before.name.casefold(), None)
         if after is not None:
             self.group_by_name[after.name.casefold()] = after.id
+            if before is None or before.members != after.members:
+                self.members_of_group[after.id] = frozenset(after.members)
+        self._members.clear()
 
     def _index_subscription(self, before: Subscription | None, after: Subscription | None) -> None:
         if after is not None:
@@ -201,7 +272,9 @@ class State:
         of = before or after
         if of is not None:
             more = (after.message_count if after else 0) - (before.message_count if before else 0)
-            self.message_count[of.channel_id] = self.message_count.get(of.channel_id, 0) + more
+            count = self.message_count.pop(of.channel_id, 0) + more
+            if count:
+                self.message_count[of.channel_id] = count
         if after is not None:
             self.topics_of_channel.setdefault(after.channel_id, {})[after.key] = after
         elif before is not None:
@@ -226,6 +299,11 @@ class State:
     def is_empty(self) -> bool:
         """Whether no organization has been created yet."""
         return not len(self.realms)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the organization is deactivated: nothing is done in it then."""
+        return not self.is_empty and self.realm.deactivated
 
     @property
     def default_settings(self) -> PersonalSettings:
@@ -322,14 +400,44 @@ class State:
             return [
                 user_id
                 for user_id in self.active_by_role[Role.MEMBER]
-                if self.is_full_member(self.users[user_id], now)
+                if self.is_full_member(self.users[user_id])
             ]
         role = _ROLE_OF_GROUP.get(kind)
         return () if role is None else self.active_by_role[role]
 
+    def members(self, setting: GroupSetting, now: float) -> frozenset[int]:
+        """The active accounts that are in the group (or hold the permission), directly or through
+        subgroups. It is remembered for each group until something changes: a large one costs
+        nothing to ask for again."""
+        if isinstance(setting, Members):
+            people = {
+                user_id for user_id in setting.direct_members if self.users[user_id].is_active
+            }
+            return frozenset(people).union(
+                *(self.members(group_id, now) for group_id in setting.direct_subgroups)
+            )
+        found = self._members.get(setting)
+        if found is None:
+            groups = [self.groups[group_id] for group_id in (setting, *self.subgroups(setting))]
+            found = frozenset().union(*(self.direct_members(group, now) for group in groups))
+            self._members[setting] = found
+        return found
+
+    def subgroups(self, group_id: int) -> frozenset[int]:
+        """The groups that are in the group, directly or through others."""
+        found: set[int] = set()
+        pending = list(self.groups[group_id].subgroups)
+        while pending:
+            subgroup_id = pending.pop()
+            if subgroup_id not in found:
+                found.add(subgroup_id)
+                pending.extend(self.groups[subgroup_id].subgroups)
+        return frozenset(found)
+
     def groups_of(self, user: User, now: float) -> tuple[int, ...]:
         """The groups whose direct member the account is while it is active, ascending."""
-        named = [g.id for g in self.groups if not g.is_system and user.id in g.members]
+        of = self.members_of_group
+        named = [g.id for g in self.groups if not g.is_system and user.id in of[g.id]]
         return tuple(sorted([*self.system_groups_of(user, now), *named]))
 
     def system_groups_of(self, user: User, now: float) -> tuple[int, ...]:
@@ -337,15 +445,20 @@ class State:
         if user.is_system_bot:
             return ()
         groups = [group.value for group, role in _ROLE_OF_GROUP.items() if role is user.role]
-        if user.role is Role.MEMBER and self.is_full_member(user, now):
+        if user.role is Role.MEMBER and self.is_full_member(user):
             groups.append(SystemGroup.FULL_MEMBERS.value)
         return tuple(sorted(groups))
 
-    def is_full_member(self, user: User, now: float) -> bool:
-        """Whether a member's waiting period is over; everyone stricter than a member is full."""
+    def is_full_member(self, user: User) -> bool:
+        """Whether a member's waiting period is over; everyone stricter than a member is full.
+
+        It is over when the log says so (`FullMembersChanged`), which it does when the time has
+        come: so all who look at one entry of the log agree.
+        """
         if user.role is not Role.MEMBER:
             return user.role < Role.MEMBER
-        return now - user.joined_at >= self.realm.waiting_period_threshold * DAY
+        joined_by = self.realm.full_members_joined_by
+        return joined_by is None or user.joined_at <= joined_by
 
     def holds(self, user: User, setting: GroupSetting, now: float) -> bool:
         """Whether the user is in the group, directly or through subgroups."""
@@ -367,20 +480,20 @@ class State:
             if group is None:
                 continue
             if group.is_system:
-                if self._in_system_group(user, SystemGroup(group.id), now):
+                if self._in_system_group(user, SystemGroup(group.id)):
                     return True
                 continue
-            if user.id in group.members:
+            if user.id in self.members_of_group[group.id]:
                 return True
             pending.extend(group.subgroups)
         return False
 
-    def _in_system_group(self, user: User, group: SystemGroup, now: float) -> bool:
+    def _in_system_group(self, user: User, group: SystemGroup) -> bool:
         match group:
             case SystemGroup.NOBODY:
                 return False
             case SystemGroup.FULL_MEMBERS:
-                return self.is_full_member(user, now)
+                return self.is_full_member(user)
             case SystemGroup.INTERNET:
                 return True
             case _:

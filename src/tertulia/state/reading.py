@@ -64,6 +64,16 @@ class Missing:
         return bool(self.reader or self.channel_ids or self.direct_ids)
 
 
+def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
+    channel.all -= ids
+    channel.wildcards -= ids
+    topic = channel.topics.get(key, BitMap()) - ids
+    if topic:
+        channel.topics[key] = topic
+    else:
+        channel.topics.pop(key, None)
+
+
 class Reading:
     """The loaded part of who has read what."""
 
@@ -100,6 +110,46 @@ class Reading:
                     channel.wildcards.add(message.id)
         elif message.direct_id in self.directs:
             self.directs[message.direct_id].add(message.id)
+
+    def mentions_all(self, message: Message) -> None:
+        """A message mentions everybody now, or does not any more."""
+        channel = self.channels.get(message.channel_id or 0)
+        if channel is not None:
+            (channel.wildcards.add if message.mentions_all else channel.wildcards.discard)(
+                message.id
+            )
+
+    def moved(
+        self, message_ids: tuple[int, ...], old: tuple[int, str], new: tuple[int, str]
+    ) -> None:
+        """Messages went from one topic (channel and key) to another."""
+        ids = BitMap(message_ids)
+        source, target = self.channels.get(old[0]), self.channels.get(new[0])
+        if source is None:
+            # Which of them mention everybody is not known: the target is loaded anew when asked.
+            self.channels.pop(new[0], None)
+            return
+        wildcards = source.wildcards & ids
+        _take_out(source, ids, old[1])
+        if target is not None:
+            target.all |= ids
+            target.wildcards |= wildcards
+            target.topics[new[1]] = target.topics.get(new[1], BitMap()) | ids
+
+    def deleted(
+        self, message_ids: tuple[int, ...], channel_id: int | None, direct_id: int | None
+    ) -> None:
+        """Messages of one conversation are gone."""
+        ids = BitMap(message_ids)
+        channel = self.channels.get(channel_id or 0)
+        if channel is not None:
+            for key in list(channel.topics):
+                _take_out(channel, ids, key)
+        if direct_id in self.directs:
+            self.directs[direct_id] -= ids
+        for reader in self.readers.values():
+            for message_id in message_ids:
+                reader.flags.pop(message_id, None)
 
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""

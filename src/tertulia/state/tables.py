@@ -1,5 +1,6 @@
 """Records in memory, by key, with a note of what changed since it was last written down."""
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -99,3 +100,32 @@ class Grouped(Generic[R]):
     def count(self, value: Any) -> int:
         """How many records the group has."""
         return len(self._groups.get(value, ()))
+
+
+class Ordered(Generic[R]):
+    """An index: the records of a table in ascending order of what `of` says of them, a time for
+    example; those of which it says None are left out."""
+
+    def __init__(self, table: Table[R], of: Callable[[R], float | None]) -> None:
+        self._table = table
+        self._of = of
+        self._places: list[tuple[float, Key]] = []
+        table.watch(self._index)
+
+    def _index(self, before: R | None, after: R | None) -> None:
+        was, now = self._place(before), self._place(after)
+        if was == now:
+            return
+        if was is not None:
+            del self._places[bisect_left(self._places, was)]
+        if now is not None:
+            insort(self._places, now)
+
+    def _place(self, record: R | None) -> tuple[float, Key] | None:
+        value = None if record is None else self._of(record)
+        return None if record is None or value is None else (value, self._table.noun.key_of(record))
+
+    @property
+    def first(self) -> R | None:
+        """The record that comes first, if there is any; of equal ones, that of the lowest key."""
+        return self._table[self._places[0][1]] if self._places else None

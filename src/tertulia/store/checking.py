@@ -17,6 +17,11 @@ class Reference(NamedTuple):
 REFERENCES = (
     Reference("credentials", "user_id", "users"),
     Reference("personal_settings", "user_id", "users"),
+    Reference("user_statuses", "user_id", "users"),
+    Reference("profile_values", "user_id", "users"),
+    Reference("profile_values", "field_id", "profile_fields"),
+    Reference("presence", "user_id", "users"),
+    Reference("usage_days", "user_id", "users"),
     Reference("subscriptions", "user_id", "users"),
     Reference("subscriptions", "channel_id", "channels"),
     Reference("topics", "channel_id", "channels"),

@@ -4,13 +4,16 @@ from typing import Any
 
 import msgspec
 
-from tertulia.model.changes import AnyChange, Entry, MessageSent
+from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 
 _encoder = msgspec.json.Encoder()
 _change_decoder = msgspec.json.Decoder(AnyChange)
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
+
+CHUNK_BITS = 16
+"""Message IDs that share a row of `read_state`: 2 to the power of this."""
 
 MESSAGE_COLUMNS = (
     "messages.id, messages.sender_id, messages.sent_at, messages.channel_id, messages.topic,"
@@ -31,15 +34,17 @@ def decode_record(noun: Noun, text: str) -> Any:
 
 
 def encode_change(change: Any) -> str:
-    """A change as the log keeps it: a message's content is in its own table only."""
-    if isinstance(change, MessageSent):
+    """A change as the log keeps it: what messages say, and said, is in their own tables only."""
+    if isinstance(change, MessageSent | MessageEdited):
         bare = msgspec.structs.replace(change.message, content="", rendered="")
         change = msgspec.structs.replace(change, message=bare)
+    if isinstance(change, MessageEdited):
+        change = msgspec.structs.replace(change, was_content="", was_rendered="")
     return encode(change)
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
-    """An entry; the content of a `MessageSent` is still to be filled in."""
+    """An entry; what its message says is still to be filled in."""
     return Entry(seq, at, actor_id, _change_decoder.decode(text))
 
 

@@ -81,6 +81,11 @@ class Dialect(ABC):
         """Adds (id, content, topic) to the search, where that is not automatic."""
 
     @abstractmethod
+    def search_delete(self) -> str | None:
+        """Takes messages out of the search (one parameter: `array(ids)`), where that is not
+        automatic."""
+
+    @abstractmethod
     def search_missing(self) -> str:
         """A query for the number of messages that the search does not know."""
 

@@ -91,6 +91,29 @@ def _profiles(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _what_one_keeps_for_writing(dialect: Dialect) -> Sequence[str]:
+    """Drafts, snippets, what waits for its time, views of the sidebar, devices."""
+    return (
+        records("drafts", "id BIGINT"),
+        records("snippets", "id BIGINT"),
+        records("scheduled_messages", "id BIGINT"),
+        records("reminders", "id BIGINT"),
+        records("navigation_views", "id BIGINT"),
+        records("devices", "id BIGINT"),
+        records("push_tokens", "id BIGINT"),
+    )
+
+
+def _edits(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE message_edits (message_id BIGINT NOT NULL, seq BIGINT NOT NULL,"
+        " at BIGINT NOT NULL, user_id BIGINT, was_content TEXT, was_rendered TEXT,"
+        " was_topic TEXT, topic TEXT, was_channel_id BIGINT, channel_id BIGINT,"
+        " PRIMARY KEY (message_id, seq))",
+        "CREATE INDEX message_flags_by_message ON message_flags (message_id)",
+    )
+
+
 def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
     return (
         records("channel_folders", "id BIGINT"),
@@ -113,6 +136,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
     _counters_by_name,
+    _what_one_keeps_for_writing,
+    _edits,
     _channel_folders_and_user_topics,
     _profiles,
     _administration,

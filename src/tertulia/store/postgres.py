@@ -54,6 +54,9 @@ class PostgresDialect(Dialect):
     def search_insert(self) -> None:
         """The index follows the table by itself."""
 
+    def search_delete(self) -> None:
+        """The index follows the table by itself."""
+
     def search_join(self) -> tuple[str, str, str]:
         return "", self.search_match(), "messages.id"
 

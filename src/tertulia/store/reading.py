@@ -1,7 +1,7 @@
 """What is read from the database besides searches: the state, the log, readers, queues."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,13 +9,20 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model import narrow
-from tertulia.model.changes import Entry, MessageSent
+from tertulia.model.changes import Entry, MessageEdited, MessageSent
 from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store.codec import MESSAGE_COLUMNS, decode_entry, decode_record, message_of
+from tertulia.store import editing
+from tertulia.store.codec import (
+    CHUNK_BITS,
+    MESSAGE_COLUMNS,
+    decode_entry,
+    decode_record,
+    message_of,
+)
 from tertulia.store.database import Connection
-from tertulia.store.writing import CHUNK_BITS, PresenceSeen
+from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
 
@@ -59,18 +66,24 @@ def entries(
         (after, 2**62 if until is None else until),
     )
     found = [decode_entry(*row) for row in rows]
-    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent)]
+    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
     if not ids:
         return found
     by_id = {message.id: message for message in messages(connection, ids)}
-    return [_filled(entry, by_id) for entry in found]
+    edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
+    before = editing.contents_before(connection, edited) if edited else {}
+    return [_filled(entry, by_id, before) for entry in found]
 
 
-def _filled(entry: Entry, by_id: dict[int, Message]) -> Entry:
+def _filled(
+    entry: Entry, by_id: Mapping[int, Message], before: Mapping[int, tuple[str, str]]
+) -> Entry:
+    """The entry with what its message says now, and said before it."""
     change = entry.change
-    if not isinstance(change, MessageSent):
+    if not isinstance(change, MessageSent | MessageEdited):
         return entry
     present = by_id.get(change.message.id)
+    filled: MessageSent | MessageEdited
     if present is None:
         filled = msgspec.structs.replace(change, gone=True)
     else:
@@ -78,6 +91,11 @@ def _filled(entry: Entry, by_id: dict[int, Message]) -> Entry:
             change.message, content=present.content, rendered=present.rendered
         )
         filled = msgspec.structs.replace(change, message=message)
+        if present.channel_id != message.channel_id:
+            filled = msgspec.structs.replace(filled, moved_to=present.channel_id)
+    if isinstance(filled, MessageEdited) and entry.seq in before:
+        content, rendered = before[entry.seq]
+        filled = msgspec.structs.replace(filled, was_content=content, was_rendered=rendered)
     return Entry(entry.seq, entry.at, entry.actor_id, filled)
 
 

@@ -53,6 +53,9 @@ class SqliteDialect(Dialect):
     def search_insert(self) -> str:
         return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
 
+    def search_delete(self) -> str:
+        return f"DELETE FROM message_search WHERE {self.among('rowid')}"
+
     def search_join(self) -> tuple[str, str, str]:
         return (
             "JOIN message_search ON message_search.rowid = messages.id",

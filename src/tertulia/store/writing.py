@@ -14,12 +14,9 @@ from tertulia.model.mail import Mail
 from tertulia.model.messages import Flag
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
-from tertulia.store import outbox
-from tertulia.store.codec import encode, encode_change
+from tertulia.store import editing, outbox
+from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
-
-CHUNK_BITS = 16
-"""Message IDs that share a row of `read_state`: 2 to the power of this."""
 
 
 class QueueDeleted(Struct, frozen=True):
@@ -104,7 +101,7 @@ def _write_records(
         connection.run_many(f"DELETE FROM {table} WHERE {where}", gone)
 
 
-def _write_entries(connection: Connection, entries: Iterable[Entry]) -> None:
+def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     log: list[tuple[Any, ...]] = []
     messages: list[changes.MessageSent] = []
     flags: list[tuple[int, int, Flag, bool]] = []
@@ -129,6 +126,12 @@ def _write_entries(connection: Connection, entries: Iterable[Entry]) -> None:
             case changes.MessagesUnread(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
                 marks[user].append(([message.id for message in change.messages], False))
+            case changes.MessagesMoved():
+                _mark_moved(change, flags, marks)
+            case changes.MessageEdited():
+                mid = change.message.id
+                flags.extend((u, mid, flag, False) for u, flag in change.unmentioned.items())
+                flags.extend((u, mid, flag, True) for u, flag in change.mentioned.items())
             case _:
                 pass
     connection.run_many("INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)", log)
@@ -139,6 +142,21 @@ def _write_entries(connection: Connection, entries: Iterable[Entry]) -> None:
         _write_flag(connection, user, mid, flag, added)
     for user, marked in marks.items():
         _write_read_state(connection, user, marked)
+    for entry in entries:
+        editing.write(connection, entry)
+
+
+def _mark_moved(
+    change: changes.MessagesMoved,
+    flags: list[tuple[int, int, Flag, bool]],
+    marks: dict[int, list[tuple[Iterable[int], bool]]],
+) -> None:
+    """What moving messages does to readers."""
+    for message_ids, user_ids in change.marked_read:
+        for user in user_ids:
+            marks[user].append((message_ids, True))
+    for message_ids, user_ids in change.recorded:
+        flags.extend((user, mid, Flag.RECORD, True) for user in user_ids for mid in message_ids)
 
 
 def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:

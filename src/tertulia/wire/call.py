@@ -14,7 +14,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
-from tertulia.state.moment import Verb
+from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
@@ -97,6 +97,10 @@ class Call:
     def url(self) -> str:
         """The organization's address: the configured one, or that by which it was reached."""
         return self.node.config.external_url or self.host
+
+    def moment(self) -> Moment:
+        """The caller's view of the organization as of now, for questions."""
+        return Moment(self.state, self.now, self.user.id)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""

@@ -104,6 +104,14 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
         case errors.NoSuchQueue(queue_id=queue_id):
             code, extra = "BAD_EVENT_QUEUE_ID", {"queue_id": queue_id}
+        case errors.NoSuchItem():
+            status = 404
+        case errors.NoSuchView():
+            status, code = 404, "NOT_FOUND"
+        case errors.NoSuchPushToken():
+            code = "INVALID_PUSH_DEVICE_TOKEN"
+        case errors.PushNotOffered():
+            code = "PUSH_NOTIFICATIONS_DISALLOWED"
         case errors.NotPermitted():
             code = "UNAUTHORIZED_PRINCIPAL"
         case errors.NotAuthenticated():
@@ -128,6 +136,18 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
         case errors.SystemGroupRequired(setting=setting):
             code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.TooOldToMove(first_allowed=first, total=total, allowed=allowed):
+            code = "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED"
+            extra = {
+                "first_message_id_allowed_to_move": first,
+                "total_messages_in_topic": total,
+                "total_messages_allowed_to_move": allowed,
+            }
+        case errors.GroupInUse(uses=uses):
+            code, extra = (
+                "CANNOT_DEACTIVATE_GROUP_IN_USE",
+                {"objections": [_objection(use) for use in uses]},
+            )
         case errors.InvitationFailed():
             code = "INVITATION_FAILED"
             extra = {
@@ -149,3 +169,11 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status, code = 500, "INTERNAL_SERVER_ERROR"
             return status, {"msg": "Something went wrong on the server.", "code": code}, headers
     return status, {"msg": str(error), "code": code, **extra}, headers
+
+
+def _objection(use: errors.GroupUse) -> dict[str, Any]:
+    if use.kind == "subgroup":
+        return {"type": use.kind, "supergroup_ids": list(use.ids)}
+    names = {"channel": "channel_id", "user_group": "group_id"}
+    where = {names[use.kind]: use.ids[0]} if use.ids else {}
+    return {"type": use.kind, **where, "settings": list(use.settings)}

@@ -56,7 +56,29 @@ _ERROR_FIELDS: Final[Json] = {
     "desc": {"type": "string", "description": "Of BAD_NARROW: what is wrong with it."},
     "is_last_owner": {"type": "boolean", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
     "entity": {"type": "string", "description": "Of CANNOT_DEACTIVATE_LAST_USER."},
+    "first_message_id_allowed_to_move": {
+        "anyOf": [{"type": "integer"}, {"type": "null"}],
+        "description": "Of MOVE_MESSAGES_TIME_LIMIT_EXCEEDED.",
+    },
+    "total_messages_in_topic": {"type": "integer"},
+    "total_messages_allowed_to_move": {"type": "integer"},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
+    "objections": {
+        "type": "array",
+        "description": "Of CANNOT_DEACTIVATE_GROUP_IN_USE: where the group is in use.",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["type"],
+            "properties": {
+                "type": {"enum": ["realm", "channel", "user_group", "subgroup"]},
+                "settings": {"type": "array", "items": {"type": "string"}},
+                "channel_id": {"type": "integer"},
+                "group_id": {"type": "integer"},
+                "supergroup_ids": {"type": "array", "items": {"type": "integer"}},
+            },
+        },
+    },
     "errors": {
         "type": "array",
         "items": {

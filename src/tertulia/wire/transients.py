@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from tertulia.delivery.presence import OFFLINE_SECONDS
 from tertulia.domain import permissions
-from tertulia.model.transients import PresenceChanged, Transient, Typing
+from tertulia.model.messages import Message
+from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, HeartbeatEvent, TransientViews, Viewer
 from tertulia.wire.objects.messages import topic_shown
@@ -41,6 +42,39 @@ class TypingChannelEvent(Event, kw_only=True, tag="typing"):
     sender: TypingPerson
     stream_id: int
     topic: str
+
+
+class EditedInChannel(Struct, kw_only=True):
+    """Where a channel message that is being edited stands."""
+
+    type: str = "channel"
+    channel_id: int
+    topic: str
+
+
+class EditedDirect(Struct, kw_only=True):
+    """Between whom a direct message that is being edited stands."""
+
+    type: str = "direct"
+    user_ids: list[int]
+
+
+class TypingEditChannelEvent(Event, kw_only=True, tag="typing_edit_message"):
+    """Somebody began or ceased to edit a channel message of theirs."""
+
+    op: str
+    sender_id: int
+    message_id: int
+    recipient: EditedInChannel
+
+
+class TypingEditDirectEvent(Event, kw_only=True, tag="typing_edit_message"):
+    """Somebody began or ceased to edit a direct message of theirs."""
+
+    op: str
+    sender_id: int
+    message_id: int
+    recipient: EditedDirect
 
 
 class PresenceDetail(Struct, kw_only=True):
@@ -78,6 +112,8 @@ TRANSIENT_EVENTS: Sequence[type[Event]] = (
     HeartbeatEvent,
     TypingDirectEvent,
     TypingChannelEvent,
+    TypingEditChannelEvent,
+    TypingEditDirectEvent,
     PresenceEvent,
     SimplePresenceEvent,
 )
@@ -98,7 +134,9 @@ class TypingAndPresence(TransientViews):
         match transient:
             case Typing(channel_id=None, recipients=recipients):
                 return recipients
-            case Typing(channel_id=channel_id):
+            case EditTyping(channel_id=None, direct_id=direct_id):
+                return state.directs[direct_id].members
+            case Typing(channel_id=channel_id) | EditTyping(channel_id=channel_id):
                 subscribers = state.subscribers(channel_id or 0)
                 return subscribers if len(subscribers) <= TYPING_LIMIT else ()
             case PresenceChanged():
@@ -110,14 +148,15 @@ class TypingAndPresence(TransientViews):
         match transient:
             case Typing():
                 return self._typing(state, transient, viewer, host)
+            case EditTyping():
+                return self._edit_typing(state, transient, viewer)
             case PresenceChanged():
                 return self._presence(state, transient, viewer, host)
             case _:
                 return None
 
     def _typing(self, state: State, typing: Typing, viewer: Viewer, host: str) -> Event | None:
-        settings = state.settings.get(viewer.user.id)
-        if settings is not None and not settings.receives_typing_notifications:
+        if not _hears_typing(state, viewer):
             return None
         sender = typing_person(state, typing.sender_id, host)
         op = "start" if typing.started else "stop"
@@ -129,6 +168,33 @@ class TypingAndPresence(TransientViews):
             return None
         topic = topic_shown(typing.topic, empty_topic_name=capabilities.empty_topic_name)
         return TypingChannelEvent(op=op, sender=sender, stream_id=typing.channel_id, topic=topic)
+
+    def _edit_typing(self, state: State, typing: EditTyping, viewer: Viewer) -> Event | None:
+        message = Message(
+            id=typing.message_id,
+            sender_id=typing.sender_id,
+            sent_at=0,
+            channel_id=typing.channel_id,
+            direct_id=typing.direct_id,
+        )
+        if not _hears_typing(state, viewer) or not permissions.reads_message(
+            state, viewer.user, message, typing.at
+        ):
+            return None
+        op = "start" if typing.started else "stop"
+        if typing.channel_id is None:
+            members = EditedDirect(user_ids=list(state.directs[typing.direct_id].members))
+            return TypingEditDirectEvent(
+                op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=members
+            )
+        empty = viewer.registration.capabilities.empty_topic_name
+        place = EditedInChannel(
+            channel_id=typing.channel_id,
+            topic=topic_shown(typing.topic, empty_topic_name=empty),
+        )
+        return TypingEditChannelEvent(
+            op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=place
+        )
 
     def _presence(
         self, state: State, change: PresenceChanged, viewer: Viewer, host: str
@@ -154,3 +220,8 @@ class TypingAndPresence(TransientViews):
             server_timestamp=float(now),
             presence={"website": detail},
         )
+
+
+def _hears_typing(state: State, viewer: Viewer) -> bool:
+    settings = state.settings.get(viewer.user.id)
+    return settings is None or settings.receives_typing_notifications

@@ -15,12 +15,33 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
+from tertulia.model.changes.composing import (
+    DraftChanged,
+    DraftDeleted,
+    DraftsCreated,
+    SnippetChanged,
+    SnippetCreated,
+    SnippetDeleted,
+)
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
+from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
     ChannelFoldersReordered,
 )
-from tertulia.model.changes.groups import UserGroupCreated
+from tertulia.model.changes.groups import (
+    ChannelSight,
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
 from tertulia.model.changes.invitations import (
     ConfirmationAsked,
     ConfirmationsEnded,
@@ -34,6 +55,11 @@ from tertulia.model.changes.messages import (
     MessagesRead,
     MessagesUnread,
     UnreadMessage,
+)
+from tertulia.model.changes.navigation import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
 )
 from tertulia.model.changes.organization import (
     DefaultChannelGroupRemoved,
@@ -63,6 +89,13 @@ from tertulia.model.changes.realm import (
     RealmDeactivated,
     RealmReactivated,
 )
+from tertulia.model.changes.scheduled import (
+    MessageScheduled,
+    ReminderRemoved,
+    ReminderSet,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -82,26 +115,40 @@ __all__ = [
     "ChannelFolderChanged",
     "ChannelFolderCreated",
     "ChannelFoldersReordered",
+    "ChannelSight",
     "ConfirmationAsked",
     "ConfirmationsEnded",
     "CredentialChanged",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
+    "DeviceAdded",
+    "DeviceRemoved",
     "DomainAdded",
     "DomainChanged",
     "DomainRemoved",
+    "DraftChanged",
+    "DraftDeleted",
+    "DraftsCreated",
     "Entry",
     "FlagsChanged",
+    "FullMembersChanged",
     "InvitationSentAgain",
     "InvitationsEnded",
     "InvitationsMade",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
+    "MessageEdited",
+    "MessageScheduled",
     "MessageSent",
+    "MessagesDeleted",
+    "MessagesMoved",
     "MessagesRead",
     "MessagesUnread",
     "Named",
+    "NavigationViewAdded",
+    "NavigationViewChanged",
+    "NavigationViewRemoved",
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
@@ -110,12 +157,21 @@ __all__ = [
     "ProfileFieldCreated",
     "ProfileFieldDeleted",
     "ProfileFieldsOrdered",
+    "PushTokenAdded",
+    "PushTokensRemoved",
     "RealmChanged",
     "RealmCreated",
     "RealmDeactivated",
     "RealmDefaultsChanged",
     "RealmReactivated",
+    "ReminderRemoved",
+    "ReminderSet",
+    "ScheduledMessageChanged",
+    "ScheduledMessageRemoved",
     "SettingsChanged",
+    "SnippetChanged",
+    "SnippetCreated",
+    "SnippetDeleted",
     "StatusChanged",
     "Subscribed",
     "SubscriptionChanged",
@@ -124,59 +180,85 @@ __all__ = [
     "UserChanged",
     "UserCreated",
     "UserDeactivated",
+    "UserGroupChanged",
     "UserGroupCreated",
+    "UserGroupMembersChanged",
     "UserReactivated",
     "UserTopicChanged",
 ]
 
 AnyChange = (
-    RealmCreated
-    | RealmChanged
-    | UserCreated
-    | UserChanged
-    | UserDeactivated
-    | UserReactivated
-    | CredentialChanged
-    | SettingsChanged
-    | UserGroupCreated
-    | ChannelCreated
+    ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed
     | SubscriptionChanged
+    | DraftsCreated
+    | DraftChanged
+    | DraftDeleted
+    | SnippetCreated
+    | SnippetChanged
+    | SnippetDeleted
+    | DeviceAdded
+    | DeviceRemoved
+    | PushTokenAdded
+    | PushTokensRemoved
+    | MessageEdited
+    | MessagesMoved
+    | MessagesDeleted
+    | ChannelFolderCreated
+    | ChannelFolderChanged
+    | ChannelFoldersReordered
+    | UserGroupCreated
+    | UserGroupChanged
+    | UserGroupMembersChanged
+    | FullMembersChanged
+    | InvitationsMade
+    | InvitationSentAgain
+    | InvitationsEnded
+    | ConfirmationAsked
+    | ConfirmationsEnded
     | MessageSent
     | FlagsChanged
     | MessagesRead
     | MessagesUnread
-    | ChannelFolderCreated
-    | ChannelFolderChanged
-    | ChannelFoldersReordered
-    | UserTopicChanged
+    | NavigationViewAdded
+    | NavigationViewChanged
+    | NavigationViewRemoved
+    | DomainAdded
+    | DomainChanged
+    | DomainRemoved
+    | LinkifierSet
+    | LinkifierRemoved
+    | LinkifiersOrdered
+    | PlaygroundAdded
+    | PlaygroundRemoved
+    | DefaultChannelGroupSet
+    | DefaultChannelGroupRemoved
+    | RealmDefaultsChanged
+    | OnboardingStepTaken
     | StatusChanged
     | ProfileFieldCreated
     | ProfileFieldChanged
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
-    | DefaultChannelGroupRemoved
-    | DefaultChannelGroupSet
-    | DomainAdded
-    | DomainChanged
-    | DomainRemoved
-    | LinkifierRemoved
-    | LinkifierSet
-    | LinkifiersOrdered
-    | OnboardingStepTaken
-    | PlaygroundAdded
-    | PlaygroundRemoved
-    | RealmDefaultsChanged
+    | RealmCreated
+    | RealmChanged
     | RealmDeactivated
     | RealmReactivated
-    | InvitationsMade
-    | InvitationSentAgain
-    | InvitationsEnded
-    | ConfirmationAsked
-    | ConfirmationsEnded
+    | MessageScheduled
+    | ScheduledMessageChanged
+    | ScheduledMessageRemoved
+    | ReminderSet
+    | ReminderRemoved
+    | UserTopicChanged
+    | UserCreated
+    | UserChanged
+    | UserDeactivated
+    | UserReactivated
+    | CredentialChanged
+    | SettingsChanged
 )
 
 

@@ -12,8 +12,8 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     Who received it follows from who was subscribed, or from the conversation. `flags` are the
     sparse ones by user. `new_conversation` is the direct conversation it began, if it did.
     `queue_id` and `local_id` are the sender's echo. The log keeps no second copy of the
-    content: read back from it, the message has the content of now, and `gone` says that it has
-    been deleted since.
+    content: read back from it, the message has the content of now; `gone` says that it has
+    been deleted since, and `moved_to` in which other channel it is now.
     """
 
     message: Message
@@ -23,6 +23,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     queue_id: str | None = None
     local_id: str | None = None
     gone: bool = False
+    moved_to: int | None = None
 
 
 class FlagsChanged(Change, frozen=True, tag="flags_changed"):

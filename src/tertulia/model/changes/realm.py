@@ -20,15 +20,12 @@ class RealmChanged(Change, frozen=True, tag="realm_changed"):
     """Settings of the organization have new values.
 
     `gained` and `lost` are the accounts of which guests may know because of it, or not any more,
-    by guest. `full` are the members who count as full ones from then on, `not_full` those who do
-    not any more.
+    by guest.
     """
 
     values: dict[str, Any]
     gained: dict[int, tuple[int, ...]] = {}
     lost: dict[int, tuple[int, ...]] = {}
-    full: tuple[int, ...] = ()
-    not_full: tuple[int, ...] = ()
 
 
 class RealmDeactivated(Change, frozen=True, tag="realm_deactivated"):

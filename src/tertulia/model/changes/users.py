@@ -23,7 +23,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
 
     `was` holds the values before. A new role takes the account out of the system groups `left`
     and into `joined`; because of it the account can see the channels `gained`, and cannot see the
-    channels `lost` any more.
+    channels `lost` any more. `subscribers` are those of each channel gained, at that moment.
     """
 
     user_id: int
@@ -33,6 +33,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
     joined: tuple[int, ...] = ()
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    subscribers: dict[int, tuple[int, ...]] = {}
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -49,13 +50,15 @@ class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
     """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
 
     `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
-    `named` the settings that show it as a holder.
+    `named` the settings that show it as a holder. `deactivated_groups` are those of these groups
+    that are out of use.
     """
 
     user_id: int
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     named: Named = Named()
+    deactivated_groups: tuple[int, ...] = ()
 
 
 class UserReactivated(Change, frozen=True, tag="user_reactivated"):
@@ -65,6 +68,7 @@ class UserReactivated(Change, frozen=True, tag="user_reactivated"):
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     named: Named = Named()
+    deactivated_groups: tuple[int, ...] = ()
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):

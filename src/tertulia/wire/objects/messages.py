@@ -7,8 +7,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.names import EMPTY_TOPIC_NAME
+from tertulia.domain.topics import toggles_resolution
 from tertulia.model.changes import MessageSent
-from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.messages import ANY_MENTION, Edit, Flag, Message
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.reading import Relation
@@ -22,6 +23,19 @@ class Participant(Struct, kw_only=True):
     email: str
     full_name: str
     is_mirror_dummy: bool = False
+
+
+class PastEdit(Struct, kw_only=True):
+    """One change of a message: what was different before."""
+
+    timestamp: int
+    user_id: int | None
+    prev_content: str | UnsetType = UNSET
+    prev_rendered_content: str | UnsetType = UNSET
+    prev_topic: str | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    prev_stream: int | UnsetType = UNSET
+    stream: int | UnsetType = UNSET
 
 
 class MessageObject(Struct, kw_only=True):
@@ -46,6 +60,9 @@ class MessageObject(Struct, kw_only=True):
     is_me_message: bool
     reactions: list[Any] = []
     submessages: list[Any] = []
+    last_edit_timestamp: int | UnsetType = UNSET
+    last_moved_timestamp: int | UnsetType = UNSET
+    edit_history: list["PastEdit"] | UnsetType = UNSET
     flags: list[str] | UnsetType = UNSET
     match_content: str | UnsetType = UNSET
     match_subject: str | UnsetType = UNSET
@@ -206,3 +223,46 @@ def is_mention(flags: Flag) -> bool:
 def unread_key(user_ids: Sequence[int]) -> str:
     """How a direct conversation of several people is called among the unread messages."""
     return ",".join(str(user_id) for user_id in sorted(user_ids))
+
+
+def add_history(
+    state: State, shown: MessageObject, edits: Sequence[Edit], *, empty_topic_name: bool
+) -> None:
+    """Say of a fetched message when it was edited and moved, and, where the organization shows
+    it, what it was before. `edits` are newest first."""
+    contents = [edit.at for edit in edits if edit.was_content is not None]
+    moves = [edit.at for edit in edits if _is_move(edit)]
+    if contents:
+        shown.last_edit_timestamp = contents[0]
+    if moves:
+        shown.last_moved_timestamp = moves[0]
+    policy = state.realm.message_edit_history_visibility_policy
+    past = [
+        _past(edit, empty_topic_name=empty_topic_name)
+        for edit in edits
+        if policy == "all" or (policy == "moves" and edit.was_content is None)
+    ]
+    if past:
+        shown.edit_history = past
+
+
+def _is_move(edit: Edit) -> bool:
+    """Whether the message went somewhere; a topic that is only resolved stays where it is."""
+    if edit.was_channel_id is not None:
+        return True
+    if edit.was_topic is None or edit.topic is None:
+        return False
+    return not toggles_resolution(edit.was_topic, edit.topic)
+
+
+def _past(edit: Edit, *, empty_topic_name: bool) -> PastEdit:
+    past = PastEdit(timestamp=edit.at, user_id=edit.user_id)
+    if edit.was_content is not None:
+        past.prev_content = edit.was_content
+        past.prev_rendered_content = edit.was_rendered or ""
+    if edit.was_topic is not None and edit.topic is not None:
+        past.prev_topic = topic_shown(edit.was_topic, empty_topic_name=empty_topic_name)
+        past.topic = topic_shown(edit.topic, empty_topic_name=empty_topic_name)
+    if edit.was_channel_id is not None and edit.channel_id is not None:
+        past.prev_stream, past.stream = edit.was_channel_id, edit.channel_id
+    return past

@@ -32,6 +32,8 @@ UNSHOWN: Final = frozenset(
         "id",
         "password_sign_in",
         "can_create_users_group",
+        "waiting_period_applied",
+        "full_members_joined_by",
         "rendered_description",
         "deactivated",
         *PICTURES,

@@ -39,6 +39,7 @@ class UserObject(Struct, kw_only=True):
     avatar_url: str | None
     avatar_version: int
     is_imported_stub: bool = False
+    is_deleted: bool | UnsetType = UNSET
     is_system_bot: bool | UnsetType = UNSET
     profile_data: dict[str, ProfileValueObject] | UnsetType = UNSET
 
@@ -153,6 +154,7 @@ def user_shown(
         timezone=user.timezone,
         avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
         avatar_version=user.avatar_version,
+        is_deleted=True if user.is_deleted else UNSET,
         is_system_bot=True if user.is_system_bot else UNSET,
         profile_data=_profile(state, user, shown=not by_day) if with_profile else UNSET,
     )

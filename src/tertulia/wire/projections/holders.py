@@ -4,7 +4,7 @@ A setting that names an account shows it while it is active, so each such settin
 when the account is deactivated, and when it comes back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Named
@@ -16,11 +16,14 @@ from tertulia.wire.projections.groups import GroupUpdateEvent, groups_known
 from tertulia.wire.projections.organization import RealmUpdateDictEvent
 
 
-def named_in_sight(scene: Scene, named: Named, viewer: Viewer) -> Named:
-    """Those of the settings that the viewer may know."""
+def named_in_sight(
+    scene: Scene, named: Named, deactivated: Collection[int], viewer: Viewer
+) -> Named:
+    """Those of the settings that the viewer may know. `deactivated` are the groups that were out
+    of use when it happened."""
     state, user = scene.state, viewer.user
     channels = state.channels
-    known = groups_known(scene, {group_id for group_id, _ in named.groups}, viewer)
+    known = groups_known({group_id for group_id, _ in named.groups}, deactivated, viewer)
     return Named(
         channels=tuple(
             (channel_id, name)

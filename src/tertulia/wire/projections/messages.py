@@ -3,10 +3,17 @@
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.changes import FlagsChanged, MessageSent, MessagesRead, MessagesUnread
+from tertulia.model.changes import (
+    FlagsChanged,
+    MessageEdited,
+    MessageSent,
+    MessagesRead,
+    MessagesUnread,
+)
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
@@ -59,6 +66,7 @@ class MessageSentProjection(Projection[MessageSent]):
             )
             # Who has left a private channel since cannot read what they received in it any more.
             or not permissions.reads_message(state, user, message, scene.at)
+            or not reads_where_it_is(scene, change, viewer)
         ):
             return None
         flags = tuple(flags_on_arrival(state, user.id, change))
@@ -89,6 +97,14 @@ class MessageSentProjection(Projection[MessageSent]):
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,
         )
+
+
+def reads_where_it_is(scene: Scene, change: MessageSent | MessageEdited, viewer: Viewer) -> bool:
+    """Whether the viewer may read a message that has been moved to another channel since."""
+    if change.moved_to is None:
+        return True
+    there = msgspec.structs.replace(change.message, channel_id=change.moved_to)
+    return permissions.reads_message(scene.state, viewer.user, there, scene.at)
 
 
 def _is_public(scene: Scene, message: Message, viewer: Viewer) -> bool:

@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from tertulia.domain.group_settings import REALM_SETTINGS
 from tertulia.model import changes
-from tertulia.model.groups import SystemGroup
 from tertulia.model.realm import Realm
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
@@ -22,7 +21,6 @@ from tertulia.wire.objects.realm import (
 )
 from tertulia.wire.projections import people
 from tertulia.wire.projections.administration import DefaultSettingEvent
-from tertulia.wire.projections.groups import GroupMembersEvent
 from tertulia.wire.projections.people import Sight, sight_of
 
 
@@ -117,11 +115,6 @@ class RealmChangedProjection(Projection[changes.RealmChanged]):
             yield people.removed(scene, user_id)
         for user_id, sight in view.gained:
             yield people.added(scene, user_id, sight)
-        for op, user_ids in (("add_members", change.full), ("remove_members", change.not_full)):
-            if user_ids:
-                yield GroupMembersEvent(
-                    op=op, group_id=SystemGroup.FULL_MEMBERS.value, user_ids=list(user_ids)
-                )
 
     def _settings(self, scene: Scene, change: changes.RealmChanged) -> Iterable[Event]:
         realm: Realm = revised(scene.state.realm, change.values)

@@ -106,6 +106,13 @@ class PersonActivity(Struct, kw_only=True):
     is_active: bool
 
 
+class PersonDeleted(Struct, kw_only=True):
+    """The account was deactivated for good."""
+
+    user_id: int
+    is_deleted: bool = True
+
+
 AnyPerson = (
     PersonName
     | PersonRole
@@ -116,6 +123,7 @@ AnyPerson = (
     | PersonJoined
     | PersonBotOwner
     | PersonActivity
+    | PersonDeleted
 )
 
 

@@ -1,16 +1,15 @@
 """What a new role shows and hides to the one who has it."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tertulia.domain import permissions
-from tertulia.model.changes import UserChanged
+from tertulia.model.changes import ChannelSight, UserChanged
 from tertulia.model.users import Role, User
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
-from tertulia.wire.objects.channels import excluded
 from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.projections import people
 from tertulia.wire.projections.administration import (
@@ -19,10 +18,9 @@ from tertulia.wire.projections.administration import (
 )
 from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
 from tertulia.wire.projections.channels import DefaultChannelsEvent, default_channels
+from tertulia.wire.projections.moves import Moves, move_events, moves_of
 from tertulia.wire.projections.people import Sight, sight_of
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
 from tertulia.wire.projections.status import status_now
-from tertulia.wire.projections.subscriptions import PeerAddEvent
 
 
 class OwnView(NamedTuple):
@@ -35,22 +33,21 @@ class OwnView(NamedTuple):
     addresses: tuple[tuple[int, Sight], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
-    channels_lost: tuple[int, ...]
-    channels_gained: tuple[tuple[int, bool], ...]
-    """With whether their subscribers are seen."""
+    channels: Moves
     defaults: bool | None
     """Whether the default channels came into sight (or went out of it)."""
 
 
 def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | None:
-    """The view of the one whose role is new; None for everybody else.
+    """The view of the one whose role (or age, which makes a full member) is new; None for
+    everybody else.
 
     What was gained then is shown if it is still in sight.
     """
-    if viewer.user.id != change.user_id or "role" not in change.values:
+    if viewer.user.id != change.user_id or change.values.keys().isdisjoint({"role", "joined_at"}):
         return None
-    was = msgspec.structs.replace(viewer.user, role=Role(change.was["role"]))
-    became = msgspec.structs.replace(viewer.user, role=Role(change.values["role"]))
+    was = _with_role(viewer.user, change.was)
+    became = _with_role(viewer.user, change.values)
     lost, gained = _users(scene, was, became)
     bots_lost, bots_gained = _bots(scene, was, became, viewer.user)
     return OwnView(
@@ -60,24 +57,23 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
-        # An archived one too: it may not have been one then.
-        channels_lost=change.lost,
-        channels_gained=tuple(_gained(scene, change, viewer)),
+        channels=_moves(scene, change, viewer),
         defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
     )
 
 
-def _known(scene: Scene, channel_ids: Iterable[int], viewer: Viewer) -> tuple[int, ...]:
-    channels, registration = scene.state.channels, viewer.registration
-    return tuple(c for c in channel_ids if not excluded(channels[c], registration))
+def _with_role(user: User, values: Mapping[str, Any]) -> User:
+    return msgspec.structs.replace(user, role=Role(values.get("role", user.role)))
 
 
-def _gained(scene: Scene, change: UserChanged, viewer: Viewer) -> Iterable[tuple[int, bool]]:
-    state, user = scene.state, viewer.user
-    for channel_id in _known(scene, change.gained, viewer):
-        channel = state.channels[channel_id]
-        if permissions.sees_channel(state, user, channel, scene.at):
-            yield channel_id, permissions.sees_subscribers(state, user, channel, scene.at)
+def _moves(scene: Scene, change: UserChanged, viewer: Viewer) -> Moves:
+    own, subscribers = (change.user_id,), change.subscribers
+    gained = [
+        ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers.get(channel_id, ()))
+        for channel_id in change.gained
+    ]
+    lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]
+    return moves_of(scene, [*lost, *gained], viewer)
 
 
 def _in_sight(
@@ -137,10 +133,7 @@ def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
         yield BotDeleteEvent(bot=BotGone(user_id=user_id))
     for bot in view.bots_gained:
         yield BotAddEvent(bot=bot)
-    for channel_id in view.channels_lost:
-        yield channel_gone(channel_id)
-    for channel_id, sees_subscribers in view.channels_gained:
-        yield from _channel(scene, channel_id, sees_subscribers=sees_subscribers)
+    yield from move_events(scene, view.channels)
     if view.defaults is not None:
         yield (
             default_channels(scene.state)
@@ -152,13 +145,3 @@ def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
             if view.defaults
             else DefaultChannelGroupsEvent(default_stream_groups=[])
         )
-
-
-def _channel(scene: Scene, channel_id: int, *, sees_subscribers: bool) -> Iterable[Event]:
-    """The channel, and its subscribers as if they came after it."""
-    state = scene.state
-    channel, subscribers = state.channels[channel_id], state.subscribers(channel_id)
-    follow = sees_subscribers and bool(subscribers)
-    yield channel_appeared(state, channel, scene.at, 0 if follow else len(subscribers))
-    if follow:
-        yield PeerAddEvent(stream_ids=[channel_id], user_ids=list(subscribers))

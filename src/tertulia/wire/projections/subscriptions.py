@@ -164,9 +164,9 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
         return None
 
     def view(self, scene: Scene, change: Unsubscribed, viewer: Viewer) -> Hashable | None:
-        state, user = scene.state, viewer.user
+        state, user, registration = scene.state, viewer.user, viewer.registration
         channel = state.channels[change.channel_id]
-        archived = excluded(channel, viewer.registration, archived=change.archived)
+        archived = excluded(channel, registration, archived=change.archived)
         sees = not archived and sees_subscribers(scene, user, channel)
         if user.id not in change.user_ids:
             return _PeerView() if sees else None

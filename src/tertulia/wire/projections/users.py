@@ -18,6 +18,7 @@ from tertulia.wire.projections.holders import holders_changed, named_in_sight
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
+    PersonDeleted,
     PersonJoined,
     PersonRole,
     Sight,
@@ -107,6 +108,8 @@ class UserChangedProjection(Projection[UserChanged]):
         user, values, sight = scene.state.users[change.user_id], change.values, view.sight
         if sight is None:
             return
+        if "is_deleted" in values:
+            yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
         if "full_name" in values:
             yield people.named(user)
         if "address" in values:
@@ -150,8 +153,8 @@ def _activity_view(
     return _ActivityView(
         sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
         channel_ids=_lists_seen(scene, change, viewer),
-        group_ids=groups_known(scene, change.group_ids, viewer),
-        named=named_in_sight(scene, change.named, viewer),
+        group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
+        named=named_in_sight(scene, change.named, change.deactivated_groups, viewer),
     )
 
 

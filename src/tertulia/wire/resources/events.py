@@ -2,21 +2,20 @@
 
 import asyncio
 import uuid
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from tertulia.delivery import event_ids
-from tertulia.domain import typing
-from tertulia.domain.names import topic_name
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
 from tertulia.wire import narrow, snapshot
 from tertulia.wire.call import Call
-from tertulia.wire.parameters import Alias, Int, Params, Reads
+from tertulia.wire.parameters import Params, Reads
 from tertulia.wire.routing import Answer, OpenAnswer
 
 MOBILE_IDLE_SECONDS = 12 * 3600
@@ -133,6 +132,15 @@ def _queue_narrow(terms: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+_KEPT_UP_BY = {"realm_user_groups": "user_group"}
+"""Events that are asked for by the name of the data that they keep up, as well as by their own."""
+
+
+def _event_types(wanted: Iterable[str]) -> tuple[str, ...]:
+    types = set(wanted)
+    return tuple(sorted(types | {_KEPT_UP_BY[one] for one in types if one in _KEPT_UP_BY}))
+
+
 async def register(call: Call, params: Register) -> Registered:
     """Register an event queue, and fetch the state from which its events go on."""
     node = call.node
@@ -146,7 +154,7 @@ async def register(call: Call, params: Register) -> Registered:
     if user is not None and not node.delivery.has_room(user.id):
         raise Refused("Too many event queues of this account are being polled.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
-    event_types = None if params.event_types is None else tuple(sorted(set(params.event_types)))
+    event_types = None if params.event_types is None else _event_types(params.event_types)
     registration = Registration(
         event_types=event_types,
         narrow=_queue_narrow(params.narrow),
@@ -263,31 +271,4 @@ class DeleteQueue(Params, kw_only=True, frozen=True):
 async def delete_queue(call: Call, params: DeleteQueue) -> Answer:
     """Delete the queue."""
     await call.node.delivery.delete(params.queue_id, call.user.id)
-    return Answer()
-
-
-class SetTyping(Params, kw_only=True, frozen=True):
-    """Where somebody began or ceased to type."""
-
-    op: Annotated[Literal["start", "stop"], Alias("operator")]
-    type: Literal["direct", "private", "channel", "stream"] = "direct"
-    to: Annotated[list[Int] | None, Meta(description="User IDs, for direct messages.")] = None
-    stream_id: Int | None = None
-    topic: str | None = None
-
-
-async def set_typing(call: Call, params: SetTyping) -> Answer:
-    """Tell those who would get the message that the caller types, or no longer does."""
-    started = params.op == "start"
-    if params.type in {"direct", "private"}:
-        if not params.to:
-            raise Refused("The recipients are missing: 'to'.")
-        notice = call.consider(typing.to_people, tuple(params.to), started)
-    else:
-        if params.stream_id is None:
-            raise Refused("The channel is missing: 'stream_id'.")
-        if params.topic is None:
-            raise Refused("The topic is missing.")
-        notice = call.consider(typing.in_topic, params.stream_id, topic_name(params.topic), started)
-    call.node.delivery.publish(notice)
     return Answer()

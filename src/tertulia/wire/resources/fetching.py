@@ -14,11 +14,12 @@ from tertulia.model.errors import Refused
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Search
 from tertulia.model.users import User
-from tertulia.store import finding, reading
+from tertulia.store import editing, finding, reading
 from tertulia.wire import narrow as wire_narrow
 from tertulia.wire.call import Call
 from tertulia.wire.objects.messages import (
     MessageObject,
+    add_history,
     flags_of,
     message_object_for,
 )
@@ -251,6 +252,7 @@ async def _shown(
         relations = await call.node.store.read(
             reading.relations, user.id, [message.id for message in found]
         )
+    edits = await call.node.store.read(editing.edits, [message.id for message in found])
     shown = []
     for message in found:
         one = message_object_for(
@@ -266,6 +268,12 @@ async def _shown(
             ["read"]
             if user is None
             else flags_of(call.state, user.id, message, relations[message.id])
+        )
+        add_history(
+            call.state,
+            one,
+            edits.get(message.id, ()),
+            empty_topic_name=params.allow_empty_topic_name,
         )
         shown.append(one)
     return shown

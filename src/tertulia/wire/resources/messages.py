@@ -9,7 +9,7 @@ from tertulia.domain import messages, names, user_topics, users
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.store import reading
-from tertulia.wire.call import Call
+from tertulia.wire.call import Call, Node
 from tertulia.wire.parameters import SAFE_INTEGER, Alias, Params, Reads
 from tertulia.wire.routing import Answer
 
@@ -94,28 +94,51 @@ class SentMessage(Answer, kw_only=True):
 
 async def send_message(call: Call, params: SendMessage) -> SentMessage:
     """Send a message to a topic of a channel, or directly to people."""
-    content = names.message_content(params.content)
-    rendered = call.node.render(content)
-    to = _destination(call, params)
-    participants: frozenset[int] = frozenset()
-    if rendered.mentions_topic and isinstance(to, messages.ToChannel):
-        participants = await _topic_senders(call, to)
-    read_by_sender = params.read_by_sender
-    if read_by_sender is None:
-        read_by_sender = call.client.lower() in _READS_OWN
-    draft = messages.Draft(
-        to=to,
-        content=content,
-        rendered=rendered,
+    draft = await composed(
+        call.node,
+        _destination(call, params),
+        names.message_content(params.content),
         client=call.client,
-        read_by_sender=read_by_sender,
+        read_by_sender=counts_as_read(call, params.read_by_sender),
         queue_id=params.queue_id,
         local_id=params.local_id if params.queue_id else None,
-        topic_participants=participants,
     )
     sent = await call.submit(user_topics.send, draft)
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
     return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
+
+
+def counts_as_read(call: Call, asked: bool | None) -> bool:
+    """Whether the caller has read what they write, if they do not say so themselves."""
+    return call.client.lower() in _READS_OWN if asked is None else asked
+
+
+async def composed(
+    node: Node,
+    to: messages.ToChannel | messages.ToPeople,
+    content: str,
+    *,
+    client: str,
+    read_by_sender: bool,
+    queue_id: str | None = None,
+    local_id: str | None = None,
+) -> messages.Draft:
+    """A message that can be sent now: its content, which is final, rendered, and with all that
+    must be looked up for it."""
+    rendered = node.render(content)
+    participants: frozenset[int] = frozenset()
+    if rendered.mentions_topic and isinstance(to, messages.ToChannel):
+        participants = await _topic_senders(node, to)
+    return messages.Draft(
+        to=to,
+        content=content,
+        rendered=rendered,
+        client=client,
+        read_by_sender=read_by_sender,
+        queue_id=queue_id,
+        local_id=local_id,
+        topic_participants=participants,
+    )
 
 
 def _destination(call: Call, params: SendMessage) -> messages.ToChannel | messages.ToPeople:
@@ -158,13 +181,13 @@ def people(call: Call, to: Recipient | None) -> list[int]:
     return found
 
 
-async def _topic_senders(call: Call, to: messages.ToChannel) -> frozenset[int]:
+async def _topic_senders(node: Node, to: messages.ToChannel) -> frozenset[int]:
     channel = (
-        call.state.channels.get(to.channel_id)
+        node.state.channels.get(to.channel_id)
         if to.channel_id is not None
-        else call.state.channel_named(to.name or "")
+        else node.state.channel_named(to.name or "")
     )
     if channel is None:
         return frozenset()
     key = topic_key(names.topic_name(to.topic))
-    return await call.node.store.read(reading.topic_senders, channel.id, key)
+    return await node.store.read(reading.topic_senders, channel.id, key)

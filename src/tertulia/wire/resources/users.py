@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import permissions, users
+from tertulia.domain import erasing, permissions, users
 from tertulia.domain.names import password
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
+from tertulia.wire.avatars import thrown_away
 from tertulia.wire.call import Call
 from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.objects.users import UserObject, api_email, avatar_address, date_joined
@@ -237,20 +238,39 @@ async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
 # Leaving and coming back
 
 
+class Actions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What is to be deleted of an account: its profile with its name and address, and what it
+    wrote, which this server cannot delete."""
+
+    delete_profile: bool = False
+    delete_public_channel_messages: bool = False
+    delete_private_channel_messages: bool = False
+    delete_direct_messages: bool = False
+
+
 class DeactivateUser(Params, kw_only=True, frozen=True):
     """An account to deactivate."""
 
     user_id: Annotated[Int, Path()]
     actions: Annotated[
-        dict[str, bool] | None,
-        Meta(description="What to delete of theirs. Nothing can be deleted yet."),
-    ] = None
+        Actions, Meta(description="What to delete. With the profile, the account goes for good.")
+    ] = Actions()
 
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     """Deactivate an account and the bots it owns."""
-    if params.actions and any(params.actions.values()):
-        raise Refused("This server cannot delete what an account leaves behind.")
+    wanted = params.actions
+    if (
+        wanted.delete_public_channel_messages
+        or wanted.delete_private_channel_messages
+        or wanted.delete_direct_messages
+    ):
+        raise Refused("This server cannot delete everything that an account wrote.")
+    if wanted.delete_profile:
+        host = call.node.config.address_host
+        picture = await call.submit(erasing.delete, params.user_id, host)
+        await thrown_away(call.node.files, picture)
+        return Answer()
     await call.submit(users.deactivate, params.user_id)
     return Answer()
 

@@ -12,6 +12,7 @@ from tertulia.wire.snapshot import (
     administration,
     channels,
     conversations,
+    own,
     people,
     realm,
     settings,
@@ -28,6 +29,7 @@ SECTIONS: Final[Sections] = {
     **people.SECTIONS,
     **channels.SECTIONS,
     **conversations.SECTIONS,
+    **own.SECTIONS,
     **settings.SECTIONS,
     **administration.SECTIONS,
 }

@@ -175,8 +175,4 @@ SECTIONS: Final[Sections] = {
     ("recent_private_conversations",): recent_directs,
     ("muted_topics",): muted_topics,
     ("user_topic",): user_topics,
-    ("drafts",): lambda _: {"drafts": []},
-    ("saved_snippets",): lambda _: {"saved_snippets": []},
-    ("scheduled_messages",): lambda _: {"scheduled_messages": []},
-    ("reminders",): lambda _: {"reminders": []},
 }

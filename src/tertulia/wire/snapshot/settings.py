@@ -58,6 +58,4 @@ SECTIONS: Final[Sections] = {
     ("realm_user_settings_defaults",): defaults,
     ("onboarding_steps",): onboarding,
     ("alert_words",): lambda _: {"alert_words": []},
-    ("navigation_views",): lambda _: {"navigation_views": []},
-    ("device",): lambda _: {"devices": {}},
 }

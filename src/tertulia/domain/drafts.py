@@ -1,0 +1,127 @@
+"""Drafts: what an author has begun to write, the same on every device."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.model.changes import DraftChanged, DraftDeleted, DraftsCreated
+from tertulia.model.composing import DraftKind, SavedDraft
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_DRAFTS = 1000
+"""Of one author."""
+
+
+class Writing(Struct, frozen=True, kw_only=True):
+    """What a draft shall be."""
+
+    kind: DraftKind
+    to: tuple[int, ...]
+    """One channel, or people; whatever it is for a draft to nobody."""
+    topic: str
+    content: str
+    edited_at: float | None = None
+    """UNIX seconds; None for now."""
+
+
+def create(moment: Moment, writings: Sequence[Writing]) -> Decision[tuple[int, ...]]:
+    """Keep drafts of the actor's, all or none. Returns their IDs, in order.
+
+    Refused where drafts are turned off, where there are too many, and for what `Writing` cannot be.
+    """
+    _require_synchronized(moment)
+    state, actor = moment.state, moment.actor
+    if not writings:
+        return Decision(())
+    if state.drafts_of_user.count(actor.id) + len(writings) > MAX_DRAFTS:
+        raise Refused(f"You can have {MAX_DRAFTS} drafts.")
+    first = state.drafts.next_id()
+    drafts = tuple(_draft(moment, first + n, writing) for n, writing in enumerate(writings))
+    ids = tuple(draft.id for draft in drafts)
+    return Decision(ids, (DraftsCreated(user_id=actor.id, drafts=drafts),))
+
+
+def edit(moment: Moment, draft_id: int, writing: Writing) -> Decision[None]:
+    """Put something else in a draft's place. NoSuchItem, or Refused as in `create`."""
+    _require_synchronized(moment)
+    before = _own(moment, draft_id)
+    draft = _draft(moment, before.id, writing)
+    return Decision(None, (DraftChanged(user_id=moment.actor.id, draft=draft),))
+
+
+def delete(moment: Moment, draft_id: int) -> Decision[None]:
+    """Delete a draft. NoSuchItem, or Refused where drafts are turned off."""
+    _require_synchronized(moment)
+    draft = _own(moment, draft_id)
+    return Decision(None, (DraftDeleted(user_id=moment.actor.id, draft_id=draft.id),))
+
+
+def listed(moment: Moment) -> Decision[list[SavedDraft]]:
+    """The actor's drafts, those edited last first. Refused where drafts are turned off."""
+    _require_synchronized(moment)
+    return Decision(of_user(moment.state, moment.actor.id))
+
+
+def of_user(state: State, user_id: int) -> list[SavedDraft]:
+    """Somebody's drafts, those edited last first."""
+    return sorted(
+        state.drafts_of_user[user_id], key=lambda draft: (draft.edited_at, draft.id), reverse=True
+    )
+
+
+def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
+    """What becomes of somebody's drafts when they turn keeping them off."""
+    return [
+        DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts_of_user[user_id]
+    ]
+
+
+def _require_synchronized(moment: Moment) -> None:
+    settings = moment.state.settings.get(moment.actor.id)
+    permissions.require(
+        settings is None or settings.enable_drafts_synchronization,
+        "You have turned off keeping drafts on the server.",
+    )
+
+
+def _own(moment: Moment, draft_id: int) -> SavedDraft:
+    draft = moment.state.drafts.get(draft_id)
+    if draft is None or draft.user_id != moment.actor.id:
+        raise NoSuchItem("draft")
+    return draft
+
+
+def _draft(moment: Moment, draft_id: int, writing: Writing) -> SavedDraft:
+    edited_at = moment.now if writing.edited_at is None else writing.edited_at
+    if edited_at < 0:
+        raise Refused("A draft's timestamp cannot be negative.")
+    is_channel = writing.kind is DraftKind.CHANNEL
+    return SavedDraft(
+        id=draft_id,
+        user_id=moment.actor.id,
+        kind=writing.kind,
+        to=_addressed(moment, writing),
+        topic=names.topic_name(writing.topic) if is_channel else "",
+        content=names.message_content(writing.content),
+        edited_at=int(edited_at),
+    )
+
+
+def _addressed(moment: Moment, writing: Writing) -> tuple[int, ...]:
+    state, actor, now = moment.state, moment.actor, moment.now
+    match writing.kind:
+        case DraftKind.CHANNEL:
+            if len(writing.to) != 1:
+                raise Refused("A draft to a channel has exactly one channel ID.")
+            channel = state.channels.get(writing.to[0])
+            if channel is None or not permissions.sees_channel(state, actor, channel, now):
+                raise Refused(f"There is no channel with ID {writing.to[0]}.")
+            return (channel.id,)
+        case DraftKind.DIRECT:
+            people = dict.fromkeys(writing.to)
+            return tuple(permissions.visible_user(state, actor, u, now).id for u in people)
+        case DraftKind.NOTHING:
+            return ()

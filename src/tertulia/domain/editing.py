@@ -1,0 +1,129 @@
+"""Editing what a message says."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import messages, permissions
+from tertulia.model.changes import MessageEdited
+from tertulia.model.errors import Overtaken, Refused
+from tertulia.model.messages import Flag, Message, Rendered
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+GRACE_SECONDS: Final = 20
+"""Who began to type within the limit is let finish."""
+_MENTIONS: Final = Flag.MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A message as it was at an entry of the log, read before it is decided about."""
+
+    seq: int
+    message: Message
+    flags: Mapping[int, Flag] = {}
+    """Everybody's sparse flags on it."""
+    read_by: Collection[int] = ()
+    """Those who marked it as read."""
+
+
+def still_so(moment: Moment, found: Found, *more: object) -> Message:
+    """The message that was found, if the actor may read it. Overtaken where it (or one of the
+    other things) has changed since; Refused where it is not there for the actor."""
+    if moment.state.touched.since(found.seq, (found.message.id, *more)):
+        raise Overtaken
+    require_readable(moment, found.message)
+    return found.message
+
+
+def require_readable(moment: Moment, message: Message) -> None:
+    """Refuse as if there were no such message, unless the actor may read it."""
+    if not permissions.reads_message(moment.state, moment.actor, message, moment.now):
+        raise no_such_message()
+
+
+def no_such_message() -> Refused:
+    """What is said of messages that do not exist, and of those one may not know of."""
+    return Refused("There is no such message.")
+
+
+def edit(
+    moment: Moment,
+    found: Found,
+    content: str,
+    rendered: Rendered,
+    participants: frozenset[int] = frozenset(),
+) -> Decision[None]:
+    """Give a message of one's own new content, which is final and rendered.
+
+    Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Overtaken.
+    """
+    message, state = still_so(moment, found), moment.state
+    require_editable(moment, message)
+    if content == message.content:
+        return Decision(None)
+    if message.channel_id is not None:
+        channel = state.channels[message.channel_id]
+        messages.check_wildcards(moment, channel, rendered, participants)
+    after = messages.mentions(rendered, participants, receivers(state, message))
+    before = {user_id: flag & _MENTIONS for user_id, flag in found.flags.items()}
+    mentioned = _gained(after, before)
+    unmentioned = _gained(before, after)
+    change = MessageEdited(
+        message=msgspec.structs.replace(
+            message,
+            content=content,
+            rendered=rendered.html,
+            has_link=rendered.has_link,
+            is_me=rendered.is_me,
+            mentions_all=rendered.mentions_all and message.channel_id is not None,
+        ),
+        was_content=message.content,
+        was_rendered=message.rendered,
+        mentioned=mentioned,
+        unmentioned=unmentioned,
+        flags=_with(found.flags, mentioned, unmentioned),
+        read_by=tuple(sorted(found.read_by)),
+    )
+    return Decision(None, (change,))
+
+
+def require_editable(moment: Moment, message: Message) -> None:
+    """Refuse unless what the message says may be edited by the actor, now."""
+    realm = moment.state.realm
+    if message.sender_id != moment.actor.id:
+        raise Refused("Only the sender can edit what a message says.")
+    permissions.require(realm.allow_message_editing, "Messages cannot be edited here.")
+    limit = realm.message_content_edit_limit_seconds
+    if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
+        raise Refused("The time in which this message could be edited is over.")
+    channel = moment.state.channels.get(message.channel_id)
+    if channel is not None and channel.is_archived:
+        raise Refused("Messages of an archived channel cannot be edited.")
+
+
+def receivers(state: State, message: Message) -> Iterable[int]:
+    """Everybody to whom the message was delivered."""
+    if message.channel_id is None:
+        return state.directs[message.direct_id].members
+    ever = state.subscriptions_of_channel.get(message.channel_id, {})
+    return (user_id for user_id, one in ever.items() if one.covers(message.id))
+
+
+def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
+    """What is in these flags and not in the others."""
+    found = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
+    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
+
+
+def _with(
+    flags: Mapping[int, Flag], gained: Mapping[int, Flag], lost: Mapping[int, Flag]
+) -> dict[int, Flag]:
+    found = dict(flags)
+    for user_id, flag in lost.items():
+        found[user_id] = found.get(user_id, Flag(0)) & ~flag
+    for user_id, flag in gained.items():
+        found[user_id] = found.get(user_id, Flag(0)) | flag
+    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}

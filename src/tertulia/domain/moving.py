@@ -1,0 +1,292 @@
+"""Moving messages to another topic or channel; resolving topics."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from tertulia.domain import messages, names, notices, permissions, topics, user_topics
+from tertulia.domain.editing import Found, still_so
+from tertulia.domain.messages import ToChannel
+from tertulia.domain.notices import Notice, Render
+from tertulia.domain.topics import RESOLVED, Excerpt, Line
+from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.errors import Refused, TooOldToMove
+from tertulia.model.groups import GroupSetting
+from tertulia.model.messages import Message, Propagation
+from tertulia.model.users import Role
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+"""Message IDs, and the users whom they concern."""
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """Where messages shall go. A topic or channel that is None stays as it is."""
+
+    topic: str | None = None
+    channel_id: int | None = None
+    propagation: Propagation = Propagation.ONE
+    tell_old: bool = False
+    """Leave a notice where they were."""
+    tell_new: bool = True
+    """Leave a notice where they come to."""
+
+
+def move(
+    moment: Moment, found: Found, excerpt: Excerpt, wanted: Move, render: Render
+) -> Decision[None]:
+    """Move the message, and with it others of its topic.
+
+    `excerpt` has the messages of the topic that `wanted` may concern. Refused where the actor may
+    not, TooOldToMove, NoSuchChannel, Overtaken.
+    """
+    message = still_so(moment, found, found.message.conversation)
+    if message.channel_id is None:
+        raise Refused("Direct messages have no topic, and cannot be moved.")
+    state = moment.state
+    source = state.channels[message.channel_id]
+    target = _target(moment, source, wanted.channel_id)
+    topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
+    moved = _open_to(moment, source, list(_concerned(excerpt, message, wanted.propagation)))
+    if (target.id, topic) == (source.id, message.topic):
+        raise Refused("The message is there already.")
+    resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
+    _check_rights(moment, source, target, topic, resolves=resolves)
+    if not resolves:
+        _check_age(moment, source, target, excerpt, moved, wanted.propagation)
+    change = _moved(moment, found, excerpt, [line.id for line in moved], target, topic, wanted)
+    told = _notices(moment, change, source, target, wanted, resolves=resolves)
+    changes: list[AnyChange] = [
+        change,
+        *user_topics.after_moving(moment, change),
+        *notices.sent(moment, told, render),
+    ]
+    return Decision(None, changes)
+
+
+def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
+    if channel_id is None or channel_id == source.id:
+        return source
+    return permissions.visible_channel(
+        moment.state, moment.actor, moment.now, channel_id=channel_id
+    )
+
+
+def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+    match propagation:
+        case Propagation.ONE:
+            return (line for line in excerpt.lines if line.id == message.id)
+        case Propagation.LATER:
+            return (line for line in excerpt.lines if line.id >= message.id)
+        case Propagation.ALL:
+            return excerpt.lines
+
+
+def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
+    """Those of the messages that the actor may read."""
+    state, actor = moment.state, moment.actor
+    if permissions.reads_whole_history(state, actor, channel, moment.now):
+        return list(lines)
+    subscription = state.subscription(actor.id, channel.id)
+    return [line for line in lines if subscription is not None and subscription.covers(line.id)]
+
+
+def _check_rights(
+    moment: Moment, source: Channel, target: Channel, topic: str, *, resolves: bool
+) -> None:
+    state, actor, realm, now = moment.state, moment.actor, moment.state.realm, moment.now
+
+    def holds(*settings: GroupSetting) -> bool:
+        return any(permissions.holds(state, actor, one, now) for one in settings)
+
+    if source.is_archived:
+        raise Refused("Messages of an archived channel cannot be moved.")
+    if resolves:
+        permissions.require(
+            holds(realm.can_resolve_topics_group, source.can_resolve_topics_group),
+            "You are not allowed to resolve topics here.",
+        )
+        return
+    if target.id != source.id:
+        permissions.require(
+            permissions.holds_as_member(
+                state, actor, realm.can_move_messages_between_channels_group, now
+            )
+            or holds(source.can_move_messages_out_of_channel_group),
+            "You are not allowed to move messages out of this channel.",
+        )
+        permissions.require(
+            permissions.may_send_to(state, actor, target, now),
+            f"You are not allowed to send messages to '{target.name}'.",
+        )
+    else:
+        permissions.require(
+            holds(
+                realm.can_move_messages_between_topics_group,
+                source.can_move_messages_within_channel_group,
+            ),
+            "You are not allowed to move messages between topics here.",
+        )
+    messages.check_topic(state, actor, target, topic, now)
+
+
+def _check_age(
+    moment: Moment,
+    source: Channel,
+    target: Channel,
+    excerpt: Excerpt,
+    moved: Sequence[Line],
+    propagation: Propagation,
+) -> None:
+    """Moderators move what they like; others only what is not too old."""
+    realm = moment.state.realm
+    limit = (
+        realm.move_messages_within_channel_limit_seconds
+        if source.id == target.id
+        else realm.move_messages_between_channels_limit_seconds
+    )
+    if limit is None or moment.actor.role <= Role.MODERATOR:
+        return
+    young = [line for line in moved if moment.now - line.sent_at <= limit]
+    if len(young) == len(moved):
+        return
+    if propagation is Propagation.ONE:
+        raise Refused("The time in which this message could be moved is over.")
+    raise TooOldToMove(
+        first_allowed=young[0].id if young else None,
+        total=len(excerpt.lines),
+        allowed=len(young),
+    )
+
+
+def _moved(
+    moment: Moment,
+    found: Found,
+    excerpt: Excerpt,
+    ids: Sequence[int],
+    target: Channel,
+    topic: str,
+    wanted: Move,
+) -> MessagesMoved:
+    state, message = moment.state, found.message
+    source = state.channels[message.channel_id]
+    gone = frozenset(ids)
+    before = state.topics[(source.id, topic_key(message.topic))]
+    rest = topics.without(before, excerpt, gone)
+    there = (target.id, topic_key(topic))
+    same = there == (before.channel_id, before.key)
+    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
+    kept = [after] if same or rest is None else [rest, after]
+    firsts: dict[int, int | None] = {}
+    marked_read: Groups = ()
+    recorded: Groups = ()
+    lost: tuple[int, ...] = ()
+    if source.id != target.id:
+        firsts = {
+            source.id: topics.first_without(source, excerpt, gone),
+            target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
+        }
+        marked_read, recorded = _kept_unread(state, source, target, ids)
+        lost = _losing(moment, source, target, ids)
+    return MessagesMoved(
+        message_ids=tuple(ids),
+        anchor_id=message.id,
+        channel_id=source.id,
+        topic=message.topic,
+        new_channel_id=target.id,
+        new_topic=topic,
+        propagation=wanted.propagation,
+        topics=tuple(kept),
+        emptied=((before.channel_id, before.key),) if rest is None and not same else (),
+        first_message_ids=firsts,
+        lost=lost,
+        marked_read=marked_read,
+        recorded=recorded,
+        flags=dict(sorted(found.flags.items())),
+        read_by=tuple(sorted(found.read_by)),
+        mentions_all=message.mentions_all,
+    )
+
+
+def _kept_unread(
+    state: State, source: Channel, target: Channel, ids: Sequence[int]
+) -> tuple[Groups, Groups]:
+    """What must be marked as read in the new channel, because it was not there to be read in the
+    old one; and of what a record must be kept, because it was."""
+    alike: dict[tuple[int | None, int], list[int]] = defaultdict(list)
+    old = state.subscriptions_of_channel.get(source.id, {})
+    for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
+        if there.is_active:
+            here = old.get(user_id)
+            since = here.since if here is not None and here.is_active else None
+            alike[(since, there.since)].append(user_id)
+    read: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    record: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for (here_since, there_since), users in alike.items():
+        was_new = {one for one in ids if here_since is not None and one > here_since}
+        fresh = tuple(one for one in ids if one > there_since and one not in was_new)
+        kept = tuple(one for one in ids if one <= there_since and one in was_new)
+        if fresh:
+            read[fresh].extend(users)
+        if kept:
+            record[kept].extend(users)
+    return _grouped(read), _grouped(record)
+
+
+def _grouped(found: dict[tuple[int, ...], list[int]]) -> Groups:
+    return tuple((ids, tuple(sorted(users))) for ids, users in sorted(found.items()))
+
+
+def _losing(
+    moment: Moment, source: Channel, target: Channel, ids: Sequence[int]
+) -> tuple[int, ...]:
+    """Who could read messages in the old channel, and cannot in the new one."""
+    state, now = moment.state, moment.now
+    old = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=source.id)
+    new = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=target.id)
+    return tuple(
+        sorted(
+            user_id
+            for user_id in state.subscriptions_of_channel.get(source.id, {})
+            if permissions.reads_message(state, state.users[user_id], old, now)
+            and not permissions.reads_message(state, state.users[user_id], new, now)
+        )
+    )
+
+
+def _notices(
+    moment: Moment,
+    change: MessagesMoved,
+    source: Channel,
+    target: Channel,
+    wanted: Move,
+    *,
+    resolves: bool,
+) -> list[Notice]:
+    who = notices.person(moment.actor)
+    here = ToChannel(topic=change.topic, channel=source)
+    there = ToChannel(topic=change.new_topic, channel=target)
+    if resolves:
+        done = change.new_topic.startswith(RESOLVED)
+        return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
+    count = len(change.message_ids)
+    is_all = not any(
+        t.channel_id == source.id and t.key == topic_key(change.topic) for t in change.topics
+    )
+    what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
+    verb = "were" if not is_all and count > 1 else "was"
+    found = []
+    if wanted.tell_old:
+        text = f"{what} {verb} moved to {_link(target, change.new_topic)} by {who}."
+        found.append(Notice(here, text))
+    if wanted.tell_new:
+        text = f"{what} {verb} moved here from {_link(source, change.topic)} by {who}."
+        found.append(Notice(there, text))
+    return found
+
+
+def _link(channel: Channel, topic: str) -> str:
+    return f"#**{channel.name}>{topic}**"

@@ -1,0 +1,107 @@
+"""Views of the left sidebar: those that are there for everybody, and one's own."""
+
+from typing import Final
+
+from tertulia.domain import names
+from tertulia.model.changes import (
+    NavigationViewAdded,
+    NavigationViewChanged,
+    NavigationViewRemoved,
+)
+from tertulia.model.errors import NoSuchView, Refused
+from tertulia.model.navigation import NavigationView
+from tertulia.state.moment import Decision, Moment
+
+BUILT_IN: Final = frozenset(
+    {
+        "inbox",
+        "recent",
+        "feed",
+        "drafts",
+        "scheduled",
+        "reminders",
+        "narrow/has/reaction/sender/me",
+        "narrow/is/mentioned",
+        "narrow/is/starred",
+    }
+)
+"""The views that are there for everybody, and have names of their own."""
+MAX_VIEWS = 1000
+"""Of one account."""
+
+
+def add(moment: Moment, fragment: str, is_pinned: bool, name: str | None) -> Decision[None]:
+    """Add a view, or settings of a built-in one.
+
+    Refused where the actor has one of that address or name, for a built-in view with a name or
+    another without one, and for what is blank or too long.
+    """
+    state, actor = moment.state, moment.actor
+    address = names.view_fragment(fragment)
+    called = _name(moment, address, name)
+    if address not in BUILT_IN and called is None:
+        raise Refused("A view of your own needs a name.")
+    if _find(moment, address) is not None:
+        raise Refused("You have a view of this address.")
+    if state.views_of_user.count(actor.id) >= MAX_VIEWS:
+        raise Refused(f"You can have {MAX_VIEWS} views.")
+    view = NavigationView(
+        id=state.navigation_views.next_id(),
+        user_id=actor.id,
+        fragment=address,
+        is_pinned=is_pinned,
+        name=called,
+    )
+    return Decision(None, (NavigationViewAdded(user_id=actor.id, view=view),))
+
+
+def change(
+    moment: Moment, fragment: str, is_pinned: bool | None, name: str | None
+) -> Decision[None]:
+    """Give a view another place or name; what is None stays. NoSuchView, or Refused as in `add`."""
+    view = _own(moment, fragment)
+    called = _name(moment, view.fragment, name)
+    changed = NavigationViewChanged(
+        user_id=moment.actor.id,
+        view_id=view.id,
+        fragment=view.fragment,
+        is_pinned=None if is_pinned == view.is_pinned else is_pinned,
+        name=None if called == view.name else called,
+    )
+    if changed.is_pinned is None and changed.name is None:
+        return Decision(None)
+    return Decision(None, (changed,))
+
+
+def remove(moment: Moment, fragment: str) -> Decision[None]:
+    """Remove a view, or settings of a built-in one. NoSuchView."""
+    view = _own(moment, fragment)
+    removed = NavigationViewRemoved(
+        user_id=moment.actor.id, view_id=view.id, fragment=view.fragment
+    )
+    return Decision(None, (removed,))
+
+
+def _find(moment: Moment, fragment: str) -> NavigationView | None:
+    views = moment.state.views_of_user[moment.actor.id]
+    return next((view for view in views if view.fragment == fragment), None)
+
+
+def _own(moment: Moment, fragment: str) -> NavigationView:
+    view = _find(moment, fragment.strip())
+    if view is None:
+        raise NoSuchView(fragment)
+    return view
+
+
+def _name(moment: Moment, fragment: str, name: str | None) -> str | None:
+    """The name in its final form, if the view of that address may have it."""
+    if name is None:
+        return None
+    if fragment in BUILT_IN:
+        raise Refused("A built-in view has its own name.")
+    called = names.view_name(name)
+    others = moment.state.views_of_user[moment.actor.id]
+    if any(view.name == called and view.fragment != fragment for view in others):
+        raise Refused("You have a view of this name.")
+    return called

@@ -1,0 +1,75 @@
+"""What becomes of topics when messages go from them or come to them."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.channels import Channel, Topic, topic_key
+
+RESOLVED = "✔ "
+"""A topic that begins so is resolved."""
+
+
+class Line(Struct, frozen=True):
+    """A message of a topic, as far as the topic is concerned."""
+
+    id: int
+    sent_at: int
+    """UNIX seconds."""
+    topic: str
+    """As it is spelled in this message."""
+
+
+class Excerpt(Struct, frozen=True, kw_only=True):
+    """What is known of a topic's messages: those that are concerned, and the newest others."""
+
+    lines: Sequence[Line]
+    """Ascending."""
+    first_elsewhere: int | None
+    """The oldest message of the channel that is none of the lines'."""
+
+
+def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:
+    """The topic without some of its messages; None where none is left."""
+    left = [line for line in excerpt.lines if line.id not in gone]
+    count = topic.message_count - len(gone)
+    if not count:
+        return None
+    newest = left[-1]
+    return msgspec.structs.replace(
+        topic, name=newest.topic, last_message_id=newest.id, message_count=count
+    )
+
+
+def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int]) -> Topic:
+    """The topic with some more messages, ascending, that spell it so."""
+    newest = come[-1]
+    if topic is None:
+        return Topic(
+            channel_id=channel_id,
+            key=topic_key(name),
+            name=name,
+            last_message_id=newest,
+            message_count=len(come),
+        )
+    is_newer = newest > topic.last_message_id
+    return msgspec.structs.replace(
+        topic,
+        name=name if is_newer else topic.name,
+        last_message_id=max(newest, topic.last_message_id),
+        message_count=topic.message_count + len(come),
+    )
+
+
+def first_without(channel: Channel, excerpt: Excerpt, gone: Collection[int]) -> int | None:
+    """The channel's oldest message when those are gone."""
+    if channel.first_message_id not in gone:
+        return channel.first_message_id
+    left = [line.id for line in excerpt.lines if line.id not in gone]
+    return min((one for one in (excerpt.first_elsewhere, *left) if one is not None), default=None)
+
+
+def toggles_resolution(old: str, new: str) -> bool:
+    """Whether the only difference between the two names is that one is resolved."""
+    return old != new and old.removeprefix(RESOLVED) == new.removeprefix(RESOLVED)

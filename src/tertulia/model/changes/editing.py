@@ -1,0 +1,84 @@
+"""What becomes of messages after they were sent."""
+
+from tertulia.model.changes.base import Change
+from tertulia.model.channels import Topic
+from tertulia.model.messages import Flag, Message, Propagation
+
+
+class MessageEdited(Change, frozen=True, tag="message_edited"):
+    """A message has new content. `message` is as it is now.
+
+    `mentioned` and `unmentioned` are the mentions that users gained and lost by it. `flags` are
+    the sparse flags of all who have some afterwards, and `read_by` those who had marked it as
+    read. `rendering_only` says that only the HTML is new. The log keeps no copy of what the message
+    says or said: read back from it, `message` has the content of now; `gone` says that it has
+    been deleted since, and `moved_to` in which other channel it is now.
+    """
+
+    message: Message
+    was_content: str = ""
+    was_rendered: str = ""
+    mentioned: dict[int, Flag] = {}
+    unmentioned: dict[int, Flag] = {}
+    flags: dict[int, Flag] = {}
+    read_by: tuple[int, ...] = ()
+    rendering_only: bool = False
+    gone: bool = False
+    moved_to: int | None = None
+
+
+class MessagesMoved(Change, frozen=True, tag="messages_moved"):
+    """Messages of one topic are in another one, perhaps of another channel.
+
+    `topic` and `new_topic` are spelled as in `anchor_id`, the message that was asked about, before
+    and after; `flags` and `read_by` are that message's, as in `MessageEdited`. `topics` are the
+    topics as they are then, `emptied` those without messages (channel and key), and
+    `first_message_ids` the new beginnings of channels. `lost` are the users who could read the
+    messages and cannot any more. `marked_read` and `recorded` keep unread what was, and nothing
+    else: message IDs, and the users for whom they count as read, or who keep a record of them.
+    """
+
+    message_ids: tuple[int, ...]
+    anchor_id: int
+    channel_id: int
+    topic: str
+    new_channel_id: int
+    new_topic: str
+    propagation: Propagation
+    topics: tuple[Topic, ...] = ()
+    emptied: tuple[tuple[int, str], ...] = ()
+    first_message_ids: dict[int, int | None] = {}
+    lost: tuple[int, ...] = ()
+    marked_read: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    recorded: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    flags: dict[int, Flag] = {}
+    read_by: tuple[int, ...] = ()
+    mentions_all: bool = False
+    """Whether the anchor mentions everybody who received it."""
+
+    @property
+    def changes_channel(self) -> bool:
+        return self.channel_id != self.new_channel_id
+
+    @property
+    def changes_topic(self) -> bool:
+        return self.topic != self.new_topic
+
+
+class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
+    """Messages of one conversation are gone.
+
+    `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
+    newest message that a direct conversation has then. `holders` are the users who had a sparse
+    flag on one of them.
+    """
+
+    message_ids: tuple[int, ...]
+    channel_id: int | None = None
+    topic: str = ""
+    direct_id: int | None = None
+    topics: tuple[Topic, ...] = ()
+    emptied: tuple[tuple[int, str], ...] = ()
+    first_message_ids: dict[int, int | None] = {}
+    direct_last_id: int = 0
+    holders: tuple[int, ...] = ()

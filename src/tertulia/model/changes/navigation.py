@@ -1,0 +1,29 @@
+"""Views of the left sidebar."""
+
+from tertulia.model.changes.base import Change
+from tertulia.model.navigation import NavigationView
+
+
+class NavigationViewAdded(Change, frozen=True, tag="navigation_view_added"):
+    """Somebody has a view, or settings of one that is there for everybody."""
+
+    user_id: int
+    view: NavigationView
+
+
+class NavigationViewChanged(Change, frozen=True, tag="navigation_view_changed"):
+    """A view has another name or place; what is None is as before."""
+
+    user_id: int
+    view_id: int
+    fragment: str
+    is_pinned: bool | None = None
+    name: str | None = None
+
+
+class NavigationViewRemoved(Change, frozen=True, tag="navigation_view_removed"):
+    """A view is gone."""
+
+    user_id: int
+    view_id: int
+    fragment: str

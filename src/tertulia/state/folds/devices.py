@@ -1,0 +1,28 @@
+"""Folds of devices and push tokens."""
+
+from tertulia.model import changes
+from tertulia.state.folds.registry import Folds
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.DeviceAdded)
+def _(state: State, change: changes.DeviceAdded) -> None:
+    state.devices.put(change.device)
+
+
+@FOLDS.of(changes.DeviceRemoved)
+def _(state: State, change: changes.DeviceRemoved) -> None:
+    state.devices.remove(change.device_id)
+
+
+@FOLDS.of(changes.PushTokenAdded)
+def _(state: State, change: changes.PushTokenAdded) -> None:
+    state.push_tokens.put(change.token)
+
+
+@FOLDS.of(changes.PushTokensRemoved)
+def _(state: State, change: changes.PushTokensRemoved) -> None:
+    for token_id in change.token_ids:
+        state.push_tokens.remove(token_id)

@@ -1,0 +1,69 @@
+"""Folds of what becomes of messages after they were sent."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tertulia.model import changes
+from tertulia.model.channels import Topic, topic_key
+from tertulia.model.messages import Flag
+from tertulia.state.folds.registry import Folds
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.MessageEdited)
+def _(state: State, change: changes.MessageEdited) -> None:
+    message = change.message
+    state.touched.note((message.id,), state.seq + 1)
+    state.reading.mentions_all(message)
+    for user_id, flag in change.unmentioned.items():
+        state.reading.flag(user_id, (message.id,), flag, added=False)
+    for user_id, flag in change.mentioned.items():
+        state.reading.flag(user_id, (message.id,), flag, added=True)
+
+
+@FOLDS.of(changes.MessagesMoved)
+def _(state: State, change: changes.MessagesMoved) -> None:
+    old = (change.channel_id, topic_key(change.topic))
+    new = (change.new_channel_id, topic_key(change.new_topic))
+    state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
+    _settle(state, change.topics, change.emptied, change.first_message_ids)
+    state.reading.moved(change.message_ids, old, new)
+    for message_ids, user_ids in change.marked_read:
+        for user_id in user_ids:
+            state.reading.mark(user_id, message_ids, read=True)
+    for message_ids, user_ids in change.recorded:
+        for user_id in user_ids:
+            state.reading.flag(user_id, message_ids, Flag.RECORD, added=True)
+
+
+@FOLDS.of(changes.MessagesDeleted)
+def _(state: State, change: changes.MessagesDeleted) -> None:
+    conversation = (change.channel_id, topic_key(change.topic), change.direct_id)
+    state.touched.note((*change.message_ids, conversation), state.seq + 1)
+    _settle(state, change.topics, change.emptied, change.first_message_ids)
+    if change.direct_id is not None:
+        state.directs.put(
+            msgspec.structs.replace(
+                state.directs[change.direct_id], last_message_id=change.direct_last_id
+            )
+        )
+    state.reading.deleted(change.message_ids, change.channel_id, change.direct_id)
+
+
+def _settle(
+    state: State,
+    topics: tuple[Topic, ...],
+    emptied: tuple[tuple[int, str], ...],
+    first_message_ids: Mapping[int, int | None],
+) -> None:
+    """The topics and channels as they are without some messages, or with some more."""
+    for key in emptied:
+        state.topics.remove(key)
+    for topic in topics:
+        state.topics.put(topic)
+    for channel_id, first in first_message_ids.items():
+        channel = state.channels[channel_id]
+        state.channels.put(msgspec.structs.replace(channel, first_message_id=first))

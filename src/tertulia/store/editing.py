@@ -1,0 +1,259 @@
+"""Messages that change after they were sent: how that is written, and what is read for it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.model import changes
+from tertulia.model.changes import Entry
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import Edit, Flag
+from tertulia.store.codec import CHUNK_BITS
+from tertulia.store.database import Connection
+
+_EDIT_COLUMNS = (
+    "message_id, seq, at, user_id, was_content, was_rendered, was_topic, topic, was_channel_id,"
+    " channel_id"
+)
+DEPENDENT = ("message_flags", "message_edits")
+"""Tables whose rows belong to a message, by their column `message_id`."""
+
+
+class Holders(Struct, frozen=True):
+    """Who has something to do with a message, beyond having received it."""
+
+    flags: dict[int, Flag]
+    """Everybody's sparse flags."""
+    read_by: frozenset[int]
+    """Those who marked it as read."""
+
+
+# Writing
+
+
+def write(connection: Connection, entry: Entry) -> None:
+    """Write what the entry changes in messages, if it does."""
+    match entry.change:
+        case changes.MessageEdited():
+            _write_content(connection, entry, entry.change)
+        case changes.MessagesMoved():
+            _write_place(connection, entry, entry.change)
+        case changes.MessagesDeleted():
+            _delete(connection, entry.change)
+        case _:
+            pass
+
+
+def _write_content(connection: Connection, entry: Entry, change: changes.MessageEdited) -> None:
+    message = change.message
+    connection.run(
+        "UPDATE messages SET content = ?, rendered = ?, has_link = ?, has_image = ?,"
+        " has_attachment = ?, is_me = ?, mentions_all = ? WHERE id = ?",
+        (
+            message.content,
+            message.rendered,
+            int(message.has_link),
+            int(message.has_image),
+            int(message.has_attachment),
+            int(message.is_me),
+            int(message.mentions_all),
+            message.id,
+        ),
+    )
+    if change.rendering_only:
+        return
+    _write_edits(
+        connection,
+        entry,
+        [message.id],
+        was_content=change.was_content,
+        was_rendered=change.was_rendered,
+    )
+    _index_anew(connection, [message.id])
+
+
+def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
+    dialect = connection.dialect
+    ids = change.message_ids
+    connection.run(
+        f"UPDATE messages SET channel_id = ?, topic = ?, topic_key = ? WHERE {dialect.among('id')}",
+        (change.new_channel_id, change.new_topic, topic_key(change.new_topic), dialect.array(ids)),
+    )
+    _write_edits(
+        connection,
+        entry,
+        ids,
+        was_topic=change.topic if change.changes_topic else None,
+        topic=change.new_topic if change.changes_topic else None,
+        was_channel_id=change.channel_id if change.changes_channel else None,
+        channel_id=change.new_channel_id if change.changes_channel else None,
+    )
+    _index_anew(connection, ids)
+
+
+def _write_edits(
+    connection: Connection, entry: Entry, message_ids: Iterable[int], **values: Any
+) -> None:
+    names = ("was_content", "was_rendered", "was_topic", "topic", "was_channel_id", "channel_id")
+    tail = tuple(values.get(name) for name in names)
+    connection.run_many(
+        f"INSERT INTO message_edits ({_EDIT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(mid, entry.seq, int(entry.at), entry.actor_id, *tail) for mid in message_ids],
+    )
+
+
+def _index_anew(connection: Connection, message_ids: Sequence[int]) -> None:
+    dialect = connection.dialect
+    delete, insert = dialect.search_delete(), dialect.search_insert()
+    if delete is None or insert is None:
+        return
+    ids = dialect.array(message_ids)
+    connection.run(delete, (ids,))
+    rows = connection.query(
+        f"SELECT id, content, COALESCE(topic, '') FROM messages WHERE {dialect.among('id')}", (ids,)
+    )
+    connection.run_many(insert, rows)
+
+
+def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
+    dialect = connection.dialect
+    ids = dialect.array(change.message_ids)
+    delete = dialect.search_delete()
+    if delete is not None:
+        connection.run(delete, (ids,))
+    for table in DEPENDENT:
+        connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))
+    connection.run(f"DELETE FROM messages WHERE {dialect.among('id')}", (ids,))
+
+
+# Reading
+
+
+def edits(connection: Connection, message_ids: Sequence[int]) -> dict[int, list[Edit]]:
+    """The history of each of the messages that has one, newest first."""
+    if not message_ids:
+        return {}
+    dialect = connection.dialect
+    found: dict[int, list[Edit]] = defaultdict(list)
+    for row in connection.query(
+        f"SELECT {_EDIT_COLUMNS} FROM message_edits WHERE {dialect.among('message_id')}"
+        " ORDER BY message_id, seq DESC",
+        (dialect.array(message_ids),),
+    ):
+        names = Edit.__struct_fields__
+        found[row[0]].append(Edit(**dict(zip(names, row, strict=True))))
+    return found
+
+
+def contents_before(connection: Connection, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """What a message said before each of these entries: source and HTML."""
+    dialect = connection.dialect
+    rows = connection.query(
+        "SELECT seq, was_content, was_rendered FROM message_edits"
+        f" WHERE {dialect.among('seq')} AND was_content IS NOT NULL",
+        (dialect.array(seqs),),
+    )
+    return {seq: (content, rendered) for seq, content, rendered in rows}
+
+
+def holders(connection: Connection, message_id: int) -> Holders:
+    """Everybody's flags on the message, and who marked it as read."""
+    flags = connection.query(
+        "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
+    )
+    bitmaps = connection.query(
+        "SELECT user_id, bitmap FROM read_state WHERE chunk = ?", (message_id >> CHUNK_BITS,)
+    )
+    return Holders(
+        {user_id: Flag(value) for user_id, value in flags},
+        frozenset(
+            user_id
+            for user_id, bitmap in bitmaps
+            if message_id in BitMap.deserialize(bytes(bitmap))
+        ),
+    )
+
+
+def flagged_by(connection: Connection, message_ids: Sequence[int]) -> frozenset[int]:
+    """Everybody who has a sparse flag on one of the messages."""
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT DISTINCT user_id FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(message_ids),),
+    )
+    return frozenset(user_id for (user_id,) in rows)
+
+
+def of_topic(connection: Connection, channel_id: int, key: str) -> list[tuple[int, int, str]]:
+    """All messages of a topic, ascending: ID, when it was sent, the topic as it is spelled."""
+    return [
+        (row[0], row[1], row[2])
+        for row in connection.query(
+            "SELECT id, sent_at, topic FROM messages WHERE channel_id = ? AND topic_key = ?"
+            " ORDER BY id",
+            (channel_id, key),
+        )
+    ]
+
+
+def older_than(
+    connection: Connection, channel_id: int | None, before: int, limit: int
+) -> list[list[int]]:
+    """The oldest messages of a channel (None: direct ones) that were sent before that time (UNIX
+    seconds), at most so many, by conversation."""
+    if channel_id is None:
+        rows = connection.query(
+            "SELECT direct_id, id FROM messages WHERE direct_id IS NOT NULL AND sent_at < ?"
+            f" ORDER BY id LIMIT {int(limit)}",
+            (before,),
+        )
+    else:
+        rows = connection.query(
+            "SELECT topic_key, id FROM messages WHERE channel_id = ? AND sent_at < ?"
+            f" ORDER BY id LIMIT {int(limit)}",
+            (channel_id, before),
+        )
+    found: dict[Any, list[int]] = defaultdict(list)
+    for conversation, message_id in rows:
+        found[conversation].append(message_id)
+    return list(found.values())
+
+
+def some_of_topic(
+    connection: Connection, channel_id: int, key: str, ids: Sequence[int]
+) -> list[tuple[int, int, str]]:
+    """These messages of a topic, and the newest that is none of them; as `of_topic`."""
+    dialect = connection.dialect
+    wanted = dialect.array(ids)
+    columns = "SELECT id, sent_at, topic FROM messages WHERE channel_id = ? AND topic_key = ?"
+    found = connection.query(f"{columns} AND {dialect.among('id')}", (channel_id, key, wanted))
+    found += connection.query(
+        f"{columns} AND NOT ({dialect.among('id')}) ORDER BY id DESC LIMIT 1",
+        (channel_id, key, wanted),
+    )
+    return sorted((row[0], row[1], row[2]) for row in found)
+
+
+def first_without(
+    connection: Connection, channel_id: int, message_ids: Iterable[int]
+) -> int | None:
+    """The oldest message of a channel that is none of these."""
+    dialect = connection.dialect
+    ((found,),) = connection.query(
+        f"SELECT MIN(id) FROM messages WHERE channel_id = ? AND NOT ({dialect.among('id')})",
+        (channel_id, dialect.array(message_ids)),
+    )
+    return found  # type: ignore[no-any-return]  # a column of integers
+
+
+def last_direct_without(connection: Connection, direct_id: int, message_ids: Iterable[int]) -> int:
+    """The newest message of a direct conversation that is none of these; 0 where there is none."""
+    dialect = connection.dialect
+    ((found,),) = connection.query(
+        f"SELECT MAX(id) FROM messages WHERE direct_id = ? AND NOT ({dialect.among('id')})",
+        (direct_id, dialect.array(message_ids)),
+    )
+    return found or 0

@@ -1,0 +1,96 @@
+"""What commands about messages look at before they decide: read at one entry of the log, so that
+the decision can tell whether it is still so."""
+
+from collections.abc import Sequence
+
+from tertulia.domain.deleting import Doomed
+from tertulia.domain.editing import Found, no_such_message
+from tertulia.domain.topics import Excerpt, Line
+from tertulia.log.writer import Log
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import Message
+from tertulia.state.organization import State
+from tertulia.store import editing, reading
+from tertulia.store.database import Connection
+
+_NO_TOPIC = Excerpt(lines=(), first_elsewhere=None)
+
+
+_One = tuple[Message, editing.Holders] | None
+
+
+async def to_edit(log: Log, message_id: int) -> Found:
+    """The message, and who has something to do with it. Refused where there is none."""
+    return await log.snapshot(None, lambda c: _one(c, message_id), _found)
+
+
+def _one(connection: Connection, message_id: int) -> _One:
+    messages = reading.messages(connection, [message_id])
+    return (messages[0], editing.holders(connection, message_id)) if messages else None
+
+
+def _found(state: State, looked: _One) -> Found:
+    if looked is None:
+        raise no_such_message()
+    message, holders = looked
+    return Found(
+        seq=state.seq, message=message, flags=holders.flags, read_by=tuple(holders.read_by)
+    )
+
+
+async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Excerpt]:
+    """The message, and of its topic all (`whole`) or what moving this one concerns. Refused where
+    there is no such message."""
+
+    def look(connection: Connection) -> tuple[_One, Excerpt]:
+        one = _one(connection, message_id)
+        return one, _NO_TOPIC if one is None else _excerpt(connection, [one[0]], whole=whole)
+
+    def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
+        return _found(state, looked[0]), looked[1]
+
+    return await log.snapshot(None, look, conclude)
+
+
+async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
+    """Those of the messages that there are, which must be of one conversation, with what deleting
+    them concerns."""
+
+    def look(
+        connection: Connection,
+    ) -> tuple[list[Message], Excerpt, frozenset[int], int]:
+        found = reading.messages(connection, message_ids)
+        last = 0
+        if found and found[0].direct_id is not None:
+            last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
+        excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
+        return found, excerpt, editing.flagged_by(connection, message_ids), last
+
+    def conclude(
+        state: State, looked: tuple[list[Message], Excerpt, frozenset[int], int]
+    ) -> Doomed:
+        found, excerpt, holders, last = looked
+        return Doomed(
+            seq=state.seq,
+            messages=found,
+            excerpt=excerpt,
+            holders=holders,
+            direct_last_id=last,
+        )
+
+    return await log.snapshot(None, look, conclude)
+
+
+def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> Excerpt:
+    """The messages' topic, or of it only these and the newest others."""
+    one = messages[0]
+    if one.channel_id is None:
+        return _NO_TOPIC
+    key = topic_key(one.topic)
+    if whole:
+        lines = editing.of_topic(connection, one.channel_id, key)
+    else:
+        ids = [message.id for message in messages]
+        lines = editing.some_of_topic(connection, one.channel_id, key, ids)
+    first = editing.first_without(connection, one.channel_id, [line[0] for line in lines])
+    return Excerpt(lines=[Line(*line) for line in lines], first_elsewhere=first)

@@ -1,0 +1,229 @@
+"""Events of messages that change after they were sent."""
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.model.changes import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.messages import Flag, Message
+from tertulia.state.organization import State
+from tertulia.store.reading import Relation
+from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.objects.messages import flags_of, topic_shown
+from tertulia.wire.projections.messages import reads_where_it_is
+
+
+class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
+    """A message says something else, or messages are somewhere else.
+
+    The fields of the content are there where that changed; those of the move (`propagate_mode`,
+    `orig_subject` and what follows) where the channel or the topic did.
+    """
+
+    user_id: int | None
+    rendering_only: bool
+    message_id: int
+    message_ids: list[int]
+    flags: list[str]
+    edit_timestamp: int
+    stream_id: int | UnsetType = UNSET
+    stream_name: str | UnsetType = UNSET
+    orig_content: str | UnsetType = UNSET
+    orig_rendered_content: str | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    is_me_message: bool | UnsetType = UNSET
+    propagate_mode: str | UnsetType = UNSET
+    orig_subject: str | UnsetType = UNSET
+    subject: str | UnsetType = UNSET
+    topic_links: list[Any] | UnsetType = UNSET
+    new_stream_id: int | UnsetType = UNSET
+
+
+class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
+    """Messages of one conversation are gone, or out of sight."""
+
+    message_ids: list[int]
+    message_type: str
+    stream_id: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+
+
+class DeleteMessageEvent(Event, kw_only=True, tag="delete_message"):
+    """One message is gone, or out of sight: for clients that take them singly."""
+
+    message_id: int
+    message_type: str
+    stream_id: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+
+
+def _flags(
+    state: State,
+    user_id: int,
+    message: Message,
+    flags: dict[int, Flag],
+    read_by: Collection[int],
+) -> tuple[str, ...]:
+    relation = Relation(flags.get(user_id, Flag(0)), user_id in read_by)
+    return tuple(flags_of(state, user_id, message, relation))
+
+
+class _EditView(NamedTuple):
+    flags: tuple[str, ...]
+    empty_topic_name: bool
+
+
+class MessageEditedProjection(Projection[MessageEdited]):
+    """New content, to those who may read the message and may have it."""
+
+    of = MessageEdited
+
+    def audience(self, state: State, change: MessageEdited) -> Collection[int]:
+        message = change.message
+        if message.channel_id is None:
+            return state.directs[message.direct_id].members
+        return {*state.subscriptions_of_channel.get(message.channel_id, {}), *change.flags}
+
+    def view(self, scene: Scene, change: MessageEdited, viewer: Viewer) -> Hashable | None:
+        state, user, message = scene.state, viewer.user, change.message
+        if (
+            change.gone
+            or not permissions.reads_message(state, user, message, scene.at)
+            or not reads_where_it_is(scene, change, viewer)
+        ):
+            return None
+        return _EditView(
+            _flags(state, user.id, message, change.flags, change.read_by),
+            viewer.registration.capabilities.empty_topic_name,
+        )
+
+    def events(self, scene: Scene, change: MessageEdited, view: Any) -> Iterable[Event]:
+        message = change.message
+        event = UpdateMessageEvent(
+            user_id=None if change.rendering_only else scene.entry.actor_id,
+            rendering_only=change.rendering_only,
+            message_id=message.id,
+            message_ids=[message.id],
+            flags=list(view.flags),
+            edit_timestamp=int(scene.at),
+            content=message.content,
+            rendered_content=message.rendered,
+        )
+        if message.channel_id is not None:
+            event.stream_id = message.channel_id
+            event.stream_name = scene.state.channels[message.channel_id].name
+        if not change.rendering_only:
+            event.orig_content = change.was_content
+            event.orig_rendered_content = change.was_rendered
+            event.is_me_message = message.is_me
+        yield event
+
+
+class _MoveView(NamedTuple):
+    lost: bool
+    flags: tuple[str, ...]
+    empty_topic_name: bool
+    bulk: bool
+
+
+class MessagesMovedProjection(Projection[MessagesMoved]):
+    """A move, to those who may read the messages where they are; to others they are deleted."""
+
+    of = MessagesMoved
+
+    def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
+        ever = state.subscriptions_of_channel
+        return {
+            *ever.get(change.channel_id, {}),
+            *ever.get(change.new_channel_id, {}),
+            *change.flags,
+        }
+
+    def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
+        state, user = scene.state, viewer.user
+        capabilities = viewer.registration.capabilities
+        if user.id in change.lost:
+            return _MoveView(
+                True, (), capabilities.empty_topic_name, capabilities.bulk_message_deletion
+            )
+        moved = Message(
+            id=change.anchor_id,
+            sender_id=0,
+            sent_at=0,
+            channel_id=change.new_channel_id,
+            mentions_all=change.mentions_all,
+        )
+        if not permissions.reads_message(state, user, moved, scene.at):
+            return None
+        flags = _flags(state, user.id, moved, change.flags, change.read_by)
+        return _MoveView(False, flags, capabilities.empty_topic_name, False)
+
+    def events(self, scene: Scene, change: MessagesMoved, view: Any) -> Iterable[Event]:
+        old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
+        if view.lost:
+            yield from _gone(change.message_ids, change.channel_id, old_topic, in_bulk=view.bulk)
+            return
+        event = UpdateMessageEvent(
+            user_id=scene.entry.actor_id,
+            rendering_only=False,
+            message_id=change.anchor_id,
+            message_ids=list(change.message_ids),
+            flags=list(view.flags),
+            edit_timestamp=int(scene.at),
+            stream_id=change.channel_id,
+            stream_name=scene.state.channels[change.channel_id].name,
+            propagate_mode=change.propagation.value,
+            orig_subject=old_topic,
+        )
+        if change.changes_channel:
+            event.new_stream_id = change.new_channel_id
+        if change.changes_topic:
+            event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
+            event.topic_links = []
+        yield event
+
+
+class MessagesDeletedProjection(Projection[MessagesDeleted]):
+    """A deletion, to those who may have the messages."""
+
+    of = MessagesDeleted
+
+    def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
+        if change.channel_id is None:
+            return state.directs[change.direct_id].members
+        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *change.holders}
+
+    def view(self, scene: Scene, change: MessagesDeleted, viewer: Viewer) -> Hashable | None:
+        state, user = scene.state, viewer.user
+        one = Message(
+            id=change.message_ids[-1],
+            sender_id=0,
+            sent_at=0,
+            channel_id=change.channel_id,
+            direct_id=change.direct_id,
+        )
+        if not permissions.reads_message(state, user, one, scene.at):
+            return None
+        capabilities = viewer.registration.capabilities
+        return capabilities.bulk_message_deletion, capabilities.empty_topic_name
+
+    def events(self, scene: Scene, change: MessagesDeleted, view: Any) -> Iterable[Event]:
+        in_bulk, empty_topic_name = view
+        topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
+        yield from _gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
+
+
+def _gone(
+    message_ids: Iterable[int], channel_id: int | None, topic: str, *, in_bulk: bool
+) -> Iterable[Event]:
+    where: dict[str, Any] = {"message_type": "private"}
+    if channel_id is not None:
+        where = {"message_type": "stream", "stream_id": channel_id, "topic": topic}
+    if in_bulk:
+        yield DeleteMessagesEvent(message_ids=list(message_ids), **where)
+    else:
+        for message_id in message_ids:
+            yield DeleteMessageEvent(message_id=message_id, **where)

@@ -1,0 +1,249 @@
+"""Changing messages that were sent: editing, moving, deleting; and their history."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Literal, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import deleting, editing, moving, names, permissions
+from tertulia.domain.editing import no_such_message
+from tertulia.domain.moving import Move
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Overtaken, Refused, StaleExpectation
+from tertulia.model.messages import Edit, Message, Propagation
+from tertulia.store import editing as rows
+from tertulia.store import reading
+from tertulia.wire import gathering
+from tertulia.wire.call import Call
+from tertulia.wire.objects.messages import topic_shown
+from tertulia.wire.parameters import Alias, Int, Params, Path
+from tertulia.wire.resources.fetching import readable
+from tertulia.wire.routing import Answer
+
+DELETED = "(deleted)"
+"""What a message says whose content was taken away."""
+ATTEMPTS = 5
+"""So often it is tried again when somebody else was faster."""
+BATCH = 1000
+"""Messages of a topic that are deleted at once."""
+DELETE_SECONDS = 20.0
+"""After so long the client is asked to come again."""
+
+T = TypeVar("T")
+
+
+async def _settled(attempt: Callable[[], Awaitable[T]]) -> T:
+    """What the attempt comes to when nobody interferes."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Overtaken:
+            continue
+    return await attempt()
+
+
+class UpdateMessage(Params, kw_only=True, frozen=True):
+    """What shall be different."""
+
+    message_id: Annotated[Int, Path()]
+    content: str | None = None
+    prev_content_sha256: str | None = None
+    topic: Annotated[str | None, Alias("subject")] = None
+    stream_id: Int | None = None
+    propagate_mode: Literal["change_one", "change_later", "change_all"] = "change_one"
+    send_notification_to_old_thread: bool = False
+    send_notification_to_new_thread: bool = True
+
+
+class UpdatedMessage(Answer, kw_only=True):
+    """Done."""
+
+
+async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
+    """Edit a message, or move it and others of its topic."""
+    moves = params.topic is not None or params.stream_id is not None
+    if params.content is None and not moves:
+        raise Refused("There is nothing to change.")
+    if params.content is not None and params.stream_id is not None:
+        raise Refused("What a message says cannot be changed while it is moved to a channel.")
+    if not moves and params.propagate_mode != "change_one":
+        raise Refused("'propagate_mode' is for moving messages.")
+    if params.content is not None:
+        content = params.content
+        await _settled(lambda: _edit(call, params, content))
+    if moves:
+        wanted = Move(
+            topic=params.topic,
+            channel_id=params.stream_id,
+            propagation=Propagation(params.propagate_mode),
+            tell_old=params.send_notification_to_old_thread,
+            tell_new=params.send_notification_to_new_thread,
+        )
+        await _settled(lambda: _move(call, params.message_id, wanted))
+    return UpdatedMessage()
+
+
+async def _edit(call: Call, params: UpdateMessage, text: str) -> None:
+    found = await gathering.to_edit(call.node.log, params.message_id)
+    content = names.message_content(text) if text.strip() else DELETED
+    expected = params.prev_content_sha256
+    present = hashlib.sha256(found.message.content.encode()).hexdigest()
+    if expected is not None and expected.lower() != present:
+        editing.require_readable(call.moment(), found.message)
+        raise StaleExpectation("The message has been edited in the meantime.")
+    rendered = call.node.render(content)
+    participants: frozenset[int] = frozenset()
+    message = found.message
+    if rendered.mentions_topic and message.channel_id is not None:
+        participants = await call.node.store.read(
+            reading.topic_senders, message.channel_id, topic_key(message.topic)
+        )
+    await call.submit(editing.edit, found, content, rendered, participants)
+
+
+async def _move(call: Call, message_id: int, wanted: Move) -> None:
+    whole = wanted.propagation is not Propagation.ONE
+    found, excerpt = await gathering.to_move(call.node.log, message_id, whole=whole)
+    await call.submit(moving.move, found, excerpt, wanted, call.node.renderer.render)
+
+
+class DeleteMessage(Params, kw_only=True, frozen=True):
+    """The message to delete."""
+
+    message_id: Annotated[Int, Path()]
+
+
+async def delete_message(call: Call, params: DeleteMessage) -> Answer:
+    """Delete a message for good."""
+    await _settled(lambda: _delete(call, [params.message_id]))
+    return Answer()
+
+
+async def _delete(call: Call, ids: Sequence[int]) -> None:
+    """Delete messages of one conversation. Refused where one of them is not there."""
+    doomed = await gathering.to_delete(call.node.log, ids)
+    if len(doomed.messages) != len(ids):
+        raise no_such_message()
+    await call.submit(deleting.delete, doomed)
+
+
+class DeleteTopic(Params, kw_only=True, frozen=True):
+    """The topic to delete."""
+
+    stream_id: Annotated[Int, Path()]
+    topic_name: str
+
+
+class DeletedTopic(Answer, kw_only=True):
+    """Whether all of it is deleted; otherwise the request is to be repeated."""
+
+    complete: bool
+
+
+async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
+    """Delete all messages of a topic."""
+    channel = permissions.visible_channel(
+        call.state, call.user, call.now, channel_id=params.stream_id
+    )
+    deleting.may_delete_any(call.moment(), channel.id)
+    key = topic_key(names.topic_name(params.topic_name))
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DELETE_SECONDS
+
+    async def batch() -> int:
+        lines = await call.node.store.read(rows.of_topic, channel.id, key)
+        # The newest first: what is left is then the beginning, as clients expect.
+        ids = [line[0] for line in lines[-BATCH:]]
+        if ids:
+            await _delete(call, ids)
+        return len(lines) - len(ids)
+
+    while await _settled(batch):
+        if loop.time() > until:
+            return DeletedTopic(complete=False)
+    return DeletedTopic(complete=True)
+
+
+class GetHistory(Params, kw_only=True, frozen=True):
+    """The message whose history is asked for."""
+
+    message_id: Annotated[Int, Path()]
+    allow_empty_topic_name: bool = False
+
+
+class Version(Struct, kw_only=True):
+    """The message as it was for a time. What did not change from the one before is as it was."""
+
+    topic: str
+    prev_topic: str | UnsetType = UNSET
+    stream: int | UnsetType = UNSET
+    prev_stream: int | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    prev_content: str | UnsetType = UNSET
+    prev_rendered_content: str | UnsetType = UNSET
+    user_id: int | None
+    timestamp: int
+
+
+class MessageHistory(Answer, kw_only=True):
+    """Every version, the oldest first."""
+
+    message_history: list[Version]
+
+
+async def get_history(call: Call, params: GetHistory) -> MessageHistory:
+    """What a message was before it was edited or moved."""
+    message = await readable(call, call.user, params.message_id)
+    if message is None:
+        raise no_such_message()
+    policy = call.state.realm.message_edit_history_visibility_policy
+    if policy == "none":
+        raise Refused("The history of messages is not shown here.")
+    found = await call.node.store.read(rows.edits, [message.id])
+    versions = _versions(
+        message, found.get(message.id, []), empty_topic_name=params.allow_empty_topic_name
+    )
+    if policy == "moves":
+        for version in versions:
+            version.content = version.rendered_content = UNSET
+            version.prev_content = version.prev_rendered_content = UNSET
+    return MessageHistory(message_history=versions)
+
+
+def _versions(message: Message, edits: list[Edit], *, empty_topic_name: bool) -> list[Version]:
+    """From the newest edit back to the beginning."""
+
+    def shown(topic: str) -> str:
+        return topic_shown(topic, empty_topic_name=empty_topic_name)
+
+    content, rendered, topic = message.content, message.rendered, message.topic
+    found: list[Version] = []
+    for edit in edits:
+        version = Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=edit.user_id,
+            timestamp=edit.at,
+        )
+        if edit.was_topic is not None:
+            version.prev_topic, topic = shown(edit.was_topic), edit.was_topic
+        if edit.was_channel_id is not None and edit.channel_id is not None:
+            version.prev_stream, version.stream = edit.was_channel_id, edit.channel_id
+        if edit.was_content is not None and edit.was_rendered is not None:
+            version.prev_content = content = edit.was_content
+            version.prev_rendered_content = rendered = edit.was_rendered
+        found.append(version)
+    found.append(
+        Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=message.sender_id,
+            timestamp=message.sent_at,
+        )
+    )
+    return found[::-1]

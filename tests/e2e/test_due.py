@@ -1,0 +1,65 @@
+"""What is due while the server is down, and while it runs."""
+
+import time
+from typing import Any
+
+import zulip
+
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, listening, ok
+
+
+def post(client: zulip.Client, path: str, **sent: Any) -> dict[str, Any]:
+    return ok(client.call_endpoint(path, method="POST", request=sent))
+
+
+def heard(client: zulip.Client) -> list[str]:
+    """The messages of everybody who can write, as Markdown."""
+    window = {"anchor": "newest", "num_before": 100, "num_after": 0, "apply_markdown": False}
+    return [message["content"] for message in ok(client.get_messages(window))["messages"]]
+
+
+def test_what_is_due_is_sent_by_itself_and_once_whatever_becomes_of_the_server(town: Town) -> None:
+    server = town.server
+    with client_of(town.ann, server) as ann, client_of(town.ben, server) as ben:
+        general = ok(ann.get_stream_id("general"))["stream_id"]
+        asked = ok(
+            ann.send_message({"type": "stream", "to": "general", "topic": "t", "content": "?"})
+        )
+
+        def schedule(content: str, at: int) -> None:
+            sent = {"type": "channel", "to": general, "topic": "storm", "content": content}
+            post(ann, "scheduled_messages", **sent, scheduled_delivery_timestamp=at)
+
+        with listening(server, town.ben) as (listener,):
+            soon = int(time.time()) + 2
+            schedule("while it runs", soon)
+            event = listener.hears(
+                lambda e: e["type"] == "message" and e["message"]["content"] == "while it runs"
+            )
+            assert event["message"]["timestamp"] >= soon
+            at = int(time.time()) + 3
+            for number in range(5):
+                schedule(f"while it is down {number}", at)
+            post(ann, "reminders", message_id=asked["id"], scheduled_delivery_timestamp=at)
+            server.kill()
+            while time.time() <= at:
+                time.sleep(0.1)  # The machine's own time must come; nothing tells of it.
+            server.start()
+            last = listener.hears(
+                lambda e: e["type"] == "message" and e["message"]["content"].endswith("down 4")
+            )
+            server.kill()
+            server.start()
+            schedule("the end", int(time.time()) + 1)
+            listener.hears(
+                lambda e: e["type"] == "message" and e["message"]["content"] == "the end"
+            )
+            contents = [content for _, content in listener.messages()]
+        expected = [f"while it is down {number}" for number in range(5)]
+        assert contents == ["while it runs", *expected, "the end"]
+        assert heard(ben)[-7:] == ["while it runs", *expected, "the end"]
+        assert last["message"]["sender_email"] == town.ann.email
+        assert len([text for text in heard(ann) if "asked to be reminded" in text]) == 1
+        for path, key in (("scheduled_messages", "scheduled_messages"), ("reminders", "reminders")):
+            assert ok(ann.call_endpoint(path, method="GET"))[key] == []

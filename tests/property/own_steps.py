@@ -1,0 +1,139 @@
+"""Random things that people do with what is theirs alone, and time that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from tests.property.histories import History
+
+WORDS = ("hello", "@**Ben** look", "@**all** everybody", "@**topic** you", "*later*")
+FRAGMENTS = ("inbox", "narrow/is/starred", "narrow/channel/1", "narrow/dm/7")
+
+
+def _soon(history: History) -> int:
+    """A time that comes when it has passed a few times: not while a test runs, by itself."""
+    return int(history.clock()) + history.rng.randint(60, 120)
+
+
+async def time_passes(history: History) -> None:
+    history.clock.ahead += 40
+    await history.org.tick()
+
+
+async def schedule(history: History) -> None:
+    rng, channel = history.rng, history.channel()
+    sent: dict[str, Any] = {"content": rng.choice(WORDS), "read_by_sender": rng.random() < 0.5}
+    if channel is not None and rng.random() < 0.7:
+        sent |= {"type": "channel", "to": channel.id, "topic": rng.choice(["", "lunch", "plans"])}
+    else:
+        sent |= {"type": "direct", "to": [history.org[rng.choice(["ben", "gus"])].user_id]}
+    at = _soon(history)
+    person = history.org[history.who()]
+    reply = await person.post("/scheduled_messages", **sent, scheduled_delivery_timestamp=at)
+    history.accepted(reply)
+
+
+async def change_scheduled(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    own = history.state.scheduled_of_user[person.user_id]
+    if not own:
+        return
+    path = f"/scheduled_messages/{rng.choice(own).id}"
+    if rng.random() < 0.3:
+        history.accepted(await person.delete(path))
+        return
+    edit = rng.choice(
+        [
+            {"content": rng.choice(WORDS)},
+            {"topic": "plans"},
+            {"scheduled_delivery_timestamp": _soon(history)},
+            {"type": "direct", "to": [person.user_id]},
+        ]
+    )
+    history.accepted(await person.patch(path, **edit))
+
+
+async def remind(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    own = history.state.reminders_of_user[person.user_id]
+    if own and rng.random() < 0.3:
+        history.accepted(await person.delete(f"/reminders/{rng.choice(own).id}"))
+    elif history.sent:
+        sent = {"message_id": rng.choice(history.sent), "note": rng.choice(["", "*look*"])}
+        at = _soon(history)
+        history.accepted(await person.post("/reminders", **sent, scheduled_delivery_timestamp=at))
+
+
+async def draft(history: History) -> None:
+    rng, person, channel = history.rng, history.org[history.who()], history.channel()
+    own = history.state.drafts_of_user[person.user_id]
+    to = {"type": "", "to": [], "topic": ""}
+    if channel is not None and rng.random() < 0.5:
+        to = {"type": "stream", "to": [channel.id], "topic": "tea"}
+    content = {**to, "content": rng.choice(WORDS), "timestamp": rng.randint(1, 9)}
+    if own and rng.random() < 0.3:
+        history.accepted(await person.delete(f"/drafts/{rng.choice(own).id}"))
+    elif own and rng.random() < 0.5:
+        history.accepted(await person.patch(f"/drafts/{rng.choice(own).id}", draft=content))
+    else:
+        drafts = [content] * rng.randint(1, 2)
+        history.accepted(await person.post("/drafts", drafts=drafts))
+
+
+async def keep_snippet(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    own = history.state.snippets_of_user[person.user_id]
+    if own and rng.random() < 0.3:
+        history.accepted(await person.delete(f"/saved_snippets/{rng.choice(own).id}"))
+    elif own and rng.random() < 0.5:
+        path = f"/saved_snippets/{rng.choice(own).id}"
+        history.accepted(await person.patch(path, title=rng.choice(WORDS)))
+    else:
+        sent = {"title": rng.choice(WORDS), "content": rng.choice(WORDS)}
+        history.accepted(await person.post("/saved_snippets", **sent))
+
+
+async def arrange_view(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    fragment = rng.choice(FRAGMENTS)
+    values = {
+        "is_pinned": rng.random() < 0.5,
+        "name": rng.choice([None, "One", "Other"]),
+    }
+    path = f"/navigation_views/{quote(fragment, safe='')}"
+    chance = rng.random()
+    if chance < 0.5:
+        reply = await person.post("/navigation_views", fragment=fragment, **values)
+    elif chance < 0.8:
+        reply = await person.patch(path, **values)
+    else:
+        reply = await person.delete(path)
+    history.accepted(reply)
+
+
+async def use_device(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    own = history.state.devices_of_user[person.user_id]
+    if own and rng.random() < 0.5:
+        device_id = rng.choice(own).id
+        history.accepted(await person.post("/remove_client_device", device_id=device_id))
+    else:
+        history.accepted(await person.post("/register_client_device"))
+    token = rng.choice(["one", "two"])
+    method = rng.choice(["POST", "DELETE"])
+    history.accepted(await person.request(method, "/users/me/android_gcm_reg_id", token=token))
+
+
+OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
+    time_passes: 2,
+    schedule: 3,
+    change_scheduled: 1,
+    remind: 2,
+    draft: 2,
+    keep_snippet: 1,
+    arrange_view: 2,
+    use_device: 1,
+}

@@ -1,0 +1,121 @@
+"""Who is in a group, as the state answers it."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.model.groups import SYSTEM_GROUPS, Members, SystemGroup, UserGroup
+from tertulia.model.realm import Realm
+from tertulia.model.users import Bot, BotKind, Role, User
+from tertulia.state.organization import State
+
+NOW = 0.0
+
+
+def user(user_id: int, role: Role = Role.MEMBER, **more: Any) -> User:
+    return User(id=user_id, address=f"{user_id}@x", full_name=str(user_id), role=role, **more)
+
+
+@pytest.fixture
+def state() -> State:
+    """Users 1 (owner), 2 to 4 (members; 4 is new), 5 (a guest), 6 (deactivated), 7 (the system's
+    own bot); group 20 (2, 5, 6), group 21 (3) with 20 in it, group 22 with 21 and the
+    moderators."""
+    state = State()
+    state.realms.put(
+        Realm(uuid="", name="", created_at=0, full_members_joined_by=10, waiting_period_applied=1)
+    )
+    for group in SYSTEM_GROUPS:
+        state.groups.put(group)
+    state.users.put(user(1, Role.OWNER))
+    state.users.put(user(2))
+    state.users.put(user(3, joined_at=10))
+    state.users.put(user(4, joined_at=11))
+    state.users.put(user(5, Role.GUEST))
+    state.users.put(user(6, is_active=False))
+    state.users.put(user(7, bot=Bot(kind=BotKind.GENERIC, is_system=True)))
+    state.groups.put(UserGroup(id=20, name="a", members=(2, 5, 6)))
+    state.groups.put(UserGroup(id=21, name="b", members=(3,), subgroups=(20,)))
+    state.groups.put(UserGroup(id=22, name="c", subgroups=(21, SystemGroup.MODERATORS.value)))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (SystemGroup.NOBODY.value, set()),
+        (SystemGroup.MODERATORS.value, {1}),
+        (SystemGroup.FULL_MEMBERS.value, {1, 2, 3}),
+        (SystemGroup.MEMBERS.value, {1, 2, 3, 4}),
+        (SystemGroup.EVERYONE.value, {1, 2, 3, 4, 5}),
+        (SystemGroup.INTERNET.value, {1, 2, 3, 4, 5}),
+        (20, {2, 5}),
+        (21, {2, 3, 5}),
+        (22, {1, 2, 3, 5}),
+        (Members((), ()), set()),
+        (Members((4, 6), ()), {4}),
+        (Members((4,), (21, SystemGroup.OWNERS.value)), {1, 2, 3, 4, 5}),
+    ],
+)
+def test_members_are_those_of_the_subgroups_too(
+    state: State, setting: int | Members, expected: set[int]
+) -> None:
+    assert state.members(setting, NOW) == expected
+    held = {one.id for one in state.users if state.holds(one, setting, NOW)}
+    assert held - {7} == expected
+
+
+def test_what_is_remembered_of_a_group_is_forgotten_when_something_changes(state: State) -> None:
+    assert state.members(22, NOW) == {1, 2, 3, 5}
+    assert state.members(22, NOW) is state.members(22, NOW)
+    state.groups.put(UserGroup(id=20, name="a", members=(2,)))
+    assert state.members(22, NOW) == {1, 2, 3}
+    state.users.put(user(2, is_active=False))
+    assert state.members(22, NOW) == {1, 3}
+    state.users.put(user(5, Role.MODERATOR))
+    assert state.members(22, NOW) == {1, 3, 5}
+    state.groups.put(UserGroup(id=22, name="c", subgroups=(SystemGroup.FULL_MEMBERS.value,)))
+    assert state.members(22, NOW) == {1, 3, 5}
+    state.realms.put(Realm(uuid="", name="", created_at=0))
+    assert state.members(22, NOW) == {1, 3, 4, 5}
+
+
+def test_a_state_that_is_foreseen_leaves_the_present_one_as_it_is(state: State) -> None:
+    assert state.members(22, NOW) == {1, 2, 3, 5}
+    ahead = state.foreseen(group=UserGroup(id=20, name="a", members=(4,)))
+    assert ahead.members(22, NOW) == {1, 3, 4}
+    assert ahead.holds(state.users[4], 21, NOW)
+    assert not state.holds(state.users[4], 21, NOW)
+    assert state.members(22, NOW) == {1, 2, 3, 5}
+    assert state.groups[20].members == (2, 5, 6)
+
+
+def test_the_oldest_come_first(state: State) -> None:
+    assert state.ages.joined(None, None) == [2, 3, 4]
+    assert state.ages.joined(0, 10) == [3]
+    assert state.ages.joined(11, 0) == []
+    assert (state.ages.next(-1), state.ages.next(0), state.ages.next(11)) == (0, 10, None)
+    state.users.put(user(3, joined_at=12))
+    assert state.ages.joined(11, None) == [3]
+    state.users.put(user(3, Role.MODERATOR, joined_at=12))
+    assert state.ages.next(11) is None
+
+
+def test_a_group_of_fifty_thousand_is_asked_in_no_time(state: State) -> None:
+    """By the work that is done: a question about one member does not look at the others."""
+
+    class Once(tuple[int, ...]):
+        """Members that may not be searched."""
+
+        __slots__ = ()
+
+        def __contains__(self, _: object) -> bool:
+            raise AssertionError("looked through all of them")
+
+    for user_id in range(100, 50_100):
+        state.users.put(user(user_id))
+    state.groups.put(UserGroup(id=30, name="all", members=Once(range(100, 50_100))))
+    assert len(state.members(30, NOW)) == 50_000
+    assert state.members(30, NOW) is state.members(30, NOW)
+    assert state.holds(state.users[50_000], 30, NOW)
+    assert 30 in state.groups_of(state.users[50_000], NOW)

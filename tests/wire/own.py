@@ -1,0 +1,59 @@
+"""Setting the stage for tests of what one account keeps for itself."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from tertulia.config import Config
+from tertulia.domain import users
+from tertulia.model.users import PersonalSettings, Role, User
+from tests.support import Organization, Person, TestClock, founded
+
+DAY = 86400
+
+
+@asynccontextmanager
+async def timed(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
+    """An organization of ann, ben, cleo and the guest gus, whose clock a test sets forward; ann
+    and ben are in the channel "lounge"."""
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await org.add("cleo")
+        await org.add("gus", Role.GUEST)
+        await org.channel("lounge", "ann", "ben")
+        yield org, clock
+
+
+def later(org: Organization, seconds: int = 60) -> int:
+    """A time to come."""
+    return int(org.node.clock()) + seconds
+
+
+def channel_id(org: Organization, name: str) -> int:
+    """The ID of a channel that exists."""
+    channel = org.node.state.channel_named(name)
+    assert channel is not None
+    return channel.id
+
+
+async def add_with(org: Organization, name: str, **settings: Any) -> Person:
+    """A new account with personal settings of its own."""
+    state, now = org.node.state, org.node.clock()
+    credential = await org.node.vault.credential(0, None)
+    address = f"{name}@example.com"
+    user = User(id=state.users.next_id(), address=address, full_name=name.title())
+    change = users.created(state, user, credential, now)
+    own = PersonalSettings(user_id=user.id, **settings)
+    await org.do(msgspec.structs.replace(change, settings=own))
+    return org.know(name, user)
+
+
+async def listed(person: Person, path: str, key: str) -> list[dict[str, Any]]:
+    """What GET answers, which must be what a new client is told as well."""
+    found: list[dict[str, Any]] = (await person.get(path)).ok[key]
+    data = (await person.register(fetch_event_types=[key], event_types=["heartbeat"])).data
+    assert data[key] == found
+    return found

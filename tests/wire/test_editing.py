@@ -1,0 +1,576 @@
+"""Editing messages, moving them, deleting them: who may, and what everybody hears of it."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import ChannelChanged, RealmChanged
+from tertulia.model.groups import Members, SystemGroup
+from tests.support import Listener, Organization, TestClock, founded
+
+EVERYTHING = {
+    "bulk_message_deletion": True,
+    "empty_topic_name": True,
+    "archived_channels": True,
+}
+
+
+async def events(listener: Listener, kind: str) -> list[dict[str, Any]]:
+    """The new events of that type."""
+    return [event for event in await listener.events() if event["type"] == kind]
+
+
+async def contents(org: Organization, who: str, channel: str, topic: str) -> list[str]:
+    """What somebody finds in a topic."""
+    narrow = [["channel", channel], ["topic", topic]]
+    page = await org[who].get(
+        "/messages",
+        anchor="oldest",
+        num_before=0,
+        num_after=50,
+        narrow=narrow,
+        apply_markdown=False,
+    )
+    return [message["content"] for message in page.ok["messages"]]
+
+
+# Editing
+
+
+async def test_an_edit_is_told_and_shown_with_what_was_before(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register(client_capabilities=EVERYTHING, apply_markdown=True)
+    mid = await org["ann"].send("lounge", "tea", "**one**")
+    await ben.events()
+    assert (await org["ann"].patch(f"/messages/{mid}", content="*two*")).ok
+    (event,) = await events(ben, "update_message")
+    when = event.pop("edit_timestamp")
+    event.pop("id")
+    assert event == {
+        "type": "update_message",
+        "user_id": org["ann"].user_id,
+        "rendering_only": False,
+        "message_id": mid,
+        "message_ids": [mid],
+        "flags": [],
+        "stream_id": lounge,
+        "stream_name": "lounge",
+        "orig_content": "**one**",
+        "orig_rendered_content": "<p><strong>one</strong></p>",
+        "content": "*two*",
+        "rendered_content": "<p><em>two</em></p>",
+        "is_me_message": False,
+    }
+    message = (await org["ben"].get(f"/messages/{mid}")).ok["message"]
+    assert message["content"] == "<p><em>two</em></p>"
+    assert message["last_edit_timestamp"] == when
+    assert message["edit_history"] == [
+        {
+            "timestamp": when,
+            "user_id": org["ann"].user_id,
+            "prev_content": "**one**",
+            "prev_rendered_content": "<p><strong>one</strong></p>",
+        }
+    ]
+
+
+async def test_an_edited_message_is_found_by_its_new_words_only(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mid = await org["ann"].send("lounge", "tea", "almond")
+    assert (await org["ann"].patch(f"/messages/{mid}", content="walnut")).ok
+
+    async def found(word: str) -> list[int]:
+        page = await org["ben"].get(
+            "/messages", anchor="newest", num_before=5, num_after=0, narrow=[["search", word]]
+        )
+        return [message["id"] for message in page.ok["messages"]]
+
+    assert await found("walnut") == [mid]
+    assert await found("almond") == []
+
+
+async def test_an_edit_gives_and_takes_mentions(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    ben, cleo = [await org[name].register() for name in ("ben", "cleo")]
+    mid = await org["ann"].send("lounge", "tea", "@**Ben** look")
+    assert (await org["ann"].patch(f"/messages/{mid}", content="@**Cleo** look")).ok
+    assert [e["flags"] for e in await events(ben, "update_message")] == [[]]
+    assert [e["flags"] for e in await events(cleo, "update_message")] == [["mentioned"]]
+    for name, mentions in (("ben", []), ("cleo", [mid])):
+        data = (await org[name].register(fetch_event_types=None)).data
+        assert data["unread_msgs"]["mentions"] == mentions, name
+
+
+async def test_who_had_read_a_message_has_read_it_still(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    assert (await org["ben"].post("/messages/flags", messages=[mid], op="add", flag="read")).ok
+    ben = await org["ben"].register()
+    assert (await org["ann"].patch(f"/messages/{mid}", content="two")).ok
+    (event,) = await events(ben, "update_message")
+    assert event["flags"] == ["read"]
+
+
+async def test_an_empty_content_says_that_it_was_deleted(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    assert (await org["ann"].patch(f"/messages/{mid}", content="  ")).ok
+    assert await contents(org, "ann", "lounge", "tea") == ["(deleted)"]
+
+
+@pytest.mark.parametrize(
+    ("who", "changes"),
+    [
+        ("ben", {}),
+        ("cleo", {"content": "two"}),
+        ("ben", {"content": "two", "stream_id": 1}),
+        ("ben", {"content": "two", "propagate_mode": "change_all"}),
+        ("ben", {"content": "nul\0l"}),
+        ("ben", {"topic": "tea"}),
+    ],
+    ids=[
+        "nothing",
+        "of somebody else",
+        "and move to a channel",
+        "and propagate",
+        "null byte",
+        "to where it is",
+    ],
+)
+async def test_an_edit_that_makes_no_sense_is_refused(
+    org: Organization, who: str, changes: dict[str, Any]
+) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    mid = await org["ben"].send("lounge", "tea", "one")
+    reply = await org[who].patch(f"/messages/{mid}", **changes)
+    assert reply.status == 400
+    assert await contents(org, "ann", "lounge", "tea") == ["one"]
+
+
+async def test_what_one_may_not_see_is_as_what_does_not_exist(org: Organization) -> None:
+    await org.channel("attic", "ann", is_private=True)
+    mid = await org["ann"].send("attic", "tea", "secret")
+    for method, path in (
+        ("PATCH", "/messages/{}"),
+        ("DELETE", "/messages/{}"),
+        ("GET", "/messages/{}/history"),
+    ):
+        replies = [
+            await org["ben"].request(method, path.format(one), content="x") for one in (mid, 999)
+        ]
+        assert replies[0].body == replies[1].body
+        replies[0].refused()
+
+
+@pytest.mark.parametrize(
+    ("limit", "age", "allowed"),
+    [(600, 0, True), (600, 615, True), (600, 700, False), (None, 10**6, True)],
+    ids=["in time", "within the grace", "too late", "without a limit"],
+)
+async def test_there_is_a_time_for_editing(
+    config: Config, limit: int | None, age: int, allowed: bool
+) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.channel("lounge", "ann")
+        values = {"message_content_edit_limit_seconds": limit}
+        await org.do(RealmChanged(values=values))
+        mid = await org["ann"].send("lounge", "tea", "one")
+        clock.ahead = age
+        reply = await org["ann"].patch(f"/messages/{mid}", content="two")
+        assert (reply.status == 200) is allowed
+
+
+async def test_an_organization_may_do_without_editing(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    await org.do(RealmChanged(values={"allow_message_editing": False}))
+    (await org["ann"].patch(f"/messages/{mid}", content="two")).refused()
+
+
+async def test_an_edit_of_what_has_changed_meanwhile_is_refused(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    seen = hashlib.sha256(b"one").hexdigest()
+    path = f"/messages/{mid}"
+    assert (await org["ann"].patch(path, content="two", prev_content_sha256=seen)).ok
+    reply = await org["ann"].patch(path, content="three", prev_content_sha256=seen)
+    reply.refused("EXPECTATION_MISMATCH")
+
+
+# Moving
+
+
+MOVES = [
+    ("change_one", ["b"], ["a", "c"]),
+    ("change_later", ["b", "c"], ["a"]),
+    ("change_all", ["a", "b", "c"], []),
+]
+
+
+@pytest.mark.parametrize(("mode", "moved", "left"), MOVES)
+async def test_messages_go_to_another_topic(
+    org: Organization, mode: str, moved: list[str], left: list[str]
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ids = {text: await org["ben"].send("lounge", "tea", text) for text in "abc"}
+    ann = await org["ann"].register(client_capabilities=EVERYTHING)
+    reply = await org["ben"].patch(
+        f"/messages/{ids['b']}",
+        topic="coffee",
+        propagate_mode=mode,
+        send_notification_to_new_thread=False,
+    )
+    assert reply.ok
+    (event,) = await events(ann, "update_message")
+    assert event["message_ids"] == [ids[text] for text in moved]
+    assert event["message_id"] == ids["b"]
+    assert (event["propagate_mode"], event["orig_subject"], event["subject"]) == (
+        *(mode, "tea"),
+        "coffee",
+    )
+    assert (event["stream_id"], event["topic_links"]) == (lounge, [])
+    assert "new_stream_id" not in event
+    assert "content" not in event
+    assert await contents(org, "ann", "lounge", "coffee") == moved
+    assert await contents(org, "ann", "lounge", "tea") == left
+    topics = (await org["ann"].get(f"/users/me/{lounge}/topics")).ok["topics"]
+    expected = {"coffee": ids[moved[-1]], **({"tea": ids[left[-1]]} if left else {})}
+    assert {topic["name"]: topic["max_id"] for topic in topics} == expected
+    message = (await org["ann"].get(f"/messages/{ids['b']}")).ok["message"]
+    assert message["last_moved_timestamp"] == event["edit_timestamp"]
+    assert message["edit_history"][0]["prev_topic"] == "tea"
+
+
+async def test_messages_go_to_another_channel(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben", "gus")
+    attic = await org.channel("attic", "ann", "cleo", is_private=True)
+    mid = await org["ann"].send("lounge", "tea", "hello")
+    people = {
+        name: await org[name].register(client_capabilities=EVERYTHING)
+        for name in ("ann", "ben", "cleo", "gus")
+    }
+    assert (
+        await org["ann"].patch(
+            f"/messages/{mid}", stream_id=attic, send_notification_to_new_thread=False
+        )
+    ).ok
+    for name in ("ann", "cleo"):
+        (event,) = await events(people[name], "update_message")
+        assert (event["stream_id"], event["new_stream_id"]) == (lounge, attic)
+        assert "subject" not in event
+    for name in ("ben", "gus"):
+        (event,) = await events(people[name], "delete_message")
+        assert (event["message_ids"], event["stream_id"]) == ([mid], lounge)
+        (await org[name].get(f"/messages/{mid}")).refused()
+    assert await contents(org, "cleo", "attic", "tea") == ["hello"]
+    state = org.node.state
+    assert state.channels[lounge].first_message_id is None
+    assert state.channels[attic].first_message_id == mid
+    # Who was not there to get it has nothing to read.
+    unread = (await org["cleo"].register()).data["unread_msgs"]
+    assert unread["streams"] == []
+
+
+async def test_what_was_unread_is_unread_in_the_new_channel(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "cleo")
+    mid = await org["ann"].send("lounge", "tea", "hello")
+    attic = await org.channel("attic", "ann", "ben")
+    assert (
+        await org["ann"].patch(
+            f"/messages/{mid}", stream_id=attic, send_notification_to_new_thread=False
+        )
+    ).ok
+    for name, streams in (
+        ("ben", [{"stream_id": attic, "topic": "tea", "unread_message_ids": [mid]}]),
+        ("cleo", []),
+    ):
+        data = (await org[name].register()).data
+        assert data["unread_msgs"]["streams"] == streams, name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "topic", "notices"),
+    [
+        (False, True, "coffee", [0, 1]),
+        (True, False, "coffee", [1, 0]),
+        (False, False, "coffee", [0, 0]),
+    ],
+)
+async def test_a_move_leaves_notices_where_they_are_wanted(
+    org: Organization, old: bool, new: bool, topic: str, notices: list[int]
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    first = await org["ann"].send("lounge", "tea", "one")
+    await org["ann"].send("lounge", "tea", "two")
+    reply = await org["ann"].patch(
+        f"/messages/{first}",
+        topic=topic,
+        send_notification_to_old_thread=old,
+        send_notification_to_new_thread=new,
+    )
+    assert reply.ok
+    there = await contents(org, "ben", "lounge", topic)
+    here = await contents(org, "ben", "lounge", "tea")
+    assert [len(here) - 1, len(there) - 1] == notices
+
+
+async def test_a_topic_is_resolved_and_opened_again(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    for topic, word in (("✔ tea", "resolved"), ("tea", "unresolved")):
+        reply = await org["ben"].patch(f"/messages/{mid}", topic=topic, propagate_mode="change_all")
+        assert reply.ok
+        said = await contents(org, "ann", "lounge", topic)
+        assert said[0] == "one"
+        assert said[-1].endswith(f"marked this topic as {word}.")
+    message = (await org["ann"].get(f"/messages/{mid}")).ok["message"]
+    assert "last_moved_timestamp" not in message
+
+
+RIGHTS = [
+    ("can_move_messages_between_topics_group", {"topic": "coffee"}, None),
+    ("can_resolve_topics_group", {"topic": "✔ tea"}, None),
+    ("can_move_messages_between_channels_group", {"stream_id": "attic"}, None),
+    (
+        "can_move_messages_between_topics_group",
+        {"topic": "coffee"},
+        "can_move_messages_within_channel_group",
+    ),
+    ("can_resolve_topics_group", {"topic": "✔ tea"}, "can_resolve_topics_group"),
+    (
+        "can_move_messages_between_channels_group",
+        {"stream_id": "attic"},
+        "can_move_messages_out_of_channel_group",
+    ),
+]
+
+
+@pytest.mark.parametrize(("setting", "change", "instead"), RIGHTS)
+async def test_moving_is_a_right_of_the_organization_or_of_the_channel(
+    org: Organization, setting: str, change: dict[str, Any], instead: str | None
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    attic = await org.channel("attic", "ann", "ben", "cleo")
+    if "stream_id" in change:
+        change = {"stream_id": attic}
+    await org.do(RealmChanged(values={setting: SystemGroup.NOBODY.value}))
+    if instead is not None:
+        holders = Members((org["ben"].user_id,))
+        await org.do(ChannelChanged(channel_id=lounge, values={instead: holders}, was={instead: 1}))
+    mid = await org["ann"].send("lounge", "tea", "one")
+    (await org["cleo"].patch(f"/messages/{mid}", **change)).refused()
+    reply = await org["ben"].patch(f"/messages/{mid}", **change)
+    assert (reply.status == 200) is (instead is not None)
+
+
+async def test_one_moves_only_to_where_one_may_write(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    hall = await org.channel(
+        "hall", "ann", "ben", can_send_message_group=SystemGroup.ADMINISTRATORS.value
+    )
+    cellar = await org.channel("cellar", "ann", is_private=True)
+    mid = await org["ben"].send("lounge", "tea", "one")
+    (await org["ben"].patch(f"/messages/{mid}", stream_id=hall)).refused()
+    (await org["ben"].patch(f"/messages/{mid}", stream_id=cellar)).refused("STREAM_DOES_NOT_EXIST")
+    (await org["ben"].patch(f"/messages/{mid}", stream_id=999)).refused("STREAM_DOES_NOT_EXIST")
+
+
+async def test_a_direct_message_stays_where_it_is(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann")
+    mid = await org["ann"].write([org["ben"].user_id], "psst")
+    for change in ({"topic": "tea"}, {"stream_id": lounge}):
+        (await org["ann"].patch(f"/messages/{mid}", **change)).refused()
+
+
+async def test_there_is_a_time_for_moving(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await org.channel("lounge", "ann", "ben")
+        old = await org["ann"].send("lounge", "tea", "old")
+        clock.ahead = 604800 + 60
+        young = await org["ann"].send("lounge", "tea", "young")
+        (await org["ben"].patch(f"/messages/{old}", topic="coffee")).refused()
+        reply = await org["ben"].patch(
+            f"/messages/{old}", topic="coffee", propagate_mode="change_all"
+        )
+        body = reply.refused("MOVE_MESSAGES_TIME_LIMIT_EXCEEDED")
+        assert body["first_message_id_allowed_to_move"] == young
+        assert (body["total_messages_in_topic"], body["total_messages_allowed_to_move"]) == (2, 1)
+        reply = await org["ben"].patch(
+            f"/messages/{young}", topic="coffee", propagate_mode="change_later"
+        )
+        assert reply.ok
+        reply = await org["ann"].patch(f"/messages/{old}", topic="coffee")
+        assert reply.ok, "owners move what they like"
+
+
+# Deleting
+
+
+async def test_a_deleted_message_is_gone_for_everybody(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register(client_capabilities=EVERYTHING)
+    old = await org["ben"].register()
+    keep = await org["ann"].send("lounge", "tea", "stay")
+    mid = await org["ann"].send("lounge", "tea", "walnut")
+    await ben.events()
+    await old.events()
+    assert (await org["ann"].delete(f"/messages/{mid}")).ok
+    (event,) = await events(ben, "delete_message")
+    event.pop("id")
+    assert event == {
+        "type": "delete_message",
+        "message_ids": [mid],
+        "message_type": "stream",
+        "stream_id": lounge,
+        "topic": "tea",
+    }
+    (event,) = await events(old, "delete_message")
+    assert event["message_id"] == mid
+    assert "message_ids" not in event
+    (await org["ben"].get(f"/messages/{mid}")).refused()
+    (await org["ann"].delete(f"/messages/{mid}")).refused()
+    assert await contents(org, "ben", "lounge", "tea") == ["stay"]
+    page = await org["ben"].get(
+        "/messages", anchor="newest", num_before=5, num_after=0, narrow=[["search", "walnut"]]
+    )
+    assert page.ok["messages"] == []
+    (topic,) = (await org["ben"].get(f"/users/me/{lounge}/topics")).ok["topics"]
+    assert topic["max_id"] == keep
+
+
+async def test_what_is_deleted_is_not_told_to_who_slept(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register()
+    mid = await org["ann"].send("lounge", "tea", "secret")
+    assert (await org["ann"].patch(f"/messages/{mid}", content="more secret")).ok
+    assert (await org["ann"].delete(f"/messages/{mid}")).ok
+    told = await ben.events()
+    assert [event["type"] for event in told] == ["delete_message"]
+    assert "secret" not in str(told)
+
+
+async def test_an_id_is_never_given_twice(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    assert (await org["ann"].delete(f"/messages/{mid}")).ok
+    assert await org["ann"].send("lounge", "tea", "two") > mid
+
+
+async def test_a_direct_message_is_deleted_by_its_sender(org: Organization) -> None:
+    ben = await org["ben"].register(client_capabilities=EVERYTHING)
+    mid = await org["ann"].write([org["ben"].user_id], "psst")
+    await ben.events()
+    (await org["cleo"].delete(f"/messages/{mid}")).refused()
+    assert (await org["ann"].delete(f"/messages/{mid}")).ok
+    (event,) = await events(ben, "delete_message")
+    assert (event["message_type"], event["message_ids"]) == ("private", [mid])
+    assert (await org["ben"].register()).data["unread_msgs"]["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("who", "age", "allowed"),
+    [
+        ("ann", 10**6, True),
+        ("ben", 0, True),
+        ("ben", 700, False),
+        ("cleo", 0, False),
+    ],
+    ids=["an administrator", "the sender", "the sender, too late", "somebody else"],
+)
+async def test_who_may_delete(config: Config, who: str, age: int, allowed: bool) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await org.add("cleo")
+        await org.channel("lounge", "ann", "ben", "cleo")
+        mid = await org["ben"].send("lounge", "tea", "one")
+        clock.ahead = age
+        reply = await org[who].delete(f"/messages/{mid}")
+        assert (reply.status == 200) is allowed
+
+
+async def test_who_owns_a_bot_may_delete_what_it_said(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "robo")
+    mid = await org["robo"].send("lounge", "tea", "beep")
+    assert (await org["ben"].delete(f"/messages/{mid}")).ok
+
+
+@pytest.mark.parametrize(
+    "setting", ["can_delete_any_message_group", "can_delete_own_message_group"]
+)
+async def test_a_channel_can_allow_deleting(org: Organization, setting: str) -> None:
+    nobody = SystemGroup.NOBODY.value
+    await org.do(
+        RealmChanged(
+            values={
+                "can_delete_any_message_group": nobody,
+                "can_delete_own_message_group": nobody,
+            }
+        )
+    )
+    lounge = await org.channel("lounge", "ann", "ben")
+    mid = await org["ben"].send("lounge", "tea", "one")
+    (await org["ben"].delete(f"/messages/{mid}")).refused()
+    holders = Members((org["ben"].user_id,))
+    await org.do(ChannelChanged(channel_id=lounge, values={setting: holders}, was={setting: 1}))
+    assert (await org["ben"].delete(f"/messages/{mid}")).ok
+
+
+async def test_a_whole_topic_is_deleted(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    for text in "abc":
+        await org["ben"].send("lounge", "tea", text)
+    kept = await org["ben"].send("lounge", "coffee", "d")
+    path = f"/streams/{lounge}/delete_topic"
+    (await org["ben"].post(path, topic_name="tea")).refused()
+    assert (await org["ann"].post(path, topic_name="TEA")).ok["complete"] is True
+    assert await contents(org, "ben", "lounge", "tea") == []
+    assert org.node.state.channels[lounge].first_message_id == kept
+    assert (await org["ann"].post(path, topic_name="no such topic")).ok["complete"] is True
+
+
+# History
+
+
+async def test_the_history_goes_from_the_first_version_to_the_last(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann")
+    attic = await org.channel("attic", "ann")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    path = f"/messages/{mid}"
+    quiet = {"send_notification_to_new_thread": False}
+    assert (await org["ann"].patch(path, content="two")).ok
+    assert (await org["ann"].patch(path, topic="coffee", **quiet)).ok
+    assert (await org["ann"].patch(path, stream_id=attic, **quiet)).ok
+    history = (await org["ann"].get(f"{path}/history")).ok["message_history"]
+    shown = [(one["topic"], one["content"]) for one in history]
+    assert shown == [("tea", "one"), ("tea", "two"), ("coffee", "two"), ("coffee", "two")]
+    assert history[1]["prev_content"] == "one"
+    assert history[2]["prev_topic"] == "tea"
+    assert (history[3]["prev_stream"], history[3]["stream"]) == (lounge, attic)
+
+
+@pytest.mark.parametrize(
+    ("policy", "entries", "has_content"),
+    [("all", 2, True), ("moves", 1, False), ("none", 0, False)],
+)
+async def test_how_much_of_the_history_is_shown_is_the_organization_s_choice(
+    org: Organization, policy: str, entries: int, has_content: bool
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mid = await org["ann"].send("lounge", "tea", "one")
+    assert (await org["ann"].patch(f"/messages/{mid}", content="two")).ok
+    assert (await org["ann"].patch(f"/messages/{mid}", topic="coffee")).ok
+    await org.do(RealmChanged(values={"message_edit_history_visibility_policy": policy}))
+    message = (await org["ben"].get(f"/messages/{mid}")).ok["message"]
+    assert len(message.get("edit_history", [])) == entries
+    reply = await org["ben"].get(f"/messages/{mid}/history")
+    if policy == "none":
+        reply.refused()
+    else:
+        first = reply.ok["message_history"][0]
+        assert ("content" in first) is has_content

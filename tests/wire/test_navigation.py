@@ -1,0 +1,155 @@
+"""Views of the left sidebar."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tertulia.domain import navigation as navigation_domain
+from tests.support import Organization, Person
+from tests.wire.own import listed
+
+PATH = "/navigation_views"
+OWN = "narrow/channel/1-lounge/topic/tea"
+
+
+async def views(person: Person) -> list[dict[str, Any]]:
+    return await listed(person, PATH, "navigation_views")
+
+
+def at(fragment: str) -> str:
+    return f"{PATH}/{quote(fragment, safe='')}"
+
+
+@pytest.mark.parametrize("fragment", sorted(navigation_domain.BUILT_IN))
+async def test_a_built_in_view_has_a_place_and_no_name(org: Organization, fragment: str) -> None:
+    (await org["ann"].post(PATH, fragment=fragment, is_pinned=False)).ok
+    assert await views(org["ann"]) == [{"fragment": fragment, "is_pinned": False}]
+    reply = await org["ann"].patch(at(fragment), name="mine", is_pinned=True)
+    reply.refused()
+    assert await views(org["ann"]) == [{"fragment": fragment, "is_pinned": False}]
+    (await org["ben"].post(PATH, fragment=fragment, is_pinned=True, name="mine")).refused()
+
+
+async def test_a_view_of_ones_own_has_a_name(org: Organization) -> None:
+    (await org["ann"].post(PATH, fragment=f" {OWN} ", is_pinned=True, name=" Tea ")).ok
+    assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
+    assert await views(org["ben"]) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"fragment": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"fragment": ""}, "BAD_REQUEST"),
+        ({"fragment": "  \t"}, "BAD_REQUEST"),
+        ({"fragment": "x" * 1001}, "BAD_REQUEST"),
+        ({"fragment": "a\0b"}, "REQUEST_VARIABLE_INVALID"),
+        ({"is_pinned": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"is_pinned": "perhaps"}, "REQUEST_VARIABLE_INVALID"),
+        ({"name": None}, "BAD_REQUEST"),
+        ({"name": " "}, "BAD_REQUEST"),
+        ({"name": "x" * 101}, "BAD_REQUEST"),
+        ({"name": "a\0b"}, "REQUEST_VARIABLE_INVALID"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_what_cannot_be_a_view_is_refused(
+    shared: Organization, changed: dict[str, Any], code: str
+) -> None:
+    good = {"fragment": OWN, "is_pinned": True, "name": "Tea"}
+    (await shared["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await views(shared["ann"]) == []
+
+
+async def test_address_and_name_are_unique_for_each_account(org: Organization) -> None:
+    for who in ("ann", "ben"):
+        (await org[who].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
+    ann = org["ann"]
+    (await ann.post(PATH, fragment=OWN, is_pinned=True, name="Coffee")).refused()
+    (await ann.post(PATH, fragment="narrow/is/dm", is_pinned=True, name="Tea")).refused()
+    (await ann.post(PATH, fragment="narrow/is/dm", is_pinned=True, name="DMs")).ok
+    (await ann.patch(at("narrow/is/dm"), name="Tea")).refused()
+    (await ann.patch(at("narrow/is/dm"), name="DMs")).ok
+
+
+@pytest.mark.parametrize(
+    ("edit", "shown"),
+    [
+        ({"is_pinned": False}, {"is_pinned": False}),
+        ({"name": " Coffee "}, {"name": "Coffee"}),
+        ({"name": "Coffee", "is_pinned": False}, {"name": "Coffee", "is_pinned": False}),
+    ],
+)
+async def test_place_and_name_can_be_changed(
+    org: Organization, edit: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
+    (await org["ann"].patch(at(OWN), **edit)).ok
+    before = {"fragment": OWN, "is_pinned": True, "name": "Tea"}
+    assert await views(org["ann"]) == [{**before, **shown}]
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        ({"name": " "}, "BAD_REQUEST"),
+        ({"name": "x" * 101}, "BAD_REQUEST"),
+        ({"is_pinned": "perhaps"}, "REQUEST_VARIABLE_INVALID"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_a_change_that_makes_no_sense_is_refused(
+    org: Organization, edit: dict[str, Any], code: str
+) -> None:
+    (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
+    (await org["ann"].patch(at(OWN), **edit)).refused(code)
+    assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
+
+
+async def test_the_address_may_have_slashes_as_they_are(org: Organization) -> None:
+    (await org["ann"].post(PATH, fragment="narrow/is/starred", is_pinned=True)).ok
+    (await org["ann"].patch(f"{PATH}/narrow/is/starred", is_pinned=False)).ok
+    assert await views(org["ann"]) == [{"fragment": "narrow/is/starred", "is_pinned": False}]
+    (await org["ann"].delete(f"{PATH}/narrow/is/starred")).ok
+    assert await views(org["ann"]) == []
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_what_is_not_there_or_not_ones_own_is_not_found(
+    org: Organization, method: str
+) -> None:
+    (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
+    sent = {"is_pinned": False} if method == "PATCH" else {}
+    for who, fragment in (("ben", OWN), ("ann", "inbox"), ("ann", "no/such/view"), ("ann", " ")):
+        (await org[who].request(method, at(fragment), **sent)).refused("NOT_FOUND", 404)
+    assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]
+
+
+async def test_each_step_is_told_to_the_owner_alone(org: Organization) -> None:
+    ann, ben = await org["ann"].register(), await org["ben"].register()
+    (await org["ann"].post(PATH, fragment=OWN, is_pinned=True, name="Tea")).ok
+    (await org["ann"].patch(at(OWN), is_pinned=False)).ok
+    (await org["ann"].patch(at(OWN), is_pinned=False, name="Coffee")).ok
+    (await org["ann"].patch(at(OWN), name="Coffee")).ok
+    (await org["ann"].patch(at(OWN))).ok
+    (await org["ann"].delete(at(OWN))).ok
+    events = await ann.events()
+    assert {event.pop("type") for event in events} == {"navigation_view"}
+    for event in events:
+        event.pop("id")
+    shown = {"fragment": OWN, "is_pinned": True, "name": "Tea"}
+    assert events == [
+        {"op": "add", "navigation_view": shown},
+        {"op": "update", "fragment": OWN, "data": {"is_pinned": False}},
+        {"op": "update", "fragment": OWN, "data": {"name": "Coffee"}},
+        {"op": "remove", "fragment": OWN},
+    ]
+    assert await ben.events() == []
+    assert await views(org["ann"]) == []
+
+
+async def test_not_too_many_are_kept(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(navigation_domain, "MAX_VIEWS", 1)
+    (await org["ann"].post(PATH, fragment="inbox", is_pinned=True)).ok
+    (await org["ann"].post(PATH, fragment="feed", is_pinned=True)).refused()

@@ -1,0 +1,220 @@
+"""Reminders: messages that come back."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import reminders as reminders_domain
+from tertulia.domain.realms import NOTIFICATION_BOT
+from tertulia.model.changes import UserDeactivated, UserReactivated
+from tests.support import Organization, Person, reopened
+from tests.wire.own import DAY, later, listed, timed
+
+PATH = "/reminders"
+
+
+async def reminders(person: Person) -> list[dict[str, Any]]:
+    return await listed(person, PATH, "reminders")
+
+
+async def remind(org: Organization, who: str, message_id: int, **more: Any) -> int:
+    """A reminder in a minute; its ID."""
+    sent = {"message_id": message_id, "scheduled_delivery_timestamp": later(org), **more}
+    reminder_id: int = (await org[who].post(PATH, **sent)).ok["reminder_id"]
+    return reminder_id
+
+
+async def told_by_bot(person: Person) -> list[str]:
+    """What the Notification Bot wrote to somebody, as Markdown."""
+    window = {"anchor": "newest", "num_before": 50, "num_after": 0, "apply_markdown": False}
+    narrow = [{"operator": "dm", "operand": [NOTIFICATION_BOT]}]
+    found = (await person.get("/messages", **window, narrow=narrow)).ok["messages"]
+    assert all(message["sender_id"] == NOTIFICATION_BOT for message in found)
+    return [message["content"] for message in found]
+
+
+async def test_a_reminder_waits_as_a_direct_message_to_oneself(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    message = await org["ann"].send("lounge", "tea", "Buy milk")
+    at = later(org)
+    made = await remind(org, "ben", message, scheduled_delivery_timestamp=at, note="*two* bottles")
+    (reminder,) = await reminders(org["ben"])
+    content, rendered = reminder.pop("content"), reminder.pop("rendered_content")
+    assert reminder == {
+        "reminder_id": made,
+        "type": "private",
+        "to": [org["ben"].user_id],
+        "scheduled_delivery_timestamp": at,
+        "failed": False,
+        "reminder_target_message_id": message,
+    }
+    assert f"#**lounge>tea@{message}**" in content
+    assert "*two* bottles" in content
+    assert rendered.startswith("<p>")
+    assert await reminders(org["ann"]) == []
+
+
+async def test_they_are_listed_in_the_order_of_their_times(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    message, at = await org["ann"].send("lounge", "t", "x"), later(org)
+    ids = [
+        await remind(org, "ann", message, scheduled_delivery_timestamp=at + n) for n in (9, 3, 6)
+    ]
+    told = [one["reminder_id"] for one in await reminders(org["ann"])]
+    assert told == [ids[1], ids[2], ids[0]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"message_id": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"message_id": "first"}, "REQUEST_VARIABLE_INVALID"),
+        ({"message_id": 999_999}, "BAD_REQUEST"),
+        ({"message_id": -1}, "BAD_REQUEST"),
+        ({"scheduled_delivery_timestamp": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"scheduled_delivery_timestamp": "soon"}, "REQUEST_VARIABLE_INVALID"),
+        ({"scheduled_delivery_timestamp": 1_700_000_000}, "BAD_REQUEST"),
+        ({"note": "x" * 1001}, "BAD_REQUEST"),
+        ({"note": "a\0b"}, "REQUEST_VARIABLE_INVALID"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_what_makes_no_sense_is_refused(
+    org: Organization, changed: dict[str, Any], code: str
+) -> None:
+    await org.channel("lounge", "ann")
+    message = await org["ann"].send("lounge", "t", "x")
+    good = {"message_id": message, "scheduled_delivery_timestamp": later(org)}
+    (await org["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await reminders(org["ann"]) == []
+
+
+async def test_a_note_has_as_many_characters_as_register_says(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    limit = (await org["ann"].register()).data["max_reminder_note_length"]
+    await remind(org, "ann", await org["ann"].send("lounge", "t", "x"), note="ü" * limit)
+
+
+async def test_nobody_is_reminded_of_what_they_cannot_read(org: Organization) -> None:
+    await org.channel("secret", "ann", is_private=True)
+    hidden = await org["ann"].send("secret", "t", "x")
+    direct = await org["ann"].write([org["cleo"].user_id], "x")
+    for message in (hidden, direct):
+        sent = {"message_id": message, "scheduled_delivery_timestamp": later(org)}
+        unread = (await org["ben"].post(PATH, **sent)).refused()
+        nothing = (await org["ben"].post(PATH, **{**sent, "message_id": 999_999})).refused()
+        assert unread["msg"] == nothing["msg"].replace("999999", str(message))
+
+
+async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reminders_domain, "MAX_REMINDERS", 1)
+    message = await org["ann"].write([org["ben"].user_id], "x")
+    await remind(org, "ann", message)
+    sent = {"message_id": message, "scheduled_delivery_timestamp": later(org)}
+    (await org["ann"].post(PATH, **sent)).refused()
+
+
+async def test_each_step_is_told_to_its_owner_alone(org: Organization) -> None:
+    message = await org["ann"].write([org["ben"].user_id], "x")
+    ann, ben = await org["ann"].register(), await org["ben"].register()
+    made = await remind(org, "ann", message)
+    waiting = await reminders(org["ann"])
+    (await org["ann"].delete(f"{PATH}/{made}")).ok
+    add, remove = await ann.events()
+    assert (add["type"], add["op"], add["reminders"]) == ("reminders", "add", waiting)
+    assert (remove["op"], remove["reminder_id"]) == ("remove", made)
+    assert await ben.events() == []
+    assert await reminders(org["ann"]) == []
+
+
+async def test_what_is_not_there_or_not_ones_own_is_not_found(org: Organization) -> None:
+    made = await remind(org, "ann", await org["ann"].write([org["ben"].user_id], "x"))
+    for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
+        (await org[who].delete(f"{PATH}/{number}")).refused("BAD_REQUEST", 404)
+    assert len(await reminders(org["ann"])) == 1
+
+
+# Delivery
+
+
+async def test_it_comes_once_from_the_bot_with_the_message_and_the_note(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        message = await org["ann"].send("lounge", "tea", "Buy ```milk```")
+        made = await remind(org, "ben", message, note="two bottles")
+        ben = await org["ben"].register()
+        await org.tick()
+        assert await told_by_bot(org["ben"]) == []
+        clock.ahead += 61
+        await org.tick()
+        await org.tick()
+        (text,) = await told_by_bot(org["ben"])
+        assert f"#**lounge>tea@{message}**" in text
+        assert "two bottles" in text
+        assert "Buy ```milk```" in text
+        came, gone = await ben.events()
+        assert (came["type"], came["flags"]) == ("message", [])
+        assert (gone["type"], gone["reminder_id"]) == ("reminders", made)
+        assert await reminders(org["ben"]) == []
+
+
+async def test_a_direct_message_is_quoted_without_mentioning_anybody(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        ben = org["ben"].user_id
+        message = await org["ann"].write([ben], f"@**Ben|{ben}** hear")
+        await remind(org, "ben", message)
+        clock.ahead += 61
+        ben_hears = await org["ben"].register(event_types=["message"])
+        await org.tick()
+        (event,) = await ben_hears.events()
+        assert "hear" in event["message"]["content"]
+        assert event["flags"] == []
+
+
+async def test_one_that_was_due_while_no_server_ran_comes_when_one_does(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        await remind(org, "ben", await org["ann"].send("lounge", "tea", "x"))
+        clock.ahead += DAY
+        for _ in range(2):
+            async with reopened(config, clock=clock) as again:
+                await again.tick()
+                assert len(await told_by_bot(again["ben"])) == 1
+
+
+async def test_what_one_cannot_read_any_more_is_not_quoted(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        cave = await org.channel("cave", "ann", "ben", is_private=True)
+        await remind(org, "ben", await org["ann"].send("cave", "t", "a secret"), note="look")
+        await org["ann"].delete(
+            "/users/me/subscriptions", subscriptions=["cave"], principals=[org["ben"].user_id]
+        )
+        clock.ahead += 61
+        await org.tick()
+        (text,) = await told_by_bot(org["ben"])
+        assert "a secret" not in text
+        assert "cave" not in text
+        assert "look" in text
+        assert cave
+
+
+async def test_a_long_message_is_quoted_in_part(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        message = await org["ann"].send("lounge", "t", "begin " + "`" * 5 + "x" * 9000)
+        await remind(org, "ben", message, note="n" * 1000)
+        clock.ahead += 61
+        await org.tick()
+        (text,) = await told_by_bot(org["ben"])
+        assert "begin" in text
+        assert len(text) < 10_000
+        assert text.endswith("`" * 6)
+
+
+async def test_somebody_deactivated_is_not_reminded(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        await remind(org, "ben", await org["ann"].send("lounge", "t", "x"))
+        await org.do(UserDeactivated(user_id=org["ben"].user_id))
+        clock.ahead += 61
+        await org.tick()
+        await org.do(UserReactivated(user_id=org["ben"].user_id))
+        assert await told_by_bot(org["ben"]) == []
+        assert await reminders(org["ben"]) == []

@@ -1,0 +1,604 @@
+"""Messages that are sent later."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tertulia.background import due_work
+from tertulia.config import Config
+from tertulia.domain import messages as messages_domain
+from tertulia.domain import scheduled as scheduled_domain
+from tertulia.domain.realms import NOTIFICATION_BOT
+from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
+from tests.support import Organization, Person, reopened
+from tests.wire.own import DAY, channel_id, later, listed, timed
+
+PATH = "/scheduled_messages"
+
+
+async def scheduled(person: Person) -> list[dict[str, Any]]:
+    return await listed(person, PATH, "scheduled_messages")
+
+
+async def schedule(org: Organization, who: str = "ann", **more: Any) -> int:
+    """A message to the lounge in a minute; the ID of what waits."""
+    sent = {
+        "type": "channel",
+        "to": channel_id(org, "lounge"),
+        "topic": "tea",
+        "content": "Is it *ready*?",
+        "scheduled_delivery_timestamp": later(org),
+        **more,
+    }
+    scheduled_id: int = (await org[who].post(PATH, **sent)).ok["scheduled_message_id"]
+    return scheduled_id
+
+
+async def messages(person: Person, **parameters: Any) -> list[dict[str, Any]]:
+    window = {"anchor": "newest", "num_before": 100, "num_after": 0, **parameters}
+    found: list[dict[str, Any]] = (await person.get("/messages", **window)).ok["messages"]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["channel", "stream"])
+async def test_a_channel_message_waits_as_it_was_written(org: Organization, kind: str) -> None:
+    lounge = await org.channel("lounge", "ann")
+    at = later(org)
+    made = await schedule(org, type=kind, scheduled_delivery_timestamp=at)
+    assert await scheduled(org["ann"]) == [
+        {
+            "scheduled_message_id": made,
+            "type": "stream",
+            "to": lounge,
+            "topic": "tea",
+            "content": "Is it *ready*?",
+            "rendered_content": "<p>Is it <em>ready</em>?</p>",
+            "scheduled_delivery_timestamp": at,
+            "failed": False,
+        }
+    ]
+
+
+@pytest.mark.parametrize("kind", ["direct", "private"])
+@pytest.mark.parametrize(
+    ("to", "shown"),
+    [
+        (["ben"], ["ben"]),
+        (["cleo", "ben"], ["ben", "cleo"]),
+        (["ann", "ben"], ["ben"]),
+        (["ann"], ["ann"]),
+    ],
+)
+async def test_a_direct_message_waits_for_the_others(
+    org: Organization, kind: str, to: list[str], shown: list[str]
+) -> None:
+    await org.channel("lounge", "ann")
+    await schedule(org, type=kind, to=[org[name].user_id for name in to], topic="ignored")
+    (waiting,) = await scheduled(org["ann"])
+    assert (waiting["type"], waiting["to"]) == ("private", [org[n].user_id for n in shown])
+    assert "topic" not in waiting
+
+
+@pytest.mark.parametrize(
+    ("topic", "kept"),
+    [
+        ("", ""),
+        ("(no topic)", ""),
+        ("general chat", ""),
+        (" tea ", "tea"),
+        ("x" * 60, "x" * 60),
+        ("x" * 61, "x" * 57 + "..."),
+    ],
+)
+async def test_a_topic_is_kept_as_in_a_message(org: Organization, topic: str, kept: str) -> None:
+    await org.channel("lounge", "ann")
+    await schedule(org, topic=topic)
+    assert (await scheduled(org["ann"]))[0]["topic"] == kept
+
+
+@pytest.mark.parametrize("topic", ["", "(no topic)", "general chat"])
+async def test_where_a_topic_is_required_none_is_refused(org: Organization, topic: str) -> None:
+    lounge = await org.channel("lounge", "ann")
+    await org.do(RealmChanged(values={"topics_policy": "disable_empty_topic"}))
+    sent = {"type": "channel", "to": lounge, "topic": topic, "content": "x"}
+    (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"type": "loud"}, "REQUEST_VARIABLE_INVALID"),
+        ({"type": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"to": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"to": "lounge"}, "REQUEST_VARIABLE_INVALID"),
+        ({"to": ["ben@example.com"]}, "REQUEST_VARIABLE_INVALID"),
+        ({"to": 2**60}, "REQUEST_VARIABLE_INVALID"),
+        ({"to": []}, "BAD_REQUEST"),
+        ({"to": [1, 2]}, "BAD_REQUEST"),
+        ({"topic": None}, "BAD_REQUEST"),
+        ({"topic": "a\nb"}, "BAD_REQUEST"),
+        ({"topic": "a\0b"}, "REQUEST_VARIABLE_INVALID"),
+        ({"content": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"content": " \n"}, "BAD_REQUEST"),
+        ({"content": "a\0b"}, "REQUEST_VARIABLE_INVALID"),
+        ({"scheduled_delivery_timestamp": None}, "REQUEST_VARIABLE_MISSING"),
+        ({"scheduled_delivery_timestamp": "soon"}, "REQUEST_VARIABLE_INVALID"),
+        ({"scheduled_delivery_timestamp": 2**60}, "REQUEST_VARIABLE_INVALID"),
+        ({"scheduled_delivery_timestamp": 1.5}, "REQUEST_VARIABLE_INVALID"),
+        ({"scheduled_delivery_timestamp": 1_700_000_000}, "BAD_REQUEST"),
+        ({"scheduled_delivery_timestamp": -1}, "BAD_REQUEST"),
+        ({"read_by_sender": "perhaps"}, "REQUEST_VARIABLE_INVALID"),
+        ({"type": "direct", "to": []}, "BAD_REQUEST"),
+        ({"type": "direct", "to": [999_999]}, "BAD_REQUEST"),
+        ({"type": "private", "to": [-1]}, "BAD_REQUEST"),
+    ],
+    ids=str,
+)
+async def test_what_could_not_be_sent_is_not_scheduled(
+    org: Organization, changed: dict[str, Any], code: str
+) -> None:
+    lounge = await org.channel("lounge", "ann")
+    good = {
+        "type": "channel",
+        "to": lounge,
+        "topic": "tea",
+        "content": "x",
+        "scheduled_delivery_timestamp": later(org),
+    }
+    (await org["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await scheduled(org["ann"]) == []
+
+
+async def test_a_time_must_be_after_now(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    sent = {"type": "direct", "to": [org["ben"].user_id], "content": "x"}
+    now = int(org.node.clock())
+    (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=now)).refused()
+    (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=now + 30)).ok
+
+
+async def test_a_channel_that_is_not_there_or_not_seen_is_named_in_the_error(
+    org: Organization,
+) -> None:
+    secret = await org.channel("secret", "ann", is_private=True)
+    for channel in (secret, 999_999):
+        sent = {"type": "stream", "to": channel, "topic": "t", "content": "x"}
+        reply = await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))
+        assert reply.refused("STREAM_DOES_NOT_EXIST")["stream_id"] == channel
+
+
+async def test_who_may_not_write_there_may_not_schedule(org: Organization) -> None:
+    news = await org.channel("news", "ann", "ben", can_send_message_group=2)
+    sent = {"type": "stream", "to": news, "topic": "t", "content": "x"}
+    (await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
+    (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).ok
+
+
+async def test_who_may_not_mention_so_many_may_not_schedule_it(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_domain, "WILDCARD_FREE", 1)
+    lounge = await org.channel("lounge", "ann", "ben")
+    at = later(org)
+    sent = {"type": "stream", "to": lounge, "topic": "t", "scheduled_delivery_timestamp": at}
+    await org["ann"].send(lounge, "t", "x")
+    await org["ben"].send(lounge, "t", "x")
+    for content, code in (("@**all**", "STREAM"), ("@**topic**", "TOPIC")):
+        reply = await org["ben"].post(PATH, **sent, content=content)
+        reply.refused(f"{code}_WILDCARD_MENTION_NOT_ALLOWED")
+        (await org["ann"].post(PATH, **sent, content=content)).ok
+
+
+async def test_one_person_may_be_named_by_their_id_alone(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    await schedule(org, type="direct", to=org["ben"].user_id)
+    assert (await scheduled(org["ann"]))[0]["to"] == [org["ben"].user_id]
+
+
+async def test_a_deactivated_recipient_is_refused(org: Organization) -> None:
+    await org.do(UserDeactivated(user_id=org["cleo"].user_id))
+    sent = {"type": "direct", "to": [org["cleo"].user_id], "content": "x"}
+    (await org["ben"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
+
+
+async def test_what_is_too_long_is_cut_as_in_a_message(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    await schedule(org, content="x" * 10_001)
+    content = (await scheduled(org["ann"]))[0]["content"]
+    assert (len(content), content[-19:]) == (10_000, "[message truncated]")
+
+
+async def test_not_too_many_wait(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduled_domain, "MAX_SCHEDULED", 1)
+    lounge = await org.channel("lounge", "ann")
+    await schedule(org)
+    sent = {"type": "stream", "to": lounge, "topic": "t", "content": "x"}
+    (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
+
+
+async def test_they_are_listed_in_the_order_of_their_times_and_to_nobody_else(
+    org: Organization,
+) -> None:
+    await org.channel("lounge", "ann")
+    at = later(org)
+    ids = [await schedule(org, scheduled_delivery_timestamp=at + n) for n in (30, 10, 20)]
+    told = [one["scheduled_message_id"] for one in await scheduled(org["ann"])]
+    assert told == [ids[1], ids[2], ids[0]]
+    assert await scheduled(org["ben"]) == []
+
+
+async def test_each_step_is_told_to_the_author_alone(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    ann, ben = await org["ann"].register(), await org["ben"].register()
+    at = later(org)
+    made = await schedule(org, scheduled_delivery_timestamp=at)
+    (await org["ann"].patch(f"{PATH}/{made}", content="And now?")).ok
+    (await org["ann"].delete(f"{PATH}/{made}")).ok
+    add, update, remove = await ann.events()
+    waiting = {
+        "scheduled_message_id": made,
+        "type": "stream",
+        "to": lounge,
+        "topic": "tea",
+        "content": "Is it *ready*?",
+        "rendered_content": "<p>Is it <em>ready</em>?</p>",
+        "scheduled_delivery_timestamp": at,
+        "failed": False,
+    }
+    changed = {**waiting, "content": "And now?", "rendered_content": "<p>And now?</p>"}
+    assert {e["type"] for e in (add, update, remove)} == {"scheduled_messages"}
+    assert (add["op"], add["scheduled_messages"]) == ("add", [waiting])
+    assert (update["op"], update["scheduled_message"]) == ("update", changed)
+    assert (remove["op"], remove["scheduled_message_id"]) == ("remove", made)
+    assert await ben.events() == []
+    assert await scheduled(org["ann"]) == []
+
+
+EDITS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"content": " *now*  "}, {"content": " *now*", "rendered_content": "<p><em>now</em></p>"}),
+    ({"topic": "coffee"}, {"topic": "coffee"}),
+    ({"topic": "(no topic)"}, {"topic": ""}),
+    ({"to": "den"}, {"to": "den"}),
+    ({"to": "den", "topic": "coffee"}, {"to": "den", "topic": "coffee"}),
+    ({"type": "stream", "to": "den", "topic": "x"}, {"to": "den", "topic": "x"}),
+    ({"type": "direct", "to": ["ben"]}, {"type": "private", "to": ["ben"], "topic": None}),
+]
+
+
+@pytest.mark.parametrize(("edit", "shown"), EDITS, ids=str)
+async def test_any_part_can_be_changed(
+    org: Organization, edit: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    await org.channel("lounge", "ann")
+    await org.channel("den", "ann")
+    made = await schedule(org)
+    (before,) = await scheduled(org["ann"])
+    (await org["ann"].patch(f"{PATH}/{made}", **_named(org, edit))).ok
+    expected = {**before, **_named(org, shown)}
+    expected = {name: value for name, value in expected.items() if value is not None}
+    assert await scheduled(org["ann"]) == [expected]
+
+
+def _named(org: Organization, values: dict[str, Any]) -> dict[str, Any]:
+    """With IDs in place of names in `to`."""
+    to = values.get("to")
+    if isinstance(to, str):
+        return {**values, "to": channel_id(org, to)}
+    if isinstance(to, list):
+        return {**values, "to": [org[name].user_id for name in to]}
+    return values
+
+
+async def test_a_direct_message_can_be_sent_to_others_or_to_a_channel(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann")
+    made = await schedule(org, type="direct", to=[org["ben"].user_id])
+    (await org["ann"].patch(f"{PATH}/{made}", to=[org["cleo"].user_id], topic="ignored")).ok
+    (waiting,) = await scheduled(org["ann"])
+    assert (waiting["type"], waiting["to"]) == ("private", [org["cleo"].user_id])
+    (await org["ann"].patch(f"{PATH}/{made}", content="x")).ok
+    assert (await scheduled(org["ann"]))[0]["to"] == [org["cleo"].user_id]
+    (await org["ann"].patch(f"{PATH}/{made}", type="channel", to=lounge, topic="t")).ok
+    (waiting,) = await scheduled(org["ann"])
+    assert (waiting["type"], waiting["to"], waiting["topic"]) == ("stream", lounge, "t")
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        ({}, "BAD_REQUEST"),
+        ({"type": "direct"}, "BAD_REQUEST"),
+        ({"type": "channel", "to": 1}, "BAD_REQUEST"),
+        ({"type": "direct", "to": []}, "BAD_REQUEST"),
+        ({"type": "loud", "to": 1}, "REQUEST_VARIABLE_INVALID"),
+        ({"to": 999_999}, "STREAM_DOES_NOT_EXIST"),
+        ({"type": "direct", "to": [999_999]}, "BAD_REQUEST"),
+        ({"content": ""}, "BAD_REQUEST"),
+        ({"topic": "a\nb"}, "BAD_REQUEST"),
+        ({"scheduled_delivery_timestamp": 1_700_000_000}, "BAD_REQUEST"),
+        ({"scheduled_delivery_timestamp": "soon"}, "REQUEST_VARIABLE_INVALID"),
+    ],
+    ids=str,
+)
+async def test_a_change_that_makes_no_sense_changes_nothing(
+    org: Organization, edit: dict[str, Any], code: str
+) -> None:
+    await org.channel("lounge", "ann")
+    made = await schedule(org)
+    before = await scheduled(org["ann"])
+    (await org["ann"].patch(f"{PATH}/{made}", **edit)).refused(code)
+    assert await scheduled(org["ann"]) == before
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_what_is_not_there_or_not_ones_own_is_not_found(
+    org: Organization, method: str
+) -> None:
+    await org.channel("lounge", "ann")
+    made = await schedule(org)
+    later_on = {"scheduled_delivery_timestamp": later(org)} if method == "PATCH" else {}
+    for who, number in (("ben", made), ("ann", made + 1), ("ann", 0)):
+        reply = await org[who].request(method, f"{PATH}/{number}", **later_on)
+        reply.refused("BAD_REQUEST", 404)
+    assert len(await scheduled(org["ann"])) == 1
+
+
+async def test_nobody_is_told_where_nobody_is_signed_in(shared: Organization) -> None:
+    (await shared.nobody.get(PATH)).refused("UNAUTHORIZED", 401)
+
+
+# Delivery
+
+
+async def test_it_is_sent_once_when_its_time_has_come(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        ann, ben = await org["ann"].register(), await org["ben"].register()
+        made = await schedule(org)
+        await org.tick()
+        assert await messages(org["ben"]) == []
+        clock.ahead += 61
+        await org.tick()
+        await org.tick()
+        (message,) = await messages(org["ben"])
+        assert (message["sender_id"], message["subject"]) == (org["ann"].user_id, "tea")
+        assert message["content"] == "<p>Is it <em>ready</em>?</p>"
+        assert abs(message["timestamp"] - clock()) < 30
+        assert await scheduled(org["ann"]) == []
+        add, came, gone = await ann.events()
+        assert (add["type"], came["type"]) == ("scheduled_messages", "message")
+        assert (gone["op"], gone["scheduled_message_id"]) == ("remove", made)
+        assert [event["type"] for event in await ben.events()] == ["message"]
+
+
+async def test_each_waits_for_its_own_time(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        at = later(org)
+        for n in (200, 0, 100, 0):
+            await schedule(org, content=f"after {n}", scheduled_delivery_timestamp=at + n)
+        told: list[list[str]] = []
+        for _ in range(3):
+            clock.ahead += 100
+            await org.tick()
+            told.append([m["content"] for m in await messages(org["ben"], apply_markdown=False)])
+        assert told[0] == ["after 0", "after 0"]
+        assert told[1] == [*told[0], "after 100"]
+        assert told[2] == [*told[1], "after 200"]
+
+
+async def test_what_was_due_while_no_server_ran_is_sent_when_one_does(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        await schedule(org)
+        clock.ahead += DAY
+        async with reopened(config, clock=clock) as again:
+            await again.tick()
+            assert len(await messages(again["ben"])) == 1
+        async with reopened(config, clock=clock) as again:
+            await again.tick()
+            assert len(await messages(again["ben"])) == 1
+            assert await scheduled(again["ann"]) == []
+
+
+async def test_it_is_sent_as_any_message_is(config: Config) -> None:
+    """Mentions, who wrote in the topic, new conversations, and what is read."""
+    async with timed(config) as (org, clock):
+        ben = org["ben"].user_id
+        await org["ben"].send("lounge", "tea", "I was here")
+        await schedule(org, content=f"@**Ben|{ben}** and @**topic**")
+        await schedule(org, type="direct", to=[ben], content="psst", read_by_sender=True)
+        await schedule(org, type="direct", to=[org["ann"].user_id], content="to myself")
+        clock.ahead += 61
+        await org.tick()
+        _, loud, whispered = await messages(org["ben"])
+        assert {"mentioned", "topic_wildcard_mentioned"} <= set(loud["flags"])
+        assert whispered["flags"] == []
+        own = {m["content"]: m["flags"] for m in await messages(org["ann"])}
+        assert own["<p>psst</p>"] == own["<p>to myself</p>"] == ["read"]
+
+
+@pytest.mark.parametrize(
+    ("client", "asked", "read"),
+    [
+        ("website", None, True),
+        ("ZulipMobile", None, True),
+        ("robo", None, False),
+        ("robo", True, True),
+        ("website", False, False),
+    ],
+)
+async def test_it_is_read_by_its_sender_as_they_said_or_as_their_program_tells(
+    config: Config, client: str, asked: bool | None, read: bool
+) -> None:
+    async with timed(config) as (org, clock):
+        await schedule(org, client=client, read_by_sender=asked)
+        clock.ahead += 61
+        await org.tick()
+        (message,) = await messages(org["ann"])
+        assert (message["client"], "read" in message["flags"]) == (client, read)
+
+
+async def test_it_has_the_names_of_its_own_time(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        ben = org["ben"].user_id
+        await schedule(org, content=f"@_**|{ben}**")
+        (await org["ann"].patch(f"/users/{ben}", full_name="Benjamin")).ok
+        clock.ahead += 61
+        await org.tick()
+        assert "Benjamin" in (await messages(org["ann"]))[0]["content"]
+
+
+async def fail(org: Organization, why: str) -> None:
+    """See to it that what ben has scheduled for the lounge cannot be sent."""
+    lounge, ben = channel_id(org, "lounge"), org["ben"].user_id
+    if why == "archived":
+        (await org["ann"].delete(f"/streams/{lounge}")).ok
+    elif why == "not allowed":
+        (await org["ann"].patch(f"/streams/{lounge}", can_send_message_group={"new": 2})).ok
+    elif why == "out of sight":
+        (await org["ann"].patch(f"/streams/{lounge}", is_private=True)).ok
+        (
+            await org["ann"].delete(
+                "/users/me/subscriptions", subscriptions=["lounge"], principals=[ben]
+            )
+        ).ok
+
+
+@pytest.mark.parametrize("why", ["archived", "not allowed", "out of sight"])
+async def test_what_cannot_be_sent_fails_and_its_author_is_told(config: Config, why: str) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org, "ben", content="my secret")
+        await fail(org, why)
+        ben = await org["ben"].register(event_types=["message", "scheduled_messages"])
+        before = len(await messages(org["ann"]))
+        clock.ahead += 61
+        await org.tick()
+        await org.tick()
+        update, told = await ben.events()
+        assert (update["op"], update["scheduled_message"]["failed"]) == ("update", True)
+        assert update["scheduled_message"]["scheduled_message_id"] == made
+        assert told["message"]["sender_id"] == NOTIFICATION_BOT
+        assert told["message"]["type"] == "private"
+        assert "could not be sent" in told["message"]["content"]
+        assert len(await messages(org["ann"])) == before
+        assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
+
+
+async def test_what_failed_is_sent_at_another_time_when_it_can_be(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org, "ben")
+        await fail(org, "not allowed")
+        clock.ahead += 61
+        await org.tick()
+        (await org["ben"].patch(f"{PATH}/{made}", content="again")).refused()
+        lounge = channel_id(org, "lounge")
+        (await org["ann"].patch(f"/streams/{lounge}", can_send_message_group={"new": 5})).ok
+        again = {"content": "again", "scheduled_delivery_timestamp": later(org)}
+        (await org["ben"].patch(f"{PATH}/{made}", **again)).ok
+        assert [one["failed"] for one in await scheduled(org["ben"])] == [False]
+        clock.ahead += 61
+        await org.tick()
+        sent = [m["content"] for m in await messages(org["ann"], apply_markdown=False)]
+        assert sent[-1] == "again"
+        assert await scheduled(org["ben"]) == []
+
+
+async def test_another_time_alone_gives_what_failed_another_chance(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org, "ben")
+        await fail(org, "archived")
+        for _ in range(2):
+            clock.ahead += 61
+            await org.tick()
+            (waiting,) = await scheduled(org["ben"])
+            assert waiting["failed"]
+            at = later(org)
+            (await org["ben"].patch(f"{PATH}/{made}", scheduled_delivery_timestamp=at)).ok
+            (waiting,) = await scheduled(org["ben"])
+            assert (waiting["failed"], waiting["scheduled_delivery_timestamp"]) == (False, at)
+
+
+async def test_what_somebody_deactivated_has_scheduled_is_not_sent(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        await schedule(org, "ben")
+        ben = org["ben"].user_id
+        await org.do(UserDeactivated(user_id=ben))
+        clock.ahead += 61
+        await org.tick()
+        assert await messages(org["ann"]) == []
+        await org.do(UserReactivated(user_id=ben))
+        assert [one["failed"] for one in await scheduled(org["ben"])] == [True]
+        assert await messages(org["ben"]) == []
+
+
+async def test_one_that_cannot_be_sent_keeps_no_other_from_it(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        await schedule(org, "ben")
+        await fail(org, "archived")
+        await schedule(org, type="direct", to=[org["ben"].user_id], content="after it")
+        clock.ahead += 61
+        await org.tick()
+        sent = [m["content"] for m in await messages(org["ben"], apply_markdown=False)]
+        assert "after it" in sent
+
+
+async def test_what_was_deleted_or_put_off_is_not_sent(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        deleted = await schedule(org, content="deleted")
+        put_off = await schedule(org, content="put off")
+        (await org["ann"].delete(f"{PATH}/{deleted}")).ok
+        at = later(org, 1000)
+        (await org["ann"].patch(f"{PATH}/{put_off}", scheduled_delivery_timestamp=at)).ok
+        clock.ahead += 500
+        await org.tick()
+        assert await messages(org["ben"]) == []
+        clock.ahead += 501
+        await org.tick()
+        assert [m["content"] for m in await messages(org["ben"])] == ["<p>put off</p>"]
+
+
+async def test_an_id_is_not_given_twice(org: Organization, config: Config) -> None:
+    await org.channel("lounge", "ann")
+    first = await schedule(org)
+    (await org["ann"].delete(f"{PATH}/{first}")).ok
+    assert await schedule(org) > first
+
+
+# At the same moment
+
+
+async def test_two_changes_at_once_are_both_made(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    made = await schedule(org)
+    ann, path = org["ann"], f"{PATH}/{made}"
+    edits: list[dict[str, Any]] = [{"topic": "coffee"}, {"content": "now"}, {"topic": "coffee"}]
+    for reply in await asyncio.gather(*(ann.patch(path, **edit) for edit in edits)):
+        assert reply.ok
+    (waiting,) = await scheduled(ann)
+    assert (waiting["topic"], waiting["content"]) == ("coffee", "now")
+
+
+async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        made = await schedule(org)
+        clock.ahead += 61
+        (due,) = (one for one in due_work(org.node) if one.verb is scheduled_domain.deliver)
+        assert due.prepare is not None
+        prepared = await due.prepare()
+        (await org["ann"].delete(f"{PATH}/{made}")).ok
+        await org.node.log.submit(None, due.verb, *due.arguments, *prepared)
+        assert await messages(org["ben"]) == []
+        assert await due.prepare() == ()
+
+
+async def test_of_two_nodes_one_sends_it(config: Config) -> None:
+    async with timed(config) as (org, clock):
+        if not org.node.store.is_shared:
+            pytest.skip("one node at a time")
+        async with reopened(config, clock=clock) as other:
+            for number in range(5):
+                await schedule(org, content=str(number))
+            await other.node.log.catch_up()
+            clock.ahead += 61
+            await asyncio.gather(org.tick(), other.tick(), org.tick())
+            sent = [m["content"] for m in await messages(other["ben"], apply_markdown=False)]
+            assert sent == ["0", "1", "2", "3", "4"]
+            assert await scheduled(org["ann"]) == []

@@ -1,0 +1,231 @@
+"""Members become full members when their waiting period is over."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import users, waiting
+from tertulia.domain.waiting import DAY
+from tertulia.model.changes import RealmChanged
+from tertulia.model.groups import SystemGroup
+from tertulia.model.users import Role
+from tertulia.state.moment import Decision, Moment
+from tests.support import Organization, TestClock, founded, reopened
+from tests.wire.test_group_members import channel_events, members, told
+from tests.wire.test_user_groups import create, people
+
+FULL_MEMBERS, MEMBERS, NOBODY = (
+    SystemGroup.FULL_MEMBERS.value,
+    SystemGroup.MEMBERS.value,
+    SystemGroup.NOBODY.value,
+)
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+async def waited(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
+    """An organization where members wait for two days: ben has waited for one, cleo for none, gus
+    is a guest as old as ben, and mo, who is a moderator, has nothing to wait for."""
+    async with founded(config, clock=clock) as org:
+        await set_period(org, 2)
+        await org.add("ben")
+        await org.add("gus", Role.GUEST)
+        clock.ahead = DAY
+        await org.add("cleo")
+        await org.add("mo", Role.MODERATOR)
+        yield org
+
+
+async def set_period(org: Organization, days: int) -> None:
+    await org.do(RealmChanged(values={"waiting_period_threshold": days}))
+    await org.tick()
+
+
+async def full(org: Organization) -> list[int]:
+    return await members(org, FULL_MEMBERS, direct_member_only=True)
+
+
+def ended(op: str, *user_ids: int) -> dict[str, Any]:
+    return {"op": op, "group_id": FULL_MEMBERS, "user_ids": list(user_ids)}
+
+
+async def test_nobody_waits_by_default(org: Organization) -> None:
+    assert await full(org) == people(org, "ben", "cleo", "robo")
+
+
+async def test_a_new_member_is_none_of_the_full_ones(waited: Organization) -> None:
+    listener = await waited["ann"].register()
+    await waited.add("dan")
+    dan = waited["dan"].user_id
+    assert await told(listener) == [{"op": "add_members", "group_id": MEMBERS, "user_ids": [dan]}]
+    assert await full(waited) == []
+    assert await members(waited, FULL_MEMBERS) == people(waited, "ann", "mo")
+
+
+async def test_each_joins_the_full_members_in_time(waited: Organization, clock: TestClock) -> None:
+    ben, cleo = people(waited, "ben", "cleo")
+    listener = await waited["gus"].register()
+    clock.ahead = 1.5 * DAY
+    await waited.tick()
+    assert await told(listener) == []
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    await waited.tick()
+    assert await told(listener) == [ended("add_members", ben)]
+    assert await full(waited) == [ben]
+    clock.ahead = 3 * DAY + 100
+    await waited.tick()
+    assert await told(listener) == [ended("add_members", cleo)]
+    assert await full(waited) == [ben, cleo]
+
+
+async def test_what_was_due_while_no_server_ran_is_done_when_one_runs(
+    waited: Organization, clock: TestClock, config: Config
+) -> None:
+    await waited.node.log.catch_up()
+    clock.ahead = 10 * DAY
+    async with reopened(config, clock=clock) as later:
+        await later.tick()
+        assert await full(later) == people(later, "ben", "cleo")
+        assert waiting.next_end(later.node.state, clock()) is None
+
+
+async def test_another_period_changes_who_is_a_full_member_at_once(
+    waited: Organization, clock: TestClock
+) -> None:
+    ben, cleo = people(waited, "ben", "cleo")
+    clock.ahead = DAY + 100
+    listener = await waited["gus"].register()
+    for days, events, expected in (
+        (1, [ended("add_members", ben)], [ben]),
+        (0, [ended("add_members", cleo)], [ben, cleo]),
+        (5, [ended("remove_members", ben, cleo)], []),
+        (6, [], []),
+        (36_500, [], []),
+        (0, [ended("add_members", ben, cleo)], [ben, cleo]),
+        (1, [ended("remove_members", cleo)], [ben]),
+    ):
+        await set_period(waited, days)
+        assert await told(listener) == events
+        assert await full(waited) == expected
+
+
+async def test_what_full_members_may_do_begins_then(waited: Organization, clock: TestClock) -> None:
+    await waited.do(RealmChanged(values={"can_create_groups": FULL_MEMBERS}))
+    asked = {"name": "cooks", "description": "", "members": []}
+    (await waited["ben"].post("/user_groups/create", **asked)).refused()
+    assert (await waited["mo"].post("/user_groups/create", **asked)).ok
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    assert (await waited["ben"].post("/user_groups/create", **(asked | {"name": "b"}))).ok
+    (await waited["cleo"].post("/user_groups/create", **(asked | {"name": "c"}))).refused()
+
+
+async def test_a_private_channel_of_full_members_comes_into_sight_then(
+    waited: Organization, clock: TestClock
+) -> None:
+    """Through a group of people that the full members are in."""
+    seniors = await create(waited, "ann", "seniors", subgroups=[FULL_MEMBERS])
+    den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=seniors)
+    listeners = [await waited[name].register() for name in ("ben", "cleo", "gus", "ann")]
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    added = [("create", [den]), ("peer_add", [den], people(waited, "mo"))]
+    assert [await channel_events(one) for one in listeners] == [added, [], [], []]
+    await set_period(waited, 3)
+    assert [await channel_events(one) for one in listeners] == [[("delete", [den])], [], [], []]
+
+
+async def test_a_role_of_old_is_no_waiting_period(waited: Organization, clock: TestClock) -> None:
+    """Who comes down from a role, up from one, or back, has waited all the while."""
+    gus, mo, ben = people(waited, "gus", "mo", "ben")
+    clock.ahead = 2 * DAY + 100
+    listener = await waited["ann"].register()
+    assert (await waited["ann"].patch(f"/users/{gus}", role=Role.MEMBER.value)).ok
+    assert gus in await full(waited)
+    assert ended("add_members", gus) in await told(listener)
+    assert (await waited["ann"].patch(f"/users/{mo}", role=Role.MEMBER.value)).ok
+    assert mo not in await full(waited)
+    clock.ahead = 3 * DAY + 200
+    assert (await waited["ann"].patch(f"/users/{mo}", role=Role.MODERATOR.value)).ok
+    assert (await waited["ann"].patch(f"/users/{mo}", role=Role.MEMBER.value)).ok
+    assert mo in await full(waited)
+    assert ben in await full(waited)
+
+
+async def test_who_joins_later_than_it_seemed_waits_anew(
+    waited: Organization, clock: TestClock
+) -> None:
+    """As one whose account was made by somebody else, and who comes some days after."""
+    ben = waited["ben"].user_id
+    den = await waited.channel("den", "mo", is_private=True, can_subscribe_group=FULL_MEMBERS)
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    listener = await waited["ben"].register()
+
+    def arrive(moment: Moment) -> Decision[None]:
+        joined = {"joined_at": int(moment.now)}
+        return Decision(None, users.changed(moment, moment.state.users[ben], joined))
+
+    await waited.node.log.submit(None, arrive)
+    events = await listener.events()
+    assert [(e["type"], e["op"]) for e in events] == [
+        ("realm_user", "update"),
+        ("user_group", "remove_members"),
+        ("stream", "delete"),
+    ]
+    clock.ahead = 4 * DAY + 200
+    await waited.tick()
+    assert ben in await full(waited)
+    assert await channel_events(listener) == [
+        ("create", [den]),
+        ("peer_add", [den], people(waited, "mo")),
+    ]
+
+
+async def test_who_was_away_has_waited_all_the_while(
+    waited: Organization, clock: TestClock
+) -> None:
+    ben = waited["ben"].user_id
+    assert (await waited["ann"].delete(f"/users/{ben}")).ok
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    assert await full(waited) == []
+    listener = await waited["ann"].register()
+    assert (await waited["ann"].post(f"/users/{ben}/reactivate")).ok
+    assert await full(waited) == [ben]
+    assert ended("add_members", ben) in await told(listener)
+
+
+async def test_nothing_is_done_before_its_time_and_what_is_next_costs_no_search(
+    waited: Organization, clock: TestClock
+) -> None:
+    state, cleo = waited.node.state, waited["cleo"].user_id
+    ben = state.users[waited["ben"].user_id]
+    assert waiting.next_end(state, clock()) == ben.joined_at + 2 * DAY
+    before = state.seq
+    await waited.node.log.submit(None, waiting.end)
+    assert state.seq == before
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    assert waiting.next_end(state, clock()) == state.users[cleo].joined_at + 2 * DAY
+
+
+async def test_clocks_that_disagree_do_not_undo_each_other(
+    waited: Organization, clock: TestClock
+) -> None:
+    """What was decided by one node's clock stays, though another's is behind."""
+    clock.ahead = 2 * DAY + 100
+    await waited.tick()
+    state = waited.node.state
+    before = state.seq
+    clock.ahead = 2 * DAY - 100
+    await waited.tick()
+    assert state.seq == before
+    assert await full(waited) == people(waited, "ben")
