@@ -21,6 +21,7 @@ MODERN = {
     "archived_channels": True,
     "empty_topic_name": True,
     "simplified_presence_events": True,
+    "individual_emoji_changes": True,
 }
 WAYS: dict[str, dict[str, Any]] = {
     "of old": {"include_subscribers": True},
@@ -87,6 +88,11 @@ class ReferenceClient:
         self.mentions = set(data["unread_msgs"]["mentions"])
         self._load_unread(data["unread_msgs"])
         self.starred = set(data["starred_messages"])
+        self.alert_words = data["alert_words"]
+        self.muted = data["muted_users"]
+        self.emoji = data["realm_emoji"]
+        self.hanging: dict[int, dict[str, Any]] = {}
+        """What hangs on the messages that came in: reactions, parts of widgets."""
         self.recent = {
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
         }
@@ -138,6 +144,9 @@ class ReferenceClient:
             "unread": self.unread,
             "mentions": self.mentions & self.unread.keys(),
             "starred": self.starred,
+            "alert words": self.alert_words,
+            "muted users": self.muted,
+            "emoji": self.emoji,
             "recent": self.recent,
             "drafts": self.drafts,
             "snippets": self.snippets,
@@ -385,6 +394,23 @@ class ReferenceClient:
                     after = before | set(user_ids) if added else before - set(user_ids)
                     channel["subscribers"] = sorted(after)
 
+    # What one set up for oneself, and the organization's emoji
+
+    def _alert_words(self, event: dict[str, Any]) -> None:
+        self.alert_words = event["alert_words"]
+
+    def _muted_users(self, event: dict[str, Any]) -> None:
+        self.muted = event["muted_users"]
+
+    def _realm_emoji_update(self, event: dict[str, Any]) -> None:
+        self.emoji = event["realm_emoji"]
+
+    def _realm_emoji_add(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji"]["id"]] = event["emoji"]
+
+    def _realm_emoji_update_one(self, event: dict[str, Any]) -> None:
+        self.emoji[event["emoji_id"]] |= event["data"]
+
     # What is one's own
 
     def _drafts_add(self, event: dict[str, Any]) -> None:
@@ -445,6 +471,11 @@ class ReferenceClient:
 
     def _message(self, event: dict[str, Any]) -> None:
         message, flags = event["message"], event["flags"]
+        self.hanging[message["id"]] = {
+            "channel": message.get("stream_id"),
+            "reactions": list(message["reactions"]),
+            "submessages": list(message["submessages"]),
+        }
         where: tuple[Any, ...]
         if message["type"] == "stream":
             where = ("channel", message["stream_id"], message["subject"].casefold())
@@ -483,6 +514,24 @@ class ReferenceClient:
                     # Which message is the newest now, if there is one, is not told.
                     self.recent[people] = ANYTHING
 
+    _REACTION = ("emoji_name", "emoji_code", "reaction_type", "user_id")
+
+    def _reaction_add(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            reaction = {name: event[name] for name in self._REACTION}
+            self.hanging[event["message_id"]]["reactions"].append(reaction)
+
+    def _reaction_remove(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            reaction = {name: event[name] for name in self._REACTION}
+            self.hanging[event["message_id"]]["reactions"].remove(reaction)
+
+    def _submessage(self, event: dict[str, Any]) -> None:
+        if event["message_id"] in self.hanging:
+            names = ("message_id", "sender_id", "msg_type", "content")
+            part = {"id": event["submessage_id"], **{name: event[name] for name in names}}
+            self.hanging[event["message_id"]]["submessages"].append(part)
+
     def _update_message_flags_add(self, event: dict[str, Any]) -> None:
         if event["flag"] == "read":
             for message_id in list(self.unread) if event["all"] else event["messages"]:
@@ -510,6 +559,8 @@ class ReferenceClient:
                 self.mentions.add(message_id)
 
     def _forget_unread(self, channel_id: int) -> None:
+        # What happens to its messages is not told any more, or may not be.
+        self.hanging = {m: h for m, h in self.hanging.items() if h["channel"] != channel_id}
         self.unread = {m: w for m, w in self.unread.items() if w[:2] != ("channel", channel_id)}
 
 

@@ -5,12 +5,16 @@ Each step is a request as a client makes it; a refusal is an answer like another
 """
 
 import asyncio
+import io
 import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from PIL import Image
 
 from tertulia.config import Config
 from tertulia.domain import onboarding
@@ -34,7 +38,19 @@ TEXTS = (
     "@**Ann** and @**all** and @**topic**",
     "/me waves",
     "https://example.com",
+    "/poll When?\n- now\n- later",
+    "/todo Today\neat: well",
+    "LUNCH, somebody?",
 )
+
+
+@cache
+def picture() -> bytes:
+    """A small picture, as a file."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), "red").save(file, "PNG")
+    return file.getvalue()
+
 
 Step = Callable[["History"], Awaitable[None]]
 
@@ -484,6 +500,98 @@ async def take_onboarding_step(history: History) -> None:
     history.accepted(await person.post("/users/me/onboarding_steps", onboarding_step=step))
 
 
+async def react(history: History) -> None:
+    if not history.sent:
+        return
+    rng = history.rng
+    message_id = rng.choice(history.sent[-6:])
+    name = rng.choice(["heart", "tada", "zulip", "gopher"])
+    path = f"/messages/{message_id}/reactions"
+    person = history.org[history.who()]
+    if rng.random() < 0.7:
+        kind = {"reaction_type": "service_extra_emoji"} if name == "zulip" else {}
+        history.accepted(await person.post(path, emoji_name=name, **kind))
+    else:
+        history.accepted(await person.delete(path, emoji_name=name))
+
+
+async def react_at_once(history: History) -> None:
+    """With the same emoji, at the same moment: one of them is first."""
+    if not history.sent:
+        return
+    path = f"/messages/{history.rng.choice(history.sent)}/reactions"
+    person = history.org[history.who()]
+    one, other = await asyncio.gather(*(person.post(path, emoji_name="eyes") for _ in range(2)))
+    assert not (history.accepted(one) and history.accepted(other))
+
+
+async def use_widget(history: History) -> None:
+    if not history.sent:
+        return
+    rng = history.rng
+    content = rng.choice(
+        [
+            '{"type":"vote","key":"canned,0","vote":1}',
+            '{"type":"new_option","option":"never","idx":0}',
+            '{"type":"strike","key":"canned,0"}',
+        ]
+    )
+    for message_id in rng.sample(history.sent, min(len(history.sent), 5)):
+        reply = await history.org[history.who()].post(
+            "/submessage", message_id=message_id, msg_type="widget", content=content
+        )
+        history.accepted(reply)
+
+
+async def change_emoji(history: History) -> None:
+    person = history.org[history.who()]
+    if "gopher" in history.state.emoji_by_name:
+        history.accepted(await person.delete("/realm/emoji/gopher"))
+    else:
+        files = {"file": ("gopher.png", picture(), "image/png")}
+        history.accepted(await person.raw("POST", "/realm/emoji/gopher", files=files))
+
+
+async def change_alert_words(history: History) -> None:
+    rng = history.rng
+    words = rng.sample(["hello", "lunch", "Look", "/me", "c++"], 2)
+    person = history.org[history.who()]
+    method = person.post if rng.random() < 0.7 else person.delete
+    history.accepted(await method("/users/me/alert_words", alert_words=words))
+
+
+async def mute_or_unmute(history: History) -> None:
+    rng = history.rng
+    user_id = history.org[rng.choice(PEOPLE)].user_id
+    person = history.org[history.who()]
+    method = person.post if rng.random() < 0.6 else person.delete
+    history.accepted(await method(f"/users/me/muted_users/{user_id}"))
+
+
+async def mark_as_read(history: History) -> None:
+    channel, rng = history.channel(), history.rng
+    person = history.org[history.who()]
+    where = {"stream_id": channel.id if channel else 1}
+    match rng.randint(0, 3):
+        case 0:
+            reply = await person.post("/mark_all_as_read")
+        case 1:
+            reply = await person.post("/mark_stream_as_read", **where)
+        case 2:
+            reply = await person.post("/mark_topic_as_read", topic_name=rng.choice(TOPICS), **where)
+        case _:
+            reply = await person.post(
+                "/messages/flags/narrow",
+                anchor=rng.choice(["newest", "oldest", "first_unread"]),
+                num_before=3,
+                num_after=3,
+                narrow=rng.choice([[], [{"operator": "is", "operand": "unread"}]]),
+                op=rng.choice(["add", "remove"]),
+                flag=rng.choice(["read", "read", "starred"]),
+            )
+    history.accepted(reply)
+
+
 async def invite(history: History) -> None:
     rng, state = history.rng, history.state
     terms = {
@@ -565,6 +673,13 @@ STEPS: dict[Step, int] = {
     set_topic: 2,
     change_role: 1,
     rename: 1,
+    react: 6,
+    react_at_once: 1,
+    use_widget: 2,
+    change_emoji: 1,
+    change_alert_words: 2,
+    mute_or_unmute: 2,
+    mark_as_read: 2,
     deactivate_or_reactivate: 1,
     create_group: 2,
     change_group: 2,

@@ -39,6 +39,34 @@ def test_a_snapshot_and_later_events_equal_a_later_snapshot(
 
 
 @both
+@examples(3)
+@given(seed=seeds)
+def test_what_hangs_on_a_message_by_events_is_what_is_fetched(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """Reactions in the order in which people reacted, and the parts of widgets."""
+
+    async def check(history: History, config: Config) -> None:
+        clients = [await ReferenceClient.begin(history.org[v], WAYS["modern"]) for v in VIEWERS]
+        for _ in range(3):
+            await history.run(20)
+            for viewer, client in zip(VIEWERS, clients, strict=True):
+                await client.catch_up()
+                await assert_hanging(client, viewer)
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+async def assert_hanging(client: ReferenceClient, viewer: str) -> None:
+    page = await client.listener.person.get("/messages", message_ids=list(client.hanging))
+    for message in page.ok["messages"]:
+        held = client.hanging[message["id"]]
+        for part in ("reactions", "submessages"):
+            assert not differences(held[part], message[part], part), (viewer, message["id"])
+
+
+@both
 @examples(4)
 @given(seed=seeds)
 def test_no_event_brings_a_message_that_could_not_be_fetched(

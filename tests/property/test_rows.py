@@ -84,3 +84,27 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
     assert added == [{"log": 1, "messages": 1, **flags}] * len(AUDIENCES)
     # The rows written over: the counter's and the topic's.
     assert written == [2] * len(AUDIENCES)
+
+
+async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_sender(
+    org: Organization,
+) -> None:
+    """However many others receive it."""
+    words = {"alert_words": ["tea"]}
+    assert (await org["ben"].post("/users/me/alert_words", **words)).ok
+    assert (await org["ben"].post(f"/users/me/muted_users/{org['ann'].user_id}")).ok
+    for count in AUDIENCES:
+        channel_id = await crowd(org, count)
+        ben = {org["ben"].user_id: "#76ce90"}
+        after = org.node.state.last_message_id
+        await org.do(Subscribed(channel_id=channel_id, colors=ben, after=after))
+        await org["ann"].send(channel_id, "t", "the first one")
+        for content, flags in (("coffee", 0), ("tea", 1)):
+            before = await org.node.store.read(changes_of)
+            await org["ann"].send(channel_id, content, content)
+            now = await org.node.store.read(changes_of)
+            added = {name: now[name] - before[name] for name in now if now[name] != before[name]}
+            # What ben has read is one row, once it is there.
+            assert added.pop("read_state", 0) <= 1
+            expected = {"log": 1, "messages": 1, "topics": 1, "message_flags": flags}
+            assert added == {name: count for name, count in expected.items() if count}

@@ -57,6 +57,22 @@ def test_an_emoji_has_its_code_points_as_code(text: str, code: str) -> None:
     assert code in names_by_code()
 
 
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("1f44d", "+1"),
+        ("1f389", "tada"),
+        ("1f642", "smile"),
+        ("2764", "heart"),
+        ("1f6e0", "working_on_it"),
+        ("1f419", "octopus"),
+    ],
+)
+def test_common_emoji_have_their_customary_names(code: str, name: str) -> None:
+    assert names_by_code()[code][0] == name
+    assert codes_by_name()[name] == code
+
+
 def test_codes_and_names_are_as_clients_expect() -> None:
     assert all(re.fullmatch(r"[0-9a-f]{4,}(-[0-9a-f]{4,})*", code) for code in names_by_code())
     assert all(re.fullmatch(r"[a-z0-9+_-]+", name) for name in codes_by_name())

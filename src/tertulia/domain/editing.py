@@ -8,14 +8,15 @@ from msgspec import Struct
 
 from tertulia.domain import messages, permissions
 from tertulia.model.changes import MessageEdited
-from tertulia.model.errors import Overtaken, Refused
+from tertulia.model.errors import NoSuchMessage, Overtaken, Refused
 from tertulia.model.messages import Flag, Message, Rendered
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 GRACE_SECONDS: Final = 20
 """Who began to type within the limit is let finish."""
-_MENTIONS: Final = Flag.MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+_BY_CONTENT: Final = Flag.MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED | Flag.HAS_ALERT_WORD
+"""Flags that follow from what a message says."""
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -27,6 +28,8 @@ class Found(Struct, frozen=True, kw_only=True):
     """Everybody's sparse flags on it."""
     read_by: Collection[int] = ()
     """Those who marked it as read."""
+    has_widget: bool = False
+    """Whether it is a poll, a list or a form."""
 
 
 def still_so(moment: Moment, found: Found, *more: object) -> Message:
@@ -41,12 +44,7 @@ def still_so(moment: Moment, found: Found, *more: object) -> Message:
 def require_readable(moment: Moment, message: Message) -> None:
     """Refuse as if there were no such message, unless the actor may read it."""
     if not permissions.reads_message(moment.state, moment.actor, message, moment.now):
-        raise no_such_message()
-
-
-def no_such_message() -> Refused:
-    """What is said of messages that do not exist, and of those one may not know of."""
-    return Refused("There is no such message.")
+        raise NoSuchMessage
 
 
 def edit(
@@ -62,13 +60,17 @@ def edit(
     """
     message, state = still_so(moment, found), moment.state
     require_editable(moment, message)
+    permissions.require(not found.has_widget, "Polls, lists and forms cannot be edited.")
     if content == message.content:
         return Decision(None)
     if message.channel_id is not None:
         channel = state.channels[message.channel_id]
         messages.check_wildcards(moment, channel, rendered, participants)
-    after = messages.mentions(rendered, participants, receivers(state, message))
-    before = {user_id: flag & _MENTIONS for user_id, flag in found.flags.items()}
+    received = frozenset(receivers(state, message))
+    after = messages.mentions(rendered, participants, received)
+    for user_id in state.alerts.alerted_by(content) & received:
+        after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
+    before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
     mentioned = _gained(after, before)
     unmentioned = _gained(before, after)
     change = MessageEdited(

@@ -4,9 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tertulia.domain import permissions
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
-from tertulia.model.messages import Flag, Message
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Overtaken, Refused
+from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.reading import Unread
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -18,22 +22,30 @@ class Known(Struct, frozen=True, kw_only=True):
     is_mentioned: bool
 
 
+class Updated(Struct, frozen=True, kw_only=True):
+    """How many messages changed, and the channels whose messages were left as they are."""
+
+    changed: int = 0
+    ignored: frozenset[int] = frozenset()
+
+
 def _is_new(moment: Moment, known: Known) -> bool:
     """Whether the actor has no relation to the message yet."""
     return not (known.flags & Flag.RECORD or moment.state.received(moment.actor.id, known.message))
 
 
-def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]:
-    """Mark the messages as read. The result is empty: none is ignored."""
+def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+    """Mark the messages as read. None is ignored."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
-        return Decision(set())
-    return Decision(set(), (MessagesRead(user_id=moment.actor.id, message_ids=ids),))
+        return Decision(Updated())
+    change = MessagesRead(user_id=moment.actor.id, message_ids=ids)
+    return Decision(Updated(changed=len(ids)), (change,))
 
 
-def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]:
-    """Mark the messages as unread. Returns the channels whose messages were left as they are,
-    because the actor is not subscribed there, or nobody writes there any more."""
+def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+    """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
+    which are archived, are ignored: nothing counts as unread there."""
     state, actor = moment.state, moment.actor
     ignored: set[int] = set()
     unread: list[UnreadMessage] = []
@@ -41,8 +53,8 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]
     for known in messages:
         message = known.message
         channel_id = message.channel_id
-        if channel_id is not None and not (
-            state.is_subscribed(actor.id, channel_id) and not state.channels[channel_id].is_archived
+        if channel_id is not None and (
+            not state.is_subscribed(actor.id, channel_id) or state.channels[channel_id].is_archived
         ):
             ignored.add(channel_id)
             continue
@@ -65,21 +77,20 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[set[int]]
                 mentioned=known.is_mentioned,
             )
         )
+    updated = Updated(changed=len(unread), ignored=frozenset(ignored))
     if not unread:
-        return Decision(ignored)
+        return Decision(updated)
     change = MessagesUnread(user_id=actor.id, messages=tuple(unread), recorded=tuple(recorded))
-    return Decision(ignored, (change,))
+    return Decision(updated, (change,))
 
 
-def change(
-    moment: Moment, messages: Sequence[Known], flag: Flag, added: bool
-) -> Decision[set[int]]:
-    """Set or clear a sparse flag. The result is empty: none is ignored."""
+def change(moment: Moment, messages: Sequence[Known], flag: Flag, added: bool) -> Decision[Updated]:
+    """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
-        return Decision(set())
+        return Decision(Updated())
     return Decision(
-        set(),
+        Updated(changed=len(changed)),
         (
             FlagsChanged(
                 user_id=moment.actor.id,
@@ -90,3 +101,70 @@ def change(
             ),
         ),
     )
+
+
+# Everything at once, of what is unread at that moment (which must be loaded: `state.reading`).
+
+MAX_AT_ONCE = 50_000
+"""Messages that one change marks."""
+
+
+def mark_everything_read(moment: Moment) -> Decision[bool]:
+    """Mark all that is unread as read, the oldest first. Returns whether nothing is left.
+
+    Raises Overtaken where it is not known what is unread.
+    """
+    ids = _unread(moment).ids()
+    is_all = len(ids) <= MAX_AT_ONCE
+    change = MessagesRead(
+        user_id=moment.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
+    )
+    return Decision(is_all, (change,))
+
+
+def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
+    """Mark the channel's messages as read. Raises NoSuchChannel, Overtaken."""
+    _visible(moment, channel_id)
+    topics = _unread(moment).topics
+    return _read(moment, [m for (c, _), ids in topics.items() if c == channel_id for m in ids])
+
+
+def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
+    """Mark a topic's messages as read. Raises NoSuchChannel, Overtaken; Refused for a topic of
+    which the actor knows no message."""
+    _visible(moment, channel_id)
+    key = topic_key(topic)
+    state = moment.state
+    known = state.topics_of_channel.get(channel_id, {}).get(key)
+    if known is None or not permissions.reads_message(
+        state,
+        moment.actor,
+        MessagePlace(id=known.last_message_id, channel_id=channel_id),
+        moment.now,
+    ):
+        raise Refused("There is no such topic.")
+    return _read(moment, _unread(moment).topics.get((channel_id, key), []))
+
+
+def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
+    """Mark these messages as read, as far as they are unread. Raises Overtaken."""
+    unread = set(_unread(moment).ids())
+    return _read(moment, [m for m in message_ids if m in unread])
+
+
+def _visible(moment: Moment, channel_id: int) -> None:
+    permissions.visible_channel(moment.state, moment.actor, moment.now, channel_id=channel_id)
+
+
+def _unread(moment: Moment) -> Unread:
+    reading, user_id = moment.state.reading, moment.actor.id
+    if reading.missing(moment.state, user_id):
+        raise Overtaken
+    return reading.unread(moment.state, user_id)
+
+
+def _read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
+    if not message_ids:
+        return Decision(None)
+    change = MessagesRead(user_id=moment.actor.id, message_ids=tuple(sorted(message_ids)))
+    return Decision(None, (change,))

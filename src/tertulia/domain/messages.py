@@ -1,15 +1,15 @@
 """Sending and reading messages."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions
+from tertulia.domain import names, permissions, widgets
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
-from tertulia.model.messages import DirectConversation, Flag, Message, Rendered
+from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -44,6 +44,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     read_by_sender: bool = False
     queue_id: str | None = None
     local_id: str | None = None
+    form: str | None = None
+    """A form to choose from (`widgets.form`), as which it is shown."""
     topic_participants: frozenset[int] = frozenset()
     """Who wrote in the topic before, where the message mentions them all."""
 
@@ -66,10 +68,30 @@ def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
 def said_in_turn(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
     """The same for messages of several senders, each with the moment as its sender sees it."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
-    return [
-        _sent(moment, draft, moment.state.last_message_id + 1 + n, begun)
-        for n, (moment, draft) in enumerate(drafts)
-    ]
+    sent: list[MessageSent] = []
+    begun_widgets = 0
+    for n, (moment, draft) in enumerate(drafts):
+        message_id = moment.state.last_message_id + 1 + n
+        part_id = widgets.next_id(moment.state) + begun_widgets
+        change = _with_widget(_sent(moment, draft, message_id, begun), draft, part_id)
+        begun_widgets += change.widget is not None
+        sent.append(change)
+    return sent
+
+
+def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent:
+    content = draft.form or widgets.begun_by(draft.content)
+    if content is None:
+        return change
+    message = change.message
+    widget = Submessage(
+        id=part_id,
+        message_id=message.id,
+        sender_id=message.sender_id,
+        kind=widgets.WIDGET,
+        content=content,
+    )
+    return msgspec.structs.replace(change, widget=widget)
 
 
 def _sent(
@@ -106,8 +128,13 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         if user_id in subscribers and subscribers[user_id].is_active
     }
     check_wildcards(moment, channel, rendered, participants)
+
+    def receives(user_id: int) -> bool:
+        return user_id in subscribers and subscribers[user_id].is_active
+
     present = (user_id for user_id, one in subscribers.items() if one.is_active)
     flags = mentions(rendered, participants, present)
+    _alert(state, draft, flags, receives)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
         message=msgspec.structs.replace(
@@ -115,6 +142,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         ),
         flags=dict(sorted(flags.items())),
         read_by_sender=draft.read_by_sender and is_subscribed,
+        read_by=_muters(state, actor, receives),
         queue_id=draft.queue_id,
         local_id=draft.local_id,
     )
@@ -149,6 +177,21 @@ def mentions(
         if flag:
             flags[user_id] = flag
     return flags
+
+
+def _alert(
+    state: State, draft: Draft, flags: dict[int, Flag], receives: Callable[[int], bool]
+) -> None:
+    """Flag the message for the recipients of whose alert words one is in it."""
+    for user_id in state.alerts.alerted_by(draft.content):
+        if receives(user_id):
+            flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
+
+
+def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tuple[int, ...]:
+    """The recipients who do not want to read what the sender writes."""
+    muters = state.muters_of_user[sender.id]
+    return tuple(muted.user_id for muted in muters if receives(muted.user_id))
 
 
 def postable_channel(moment: Moment, to: ToChannel) -> Channel:
@@ -204,11 +247,13 @@ def _to_people(
         new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
         begun[members] = new
         direct_id = new.id
-    mentioned = draft.rendered.mentions & set(members)
+    flags = dict.fromkeys(draft.rendered.mentions & set(members), Flag.MENTIONED)
+    _alert(state, draft, flags, members.__contains__)
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),
-        flags=dict.fromkeys(sorted(mentioned), Flag.MENTIONED),
+        flags=dict(sorted(flags.items())),
         read_by_sender=draft.read_by_sender or members == (actor.id,),
+        read_by=_muters(state, actor, members.__contains__),
         new_conversation=new,
         queue_id=draft.queue_id,
         local_id=draft.local_id,

@@ -305,7 +305,7 @@ def _has(reader: Reader, term: Asked) -> list[Term]:
         case "link" | "image" | "attachment" as part:
             return _one(term, narrow.HasPart(part))
         case "reaction":
-            return _one(term, narrow.Nothing())
+            return _one(term, narrow.HasReaction())
         case other:
             raise BadNarrow(f"unknown 'has' operand '{other}'")
 

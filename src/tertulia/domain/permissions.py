@@ -11,7 +11,7 @@ from typing import Final
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, UserGroup
-from tertulia.model.messages import Message
+from tertulia.model.messages import Placed
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
@@ -196,7 +196,7 @@ def _owner(state: State, user: User) -> User | None:
 # Messages
 
 
-def reads_message(state: State, user: User, message: Message, now: float) -> bool:
+def reads_message(state: State, user: User, message: Placed, now: float) -> bool:
     """Whether the user may read the message: it was delivered to them, or its channel's history
     is open to them. (A record of their own is only made for messages that they could read.)"""
     if message.channel_id is None:

@@ -1,6 +1,7 @@
 """Telling others that one types. Nothing of it is written down."""
 
 from tertulia.domain import editing, messages, permissions
+from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, Typing
 from tertulia.state.moment import Decision, Moment
@@ -30,7 +31,7 @@ def edit(moment: Moment, message: Message | None, started: bool) -> Decision[Edi
     """
     state, actor, now = moment.state, moment.actor, moment.now
     if message is None or not permissions.reads_message(state, actor, message, now):
-        raise editing.no_such_message()
+        raise NoSuchMessage
     (_require_direct if message.channel_id is None else _require_channel)(moment)
     editing.require_editable(moment, message)
     return Decision(

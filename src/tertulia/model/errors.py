@@ -167,6 +167,27 @@ class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 
 
+class NoSuchMessage(Refused):
+    """The message does not exist, or the actor may not read it (told alike)."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such message.")
+
+
+class ReactionExists(Refused):
+    """The actor reacted to the message with this emoji already."""
+
+    def __init__(self) -> None:
+        super().__init__("You reacted with this emoji already.")
+
+
+class NoSuchReaction(Refused):
+    """The actor did not react to the message with this emoji."""
+
+    def __init__(self) -> None:
+        super().__init__("You did not react with this emoji.")
+
+
 class BadImage(Refused):
     """What was uploaded is no picture that can be shown."""
 

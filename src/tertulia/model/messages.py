@@ -85,6 +85,34 @@ class Edit(Struct, frozen=True, kw_only=True):
     channel_id: int | None = None
 
 
+class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which message it is and where: all that must be known to tell who can read it."""
+
+    id: int
+    channel_id: int | None = None
+    direct_id: int | None = None
+
+
+def place_of(message: Message) -> MessagePlace:
+    """The message's place."""
+    return MessagePlace(id=message.id, channel_id=message.channel_id, direct_id=message.direct_id)
+
+
+Placed = Message | MessagePlace
+"""A message, or as much of it as tells who can read it."""
+
+
+class Submessage(Struct, frozen=True, kw_only=True):
+    """A part of a message that is a widget: what it begins with, and what people do with it."""
+
+    id: int
+    message_id: int
+    sender_id: int
+    kind: str
+    content: str
+    """JSON text."""
+
+
 class Rendered(Struct, frozen=True, kw_only=True):
     """A message's HTML, and what it refers to."""
 

@@ -84,6 +84,10 @@ class HasPart(Struct, frozen=True):
     part: str
 
 
+class HasReaction(Struct, frozen=True):
+    """Somebody has reacted to it."""
+
+
 class HasId(Struct, frozen=True):
     """It is this message."""
 
@@ -116,6 +120,7 @@ Condition = (
     | Mentions
     | IsUnread
     | HasPart
+    | HasReaction
     | HasId
     | Matches
     | Nothing

@@ -24,7 +24,9 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
+from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic
@@ -63,6 +65,9 @@ NOUNS: tuple[Noun, ...] = (
     Noun("direct_conversations", DirectConversation, ("id",)),
     Noun("invitations", Invitation, ("id",)),
     Noun("confirmations", Confirmation, ("id",), removable=True),
+    Noun("custom_emoji", CustomEmoji, ("id",)),
+    Noun("alert_words", AlertWords, ("user_id",)),
+    Noun("muted_users", MutedUser, ("user_id", "muted_id")),
     Noun("counters", Counter, ("name",)),
     Noun("channel_folders", ChannelFolder, ("id",)),
     Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),

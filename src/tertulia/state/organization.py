@@ -14,7 +14,7 @@ from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Confirmation, Invitation
-from tertulia.model.messages import DirectConversation, Message
+from tertulia.model.messages import DirectConversation, Placed
 from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.organization import (
@@ -24,13 +24,16 @@ from tertulia.model.organization import (
     OnboardingStep,
     Playground,
 )
+from tertulia.model.personal import AlertWords, MutedUser
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
+from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
 from tertulia.state.touched import Touched
@@ -69,6 +72,7 @@ class State:
         self.seq = 0
         self.reading = Reading()
         self.touched = Touched()
+        self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
         self.users: Table[User] = self.tables["users"]
@@ -79,6 +83,9 @@ class State:
         self.subscriptions: Table[Subscription] = self.tables["subscriptions"]
         self.topics: Table[Topic] = self.tables["topics"]
         self.directs: Table[DirectConversation] = self.tables["direct_conversations"]
+        self.custom_emoji: Table[CustomEmoji] = self.tables["custom_emoji"]
+        self.alert_words: Table[AlertWords] = self.tables["alert_words"]
+        self.muted_users: Table[MutedUser] = self.tables["muted_users"]
         self.invitations: Table[Invitation] = self.tables["invitations"]
         self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
@@ -130,6 +137,10 @@ class State:
         )
         """The users' settings of a topic, by channel and key."""
         self.activity = Activity()
+        self.emoji_by_name: dict[str, int] = {}
+        """The active ones of the organization's own."""
+        self.muted_by_user = Grouped(self.muted_users, lambda muted: muted.user_id)
+        self.muters_of_user = Grouped(self.muted_users, lambda muted: muted.muted_id)
 
         self.drafts_of_user = Grouped(self.drafts, lambda draft: draft.user_id)
         self.snippets_of_user = Grouped(self.snippets, lambda snippet: snippet.user_id)
@@ -156,6 +167,8 @@ class State:
         self.subscriptions.watch(self._index_subscription)
         self.topics.watch(self._index_topic)
         self.directs.watch(self._index_direct)
+        self.custom_emoji.watch(self._index_emoji)
+        self.alert_words.watch(self.alerts.index)
 
     # Loading and writing down
 
@@ -288,6 +301,12 @@ class State:
             for user_id in after.members:
                 self.directs_of_user.setdefault(user_id, set()).add(after.id)
 
+    def _index_emoji(self, before: CustomEmoji | None, after: CustomEmoji | None) -> None:
+        if before is not None and not before.deactivated:
+            del self.emoji_by_name[before.name]
+        if after is not None and not after.deactivated:
+            self.emoji_by_name[after.name] = after.id
+
     # Questions
 
     @property
@@ -382,7 +401,7 @@ class State:
         said otherwise: that before they came, or before the channel was archived."""
         return max(subscription.since, self.channels[subscription.channel_id].read_until)
 
-    def received(self, user_id: int, message: Message) -> bool:
+    def received(self, user_id: int, message: Placed) -> bool:
         """Whether the message was delivered to the user."""
         if message.channel_id is None:
             return message.direct_id in self.directs_of_user.get(user_id, ())

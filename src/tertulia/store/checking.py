@@ -30,6 +30,13 @@ REFERENCES = (
     Reference("messages", "direct_id", "direct_conversations"),
     Reference("message_flags", "user_id", "users"),
     Reference("message_flags", "message_id", "messages"),
+    Reference("reactions", "user_id", "users"),
+    Reference("reactions", "message_id", "messages"),
+    Reference("submessages", "sender_id", "users"),
+    Reference("submessages", "message_id", "messages"),
+    Reference("alert_words", "user_id", "users"),
+    Reference("muted_users", "user_id", "users"),
+    Reference("muted_users", "muted_id", "users"),
     Reference("read_state", "user_id", "users"),
     Reference("queues", "user_id", "users"),
 )

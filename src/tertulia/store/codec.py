@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent
+from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 
@@ -34,12 +34,16 @@ def decode_record(noun: Noun, text: str) -> Any:
 
 
 def encode_change(change: Any) -> str:
-    """A change as the log keeps it: what messages say, and said, is in their own tables only."""
+    """A change as the log keeps it: what people wrote is in tables of its own only."""
+    replace = msgspec.structs.replace
     if isinstance(change, MessageSent | MessageEdited):
-        bare = msgspec.structs.replace(change.message, content="", rendered="")
-        change = msgspec.structs.replace(change, message=bare)
+        change = replace(change, message=replace(change.message, content="", rendered=""))
+    if isinstance(change, MessageSent) and change.widget is not None:
+        change = replace(change, widget=replace(change.widget, content=""))
     if isinstance(change, MessageEdited):
-        change = msgspec.structs.replace(change, was_content="", was_rendered="")
+        change = replace(change, was_content="", was_rendered="")
+    if isinstance(change, SubmessageAdded):
+        change = replace(change, submessage=replace(change.submessage, content=""))
     return encode(change)
 
 

@@ -18,7 +18,7 @@ _EDIT_COLUMNS = (
     "message_id, seq, at, user_id, was_content, was_rendered, was_topic, topic, was_channel_id,"
     " channel_id"
 )
-DEPENDENT = ("message_flags", "message_edits")
+DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 """Tables whose rows belong to a message, by their column `message_id`."""
 
 

@@ -143,6 +143,9 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             return dialect.among("messages.id"), [dialect.array(unread)]
         case narrow.HasPart(part=part):
             return f"messages.has_{part} = 1", []
+        case narrow.HasReaction():
+            reacted = "SELECT 1 FROM reactions WHERE reactions.message_id = messages.id"
+            return f"EXISTS ({reacted})", []
         case narrow.HasId(message_id=message_id):
             return "messages.id = ?", [message_id]
         case narrow.Matches(phrases=phrases):

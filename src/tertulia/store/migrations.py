@@ -121,6 +121,21 @@ def _channel_folders_and_user_topics(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
+    return (
+        # `seq` is the entry that added it: in its order people reacted.
+        "CREATE TABLE reactions (message_id BIGINT NOT NULL, user_id BIGINT NOT NULL,"
+        " kind TEXT NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL, neutral INTEGER NOT NULL,"
+        " seq BIGINT NOT NULL, PRIMARY KEY (message_id, user_id, kind, code))",
+        "CREATE TABLE submessages (id BIGINT PRIMARY KEY, message_id BIGINT NOT NULL,"
+        " sender_id BIGINT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL)",
+        "CREATE INDEX submessages_by_message ON submessages (message_id, id)",
+        records("custom_emoji", "id BIGINT"),
+        records("alert_words", "user_id BIGINT"),
+        records("muted_users", "user_id BIGINT", "muted_id BIGINT"),
+    )
+
+
 def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     return (
         records("invitations", "id BIGINT"),
@@ -141,6 +156,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _channel_folders_and_user_topics,
     _profiles,
     _administration,
+    _reactions_and_widgets,
     _mails_and_invitations,
 )
 

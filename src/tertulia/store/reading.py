@@ -9,8 +9,8 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model import narrow
-from tertulia.model.changes import Entry, MessageEdited, MessageSent
-from tertulia.model.messages import Flag, Message
+from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
+from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store import editing
@@ -67,36 +67,74 @@ def entries(
     )
     found = [decode_entry(*row) for row in rows]
     ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
-    if not ids:
+    parts = [
+        part.id
+        for e in found
+        if isinstance(e.change, MessageSent | SubmessageAdded)
+        and (part := _submessage_in(e.change)) is not None
+    ]
+    if not ids and not parts:
         return found
-    by_id = {message.id: message for message in messages(connection, ids)}
     edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
-    before = editing.contents_before(connection, edited) if edited else {}
-    return [_filled(entry, by_id, before) for entry in found]
+    words = _Words(
+        messages={message.id: message for message in messages(connection, ids)},
+        before=editing.contents_before(connection, edited) if edited else {},
+        parts=_submessage_contents(connection, parts),
+    )
+    return [
+        Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
+        for entry in found
+    ]
 
 
-def _filled(
-    entry: Entry, by_id: Mapping[int, Message], before: Mapping[int, tuple[str, str]]
-) -> Entry:
-    """The entry with what its message says now, and said before it."""
-    change = entry.change
+class _Words(Struct):
+    """What people wrote, which the log has no copy of."""
+
+    messages: Mapping[int, Message]
+    """As they are now."""
+    before: Mapping[int, tuple[str, str]]
+    """What a message said before an entry: source and HTML."""
+    parts: Mapping[int, str]
+    """The contents of submessages."""
+
+
+def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
+    return change.widget if isinstance(change, MessageSent) else change.submessage
+
+
+def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
+    """The change with what people wrote."""
+    replace = msgspec.structs.replace
+    if isinstance(change, SubmessageAdded):
+        content = words.parts.get(change.submessage.id)
+        if content is None:
+            return replace(change, gone=True)
+        return replace(change, submessage=replace(change.submessage, content=content))
     if not isinstance(change, MessageSent | MessageEdited):
-        return entry
-    present = by_id.get(change.message.id)
-    filled: MessageSent | MessageEdited
+        return change
+    if isinstance(change, MessageEdited) and seq in words.before:
+        content, rendered = words.before[seq]
+        change = replace(change, was_content=content, was_rendered=rendered)
+    present = words.messages.get(change.message.id)
     if present is None:
-        filled = msgspec.structs.replace(change, gone=True)
-    else:
-        message = msgspec.structs.replace(
-            change.message, content=present.content, rendered=present.rendered
-        )
-        filled = msgspec.structs.replace(change, message=message)
-        if present.channel_id != message.channel_id:
-            filled = msgspec.structs.replace(filled, moved_to=present.channel_id)
-    if isinstance(filled, MessageEdited) and entry.seq in before:
-        content, rendered = before[entry.seq]
-        filled = msgspec.structs.replace(filled, was_content=content, was_rendered=rendered)
-    return Entry(entry.seq, entry.at, entry.actor_id, filled)
+        return replace(change, gone=True)
+    message = replace(change.message, content=present.content, rendered=present.rendered)
+    moved_to = present.channel_id if present.channel_id != message.channel_id else None
+    change = replace(change, message=message, moved_to=moved_to)
+    if isinstance(change, MessageSent) and change.widget is not None:
+        widget = replace(change.widget, content=words.parts[change.widget.id])
+        change = replace(change, widget=widget)
+    return change
+
+
+def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    if not ids:
+        return {}
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT id, content FROM submessages WHERE {dialect.among('id')}", (dialect.array(ids),)
+    )
+    return dict(rows)
 
 
 def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:

@@ -11,9 +11,10 @@ from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
 from tertulia.model.mail import Mail
-from tertulia.model.messages import Flag
+from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
+from tertulia.model.reactions import Reaction
 from tertulia.store import editing, outbox
 from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
@@ -105,6 +106,8 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     log: list[tuple[Any, ...]] = []
     messages: list[changes.MessageSent] = []
     flags: list[tuple[int, int, Flag, bool]] = []
+    reactions: list[tuple[int, Reaction, bool]] = []
+    submessages: list[Submessage] = []
     marks: dict[int, list[tuple[Iterable[int], bool]]] = defaultdict(list)
     for entry in entries:
         change = entry.change
@@ -114,13 +117,24 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
                 messages.append(change)
                 mid = change.message.id
                 flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
-                if change.read_by_sender:
-                    marks[change.message.sender_id].append(((mid,), True))
+                for user in change.readers:
+                    marks[user].append(((mid,), True))
+                if change.widget is not None:
+                    submessages.append(change.widget)
             case changes.FlagsChanged(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
                 flags.extend((user, mid, change.flag, change.added) for mid in change.message_ids)
                 if recorded:
                     marks[user].append((recorded, True))
+            case changes.ReactionAdded(reaction=reaction):
+                reactions.append((entry.seq, reaction, True))
+                if change.recorded:
+                    flags.append((reaction.user_id, reaction.message_id, Flag.RECORD, True))
+                    marks[reaction.user_id].append(((reaction.message_id,), True))
+            case changes.ReactionRemoved(reaction=reaction):
+                reactions.append((entry.seq, reaction, False))
+            case changes.SubmessageAdded(submessage=submessage):
+                submessages.append(submessage)
             case changes.MessagesRead(user_id=user):
                 marks[user].append((change.message_ids, True))
             case changes.MessagesUnread(user_id=user, recorded=recorded):
@@ -138,6 +152,14 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     connection.run("UPDATE head SET seq = ? WHERE id = 1", (log[-1][0],))
     if messages:
         _write_messages(connection, messages)
+    for seq, reaction, added in reactions:
+        _write_reaction(connection, seq, reaction, added)
+    if submessages:
+        connection.run_many(
+            "INSERT INTO submessages (id, message_id, sender_id, kind, content)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [(s.id, s.message_id, s.sender_id, s.kind, s.content) for s in submessages],
+        )
     for user, mid, flag, added in flags:
         _write_flag(connection, user, mid, flag, added)
     for user, marked in marks.items():
@@ -189,6 +211,21 @@ def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent])
     search_insert = connection.dialect.search_insert()
     if search_insert is not None:
         connection.run_many(search_insert, [(m.id, m.content, m.topic) for m in messages])
+
+
+def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:
+    identity = (reaction.message_id, reaction.user_id, reaction.kind.value, reaction.code)
+    if added:
+        connection.run(
+            "INSERT INTO reactions (message_id, user_id, kind, code, name, neutral, seq)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*identity, reaction.name, int(reaction.neutral), seq),
+        )
+        return
+    connection.run(
+        "DELETE FROM reactions WHERE message_id = ? AND user_id = ? AND kind = ? AND code = ?",
+        identity,
+    )
 
 
 def _write_flag(connection: Connection, user: int, mid: int, flag: Flag, added: bool) -> None:

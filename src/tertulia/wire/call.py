@@ -1,6 +1,6 @@
 """One request, as a handler sees it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from tertulia.delivery.queues import Delivery
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
-from tertulia.model.errors import NotAuthenticated
+from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
 from tertulia.state.moment import Moment, Verb
@@ -21,6 +21,7 @@ from tertulia.store.store import Store
 from tertulia.vault import Vault
 
 T = TypeVar("T")
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -118,3 +119,14 @@ class Upload:
     name: str
     content_type: str
     content: bytes
+
+
+async def undisturbed(attempt: Callable[[], Awaitable[T]]) -> T:
+    """What the attempt answers: it reads something and then submits what follows from it. It is
+    made again where somebody else changed that in between. Overtaken if that never ends."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Overtaken:
+            continue
+    return await attempt()

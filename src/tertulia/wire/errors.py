@@ -158,6 +158,10 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             }
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
+        case errors.ReactionExists():
+            code = "REACTION_ALREADY_EXISTS"
+        case errors.NoSuchReaction():
+            code = "REACTION_DOES_NOT_EXIST"
         case errors.BadImage():
             code = "BAD_IMAGE"
         case Refused():

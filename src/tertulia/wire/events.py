@@ -67,6 +67,8 @@ class Projection(ABC, Generic[C]):
     """How one kind of change is shown."""
 
     of: ClassVar[type[Change]]
+    for_all_public: ClassVar[bool] = False
+    """Whether queues that follow all public channels are asked too, beyond the audience."""
 
     @abstractmethod
     def audience(self, state: State, change: C) -> Collection[int] | None:
@@ -160,6 +162,11 @@ class EventEncoder:
             return ()
         change = entry.change
         projection = self._projection(change)
+        if queue.registration.all_public_channels and not projection.for_all_public:
+            # Delivery asks such queues of everything: most is for its audience alone.
+            audience = projection.audience(state, change)
+            if audience is not None and user.id not in audience:
+                return ()
         scene = Scene(state, self._host, entry, self._dev)
         view = projection.view(scene, change, Viewer(user, queue))
         if view is None:

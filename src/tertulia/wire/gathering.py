@@ -4,19 +4,20 @@ the decision can tell whether it is still so."""
 from collections.abc import Sequence
 
 from tertulia.domain.deleting import Doomed
-from tertulia.domain.editing import Found, no_such_message
+from tertulia.domain.editing import Found
 from tertulia.domain.topics import Excerpt, Line
 from tertulia.log.writer import Log
 from tertulia.model.channels import topic_key
+from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.state.organization import State
-from tertulia.store import editing, reading
+from tertulia.store import attached, editing, reading
 from tertulia.store.database import Connection
 
 _NO_TOPIC = Excerpt(lines=(), first_elsewhere=None)
 
 
-_One = tuple[Message, editing.Holders] | None
+_One = tuple[Message, editing.Holders, bool] | None
 
 
 async def to_edit(log: Log, message_id: int) -> Found:
@@ -26,15 +27,22 @@ async def to_edit(log: Log, message_id: int) -> Found:
 
 def _one(connection: Connection, message_id: int) -> _One:
     messages = reading.messages(connection, [message_id])
-    return (messages[0], editing.holders(connection, message_id)) if messages else None
+    if not messages:
+        return None
+    parts = attached.attached(connection, [message_id]).get(message_id, attached.NOTHING)
+    return messages[0], editing.holders(connection, message_id), bool(parts.submessages)
 
 
 def _found(state: State, looked: _One) -> Found:
     if looked is None:
-        raise no_such_message()
-    message, holders = looked
+        raise NoSuchMessage
+    message, holders, has_widget = looked
     return Found(
-        seq=state.seq, message=message, flags=holders.flags, read_by=tuple(holders.read_by)
+        seq=state.seq,
+        message=message,
+        flags=holders.flags,
+        read_by=tuple(holders.read_by),
+        has_widget=has_widget,
     )
 
 

@@ -27,6 +27,7 @@ from tertulia.wire.objects.realm import (
     picture_path,
 )
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.resources.emoji import emoji_pages
 
 DAY_SECONDS: Final = 86400
 _PICTURES: Final = {
@@ -67,6 +68,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
+        *emoji_pages(node),
     )
 
 

@@ -75,6 +75,7 @@ from tertulia.model.changes.organization import (
     PlaygroundRemoved,
     RealmDefaultsChanged,
 )
+from tertulia.model.changes.personal import AlertWordsChanged, UserMuted, UserUnmuted
 from tertulia.model.changes.profiles import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -82,6 +83,13 @@ from tertulia.model.changes.profiles import (
     ProfileFieldDeleted,
     ProfileFieldsOrdered,
     StatusChanged,
+)
+from tertulia.model.changes.reactions import (
+    CustomEmojiAdded,
+    CustomEmojiDeactivated,
+    ReactionAdded,
+    ReactionRemoved,
+    SubmessageAdded,
 )
 from tertulia.model.changes.realm import (
     RealmChanged,
@@ -108,6 +116,7 @@ from tertulia.model.changes.users import (
 )
 
 __all__ = [
+    "AlertWordsChanged",
     "AnyChange",
     "Change",
     "ChannelChanged",
@@ -119,6 +128,8 @@ __all__ = [
     "ConfirmationAsked",
     "ConfirmationsEnded",
     "CredentialChanged",
+    "CustomEmojiAdded",
+    "CustomEmojiDeactivated",
     "DefaultChannelGroupRemoved",
     "DefaultChannelGroupSet",
     "DeviceAdded",
@@ -159,6 +170,8 @@ __all__ = [
     "ProfileFieldsOrdered",
     "PushTokenAdded",
     "PushTokensRemoved",
+    "ReactionAdded",
+    "ReactionRemoved",
     "RealmChanged",
     "RealmCreated",
     "RealmDeactivated",
@@ -173,6 +186,7 @@ __all__ = [
     "SnippetCreated",
     "SnippetDeleted",
     "StatusChanged",
+    "SubmessageAdded",
     "Subscribed",
     "SubscriptionChanged",
     "UnreadMessage",
@@ -183,8 +197,10 @@ __all__ = [
     "UserGroupChanged",
     "UserGroupCreated",
     "UserGroupMembersChanged",
+    "UserMuted",
     "UserReactivated",
     "UserTopicChanged",
+    "UserUnmuted",
 ]
 
 AnyChange = (
@@ -237,12 +253,20 @@ AnyChange = (
     | DefaultChannelGroupRemoved
     | RealmDefaultsChanged
     | OnboardingStepTaken
+    | AlertWordsChanged
+    | UserMuted
+    | UserUnmuted
     | StatusChanged
     | ProfileFieldCreated
     | ProfileFieldChanged
     | ProfileFieldsOrdered
     | ProfileFieldDeleted
     | ProfileChanged
+    | ReactionAdded
+    | ReactionRemoved
+    | SubmessageAdded
+    | CustomEmojiAdded
+    | CustomEmojiDeactivated
     | RealmCreated
     | RealmChanged
     | RealmDeactivated

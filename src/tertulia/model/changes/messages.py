@@ -3,27 +3,35 @@
 from msgspec import Struct
 
 from tertulia.model.changes.base import Change
-from tertulia.model.messages import DirectConversation, Flag, Message
+from tertulia.model.messages import DirectConversation, Flag, Message, Submessage
 
 
 class MessageSent(Change, frozen=True, tag="message_sent"):
     """A message was sent.
 
     Who received it follows from who was subscribed, or from the conversation. `flags` are the
-    sparse ones by user. `new_conversation` is the direct conversation it began, if it did.
-    `queue_id` and `local_id` are the sender's echo. The log keeps no second copy of the
-    content: read back from it, the message has the content of now; `gone` says that it has
-    been deleted since, and `moved_to` in which other channel it is now.
+    sparse ones by user. `read_by` are those of the others for whom it counts as read, because they
+    muted the sender. `widget` is what makes it more than a text. `new_conversation` is the direct
+    conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log
+    keeps no second copy of the content: read back from it, the message has the content of now;
+    `gone` says that it has been deleted since, and `moved_to` in which other channel it is now.
     """
 
     message: Message
     flags: dict[int, Flag] = {}
     read_by_sender: bool = False
+    read_by: tuple[int, ...] = ()
+    widget: Submessage | None = None
     new_conversation: DirectConversation | None = None
     queue_id: str | None = None
     local_id: str | None = None
     gone: bool = False
     moved_to: int | None = None
+
+    @property
+    def readers(self) -> tuple[int, ...]:
+        """For whom it counts as read from the start."""
+        return (self.message.sender_id, *self.read_by) if self.read_by_sender else self.read_by
 
 
 class FlagsChanged(Change, frozen=True, tag="flags_changed"):

@@ -50,8 +50,10 @@ def _(state: State, change: changes.MessageSent) -> None:
     state.reading.sent(message)
     for user_id, flag in change.flags.items():
         state.reading.flag(user_id, (message.id,), flag, added=True)
-    if change.read_by_sender:
-        state.reading.mark(message.sender_id, (message.id,), read=True)
+    for user_id in change.readers:
+        state.reading.mark(user_id, (message.id,), read=True)
+    if change.widget is not None:
+        state.counters.put(Counter(name="submessages", last=change.widget.id))
 
 
 _RECENTLY = 86400

@@ -12,7 +12,14 @@ from tertulia.model.changes import MessageSent
 from tertulia.model.messages import ANY_MENTION, Edit, Flag, Message
 from tertulia.model.users import User
 from tertulia.state.organization import State
+from tertulia.store.attached import NOTHING, Attached
 from tertulia.store.reading import Relation
+from tertulia.wire.objects.reactions import (
+    ReactionObject,
+    SubmessageObject,
+    reaction_object,
+    submessage_object,
+)
 from tertulia.wire.objects.users import api_email, avatar_url
 
 
@@ -58,8 +65,8 @@ class MessageObject(Struct, kw_only=True):
     recipient_id: int
     avatar_url: str | None
     is_me_message: bool
-    reactions: list[Any] = []
-    submessages: list[Any] = []
+    reactions: list[ReactionObject] = []
+    submessages: list[SubmessageObject] = []
     last_edit_timestamp: int | UnsetType = UNSET
     last_moved_timestamp: int | UnsetType = UNSET
     edit_history: list["PastEdit"] | UnsetType = UNSET
@@ -89,6 +96,7 @@ def message_object(
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
+    attached: Attached = NOTHING,
 ) -> MessageObject:
     """The message for all viewers alike who see (or do not see) its sender's real address."""
     sender = state.users[message.sender_id]
@@ -123,6 +131,8 @@ def message_object(
             sender, gravatar_by_client=client_gravatar, sees_address=sees_address
         ),
         is_me_message=message.is_me,
+        reactions=[reaction_object(reaction) for reaction in attached.reactions],
+        submessages=[submessage_object(part) for part in attached.submessages],
     )
 
 
@@ -135,6 +145,7 @@ def message_object_for(
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
+    attached: Attached = NOTHING,
 ) -> MessageObject:
     """The message as one viewer (None: a spectator) may see it, as yet without flags."""
     sender = state.users[message.sender_id]
@@ -146,6 +157,7 @@ def message_object_for(
         apply_markdown=apply_markdown,
         client_gravatar=client_gravatar,
         empty_topic_name=empty_topic_name,
+        attached=attached,
     )
 
 
@@ -207,9 +219,7 @@ def flags_of(state: State, user_id: int, message: Message, relation: Relation) -
 def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
     """The flags in a message's event: those that it came with."""
     message = sent.message
-    relation = Relation(
-        sent.flags.get(user_id, Flag(0)), sent.read_by_sender and user_id == message.sender_id
-    )
+    relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
     if not state.received(user_id, message):
         return []
     return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)

@@ -17,6 +17,7 @@ from tertulia.model.changes import (
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
+from tertulia.store.attached import Attached
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.messages import (
     MessageObject,
@@ -48,6 +49,7 @@ class MessageSentProjection(Projection[MessageSent]):
     """A message, to those who received it and to queues that follow all public channels."""
 
     of = MessageSent
+    for_all_public = True
 
     def audience(self, state: State, change: MessageSent) -> Collection[int]:
         message = change.message
@@ -93,6 +95,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 apply_markdown=view.apply_markdown,
                 client_gravatar=view.client_gravatar,
                 empty_topic_name=view.empty_topic_name,
+                attached=Attached(submessages=(change.widget,) if change.widget else ()),
             ),
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,

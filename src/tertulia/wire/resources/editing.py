@@ -2,21 +2,20 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import deleting, editing, moving, names, permissions
-from tertulia.domain.editing import no_such_message
 from tertulia.domain.moving import Move
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import Overtaken, Refused, StaleExpectation
+from tertulia.model.errors import NoSuchMessage, Refused, StaleExpectation
 from tertulia.model.messages import Edit, Message, Propagation
 from tertulia.store import editing as rows
 from tertulia.store import reading
 from tertulia.wire import gathering
-from tertulia.wire.call import Call
+from tertulia.wire.call import Call, undisturbed
 from tertulia.wire.objects.messages import topic_shown
 from tertulia.wire.parameters import Alias, Int, Params, Path
 from tertulia.wire.resources.fetching import readable
@@ -24,24 +23,10 @@ from tertulia.wire.routing import Answer
 
 DELETED = "(deleted)"
 """What a message says whose content was taken away."""
-ATTEMPTS = 5
-"""So often it is tried again when somebody else was faster."""
 BATCH = 1000
 """Messages of a topic that are deleted at once."""
 DELETE_SECONDS = 20.0
 """After so long the client is asked to come again."""
-
-T = TypeVar("T")
-
-
-async def _settled(attempt: Callable[[], Awaitable[T]]) -> T:
-    """What the attempt comes to when nobody interferes."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return await attempt()
-        except Overtaken:
-            continue
-    return await attempt()
 
 
 class UpdateMessage(Params, kw_only=True, frozen=True):
@@ -72,7 +57,7 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         raise Refused("'propagate_mode' is for moving messages.")
     if params.content is not None:
         content = params.content
-        await _settled(lambda: _edit(call, params, content))
+        await undisturbed(lambda: _edit(call, params, content))
     if moves:
         wanted = Move(
             topic=params.topic,
@@ -81,7 +66,7 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
             tell_old=params.send_notification_to_old_thread,
             tell_new=params.send_notification_to_new_thread,
         )
-        await _settled(lambda: _move(call, params.message_id, wanted))
+        await undisturbed(lambda: _move(call, params.message_id, wanted))
     return UpdatedMessage()
 
 
@@ -117,7 +102,7 @@ class DeleteMessage(Params, kw_only=True, frozen=True):
 
 async def delete_message(call: Call, params: DeleteMessage) -> Answer:
     """Delete a message for good."""
-    await _settled(lambda: _delete(call, [params.message_id]))
+    await undisturbed(lambda: _delete(call, [params.message_id]))
     return Answer()
 
 
@@ -125,7 +110,7 @@ async def _delete(call: Call, ids: Sequence[int]) -> None:
     """Delete messages of one conversation. Refused where one of them is not there."""
     doomed = await gathering.to_delete(call.node.log, ids)
     if len(doomed.messages) != len(ids):
-        raise no_such_message()
+        raise NoSuchMessage
     await call.submit(deleting.delete, doomed)
 
 
@@ -160,7 +145,7 @@ async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
             await _delete(call, ids)
         return len(lines) - len(ids)
 
-    while await _settled(batch):
+    while await undisturbed(batch):
         if loop.time() > until:
             return DeletedTopic(complete=False)
     return DeletedTopic(complete=True)
@@ -198,7 +183,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     """What a message was before it was edited or moved."""
     message = await readable(call, call.user, params.message_id)
     if message is None:
-        raise no_such_message()
+        raise NoSuchMessage
     policy = call.state.realm.message_edit_history_visibility_policy
     if policy == "none":
         raise Refused("The history of messages is not shown here.")

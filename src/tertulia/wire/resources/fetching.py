@@ -5,16 +5,17 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import narrow, permissions
 from tertulia.domain.narrow import Asked
 from tertulia.model import narrow as model_narrow
-from tertulia.model.errors import Refused
-from tertulia.model.messages import Message
+from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.model.messages import Edit, Message
 from tertulia.model.narrow import Search
 from tertulia.model.users import User
-from tertulia.store import editing, finding, reading
+from tertulia.store import attached, editing, finding, reading
+from tertulia.store.database import Connection
 from tertulia.wire import narrow as wire_narrow
 from tertulia.wire.call import Call
 from tertulia.wire.objects.messages import (
@@ -76,31 +77,46 @@ class MessagePage(Answer, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     """Messages around an anchor, filtered by a narrow."""
     user = _spectator_or_user(call, params)
-    unread = await _unread(call, user, params)
+    found = await messages_asked_for(call, user, params)
+    page, anchor = found.page, found.anchor
+    shown = await shown_to(call, user, page.messages, params)
+    highlight(shown, found.compiled)
+    return MessagePage(
+        messages=shown,
+        anchor=UNSET if anchor is None else anchor,
+        found_anchor=any(m.id == anchor for m in page.messages),
+        found_newest=page.found_newest,
+        found_oldest=page.found_oldest,
+    )
+
+
+class Found(Struct, frozen=True):
+    """A page of messages, and what it was found by."""
+
+    page: finding.Page
+    anchor: int | None
+    """None where the messages were asked for by their IDs."""
+    compiled: narrow.Compiled
+
+
+async def messages_asked_for(call: Call, user: User | None, params: GetMessages) -> Found:
+    """The messages around an anchor, or of these IDs, that the user (None: a spectator) may read.
+
+    Raises BadNarrow, and Refused for an anchor or a number that makes no sense.
+    """
     reader = narrow.Reader(
         state=call.state,
         user=user,
         now=call.now,
-        unread=unread,
+        unread=await _unread(call, user, params),
         conversation=await _conversation(call, user, params.narrow),
     )
     compiled = narrow.compiled(reader, params.narrow)
     if params.message_ids is not None:
-        page = await _by_ids(call, reader, compiled, params.message_ids)
-        anchor: int | UnsetType = UNSET
-    else:
-        anchor = await _anchor(call, params, reader, compiled)
-        page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
-    shown = await _shown(call, user, page.messages, params)
-    _highlight(shown, compiled)
-    found = not isinstance(anchor, UnsetType) and any(m.id == anchor for m in page.messages)
-    return MessagePage(
-        messages=shown,
-        anchor=anchor,
-        found_anchor=found,
-        found_newest=page.found_newest,
-        found_oldest=page.found_oldest,
-    )
+        return Found(await _by_ids(call, reader, compiled, params.message_ids), None, compiled)
+    anchor = await _anchor(call, params, reader, compiled)
+    page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
+    return Found(page, anchor, compiled)
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
@@ -244,15 +260,19 @@ async def _by_ids(
     return finding.Page(found, found_oldest=False, found_newest=False)
 
 
-async def _shown(
+async def shown_to(
     call: Call, user: User | None, found: list[Message], params: GetMessages
 ) -> list[MessageObject]:
-    relations: dict[int, reading.Relation] = {}
-    if user is not None:
-        relations = await call.node.store.read(
-            reading.relations, user.id, [message.id for message in found]
-        )
-    edits = await call.node.store.read(editing.edits, [message.id for message in found])
+    """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
+    ids = [message.id for message in found]
+
+    def look(
+        connection: Connection,
+    ) -> tuple[dict[int, reading.Relation], dict[int, attached.Attached], dict[int, list[Edit]]]:
+        relations = {} if user is None else reading.relations(connection, user.id, ids)
+        return relations, attached.attached(connection, ids), editing.edits(connection, ids)
+
+    relations, hanging, edits = await call.node.store.read(look)
     shown = []
     for message in found:
         one = message_object_for(
@@ -263,6 +283,7 @@ async def _shown(
             apply_markdown=params.apply_markdown,
             client_gravatar=params.client_gravatar and user is not None,
             empty_topic_name=params.allow_empty_topic_name,
+            attached=hanging.get(message.id, attached.NOTHING),
         )
         one.flags = (
             ["read"]
@@ -279,7 +300,7 @@ async def _shown(
     return shown
 
 
-def _highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
+def highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
     """Mark in content and topic what a search matched."""
     phrases = [
         phrase
@@ -333,8 +354,8 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
     user = call.user if call.user_id is not None else None
     message = await readable(call, user, params.message_id)
     if message is None:
-        raise Refused("There is no such message.")
-    (shown,) = await _shown(
+        raise NoSuchMessage
+    (shown,) = await shown_to(
         call,
         user,
         [message],

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import messages, names, user_topics, users
+from tertulia.domain import messages, names, user_topics, users, widgets
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.store import reading
@@ -78,6 +78,10 @@ class SendMessage(Params, kw_only=True, frozen=True):
         str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
     ] = None
     local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    widget_content: Annotated[
+        str | None,
+        Meta(description="A form to choose from, as JSON text: how bots show one."),
+    ] = None
     read_by_sender: Annotated[
         bool | None,
         Meta(description="Whether it is read already; by default, for programs people write in."),
@@ -102,6 +106,7 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         read_by_sender=counts_as_read(call, params.read_by_sender),
         queue_id=params.queue_id,
         local_id=params.local_id if params.queue_id else None,
+        form=None if params.widget_content is None else widgets.form(params.widget_content),
     )
     sent = await call.submit(user_topics.send, draft)
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
@@ -122,6 +127,7 @@ async def composed(
     read_by_sender: bool,
     queue_id: str | None = None,
     local_id: str | None = None,
+    form: str | None = None,
 ) -> messages.Draft:
     """A message that can be sent now: its content, which is final, rendered, and with all that
     must be looked up for it."""
@@ -137,6 +143,7 @@ async def composed(
         read_by_sender=read_by_sender,
         queue_id=queue_id,
         local_id=local_id,
+        form=form,
         topic_participants=participants,
     )
 

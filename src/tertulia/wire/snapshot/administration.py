@@ -8,6 +8,7 @@ from tertulia.wire.objects.administration import (
     playground_objects,
 )
 from tertulia.wire.objects.profiles import FIELD_TYPES, profile_fields
+from tertulia.wire.objects.reactions import custom_emoji
 from tertulia.wire.snapshot.scene import Scene, Sections
 
 
@@ -32,7 +33,7 @@ def linkifiers(scene: Scene) -> dict[str, Any]:
 SECTIONS: Final[Sections] = {
     ("custom_profile_fields",): fields,
     ("realm_domains",): lambda scene: {"realm_domains": domain_objects(scene.state)},
-    ("realm_emoji",): lambda _: {"realm_emoji": {}},
+    ("realm_emoji",): lambda scene: {"realm_emoji": custom_emoji(scene.state)},
     ("realm_linkifiers",): linkifiers,
     ("realm_filters",): lambda _: {"realm_filters": []},
     ("realm_playgrounds",): lambda scene: {"realm_playgrounds": playground_objects(scene.state)},

@@ -6,6 +6,7 @@ from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.wire.objects.bots import bot_objects
 from tertulia.wire.objects.groups import user_group
+from tertulia.wire.objects.muting import muted_users
 from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import (
     UNKNOWN_AVATAR,
@@ -158,11 +159,17 @@ def statuses(scene: Scene) -> dict[str, Any]:
     return {"user_status": {user_id: status for user_id, status in shown.items() if status}}
 
 
+def muted(scene: Scene) -> dict[str, Any]:
+    """Whom the viewer has muted."""
+    viewer = scene.viewer
+    return {"muted_users": [] if viewer is None else muted_users(scene.state, viewer.id)}
+
+
 SECTIONS: Final[Sections] = {
     ("realm_user",): accounts,
     ("realm_bot",): bots,
     ("realm_user_groups",): groups,
     ("presence",): presences,
     ("user_status",): statuses,
-    ("muted_users",): lambda _: {"muted_users": []},
+    ("muted_users",): muted,
 }

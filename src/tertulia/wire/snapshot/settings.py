@@ -53,9 +53,15 @@ def onboarding(scene: Scene) -> dict[str, Any]:
     return {"onboarding_steps": onboarding_objects(left), "navigation_tour_video_url": None}
 
 
+def alert_words(scene: Scene) -> dict[str, Any]:
+    """The words of whose use the viewer wants to hear."""
+    own = None if scene.viewer is None else scene.state.alert_words.get(scene.viewer.id)
+    return {"alert_words": list(own.words) if own else []}
+
+
 SECTIONS: Final[Sections] = {
     ("user_settings",): user_settings,
     ("realm_user_settings_defaults",): defaults,
     ("onboarding_steps",): onboarding,
-    ("alert_words",): lambda _: {"alert_words": []},
+    ("alert_words",): alert_words,
 }

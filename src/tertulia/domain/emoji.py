@@ -1,0 +1,111 @@
+"""Which emoji there are, and the organization's own."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
+from tertulia.model.emoji import codes_by_name
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.reactions import EXTRA_NAMES, CustomEmoji, Emoji, EmojiKind
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_NAME: Final = 100
+_NAME: Final = re.compile(r"[0-9a-z_-]*[0-9a-z]")
+_KINDS: Final[Sequence[EmojiKind]] = (EmojiKind.CUSTOM, EmojiKind.EXTRA, EmojiKind.UNICODE)
+"""In the order in which a name is looked up."""
+
+
+def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
+    """The code of the emoji of that kind and name, if there is one (and it is active)."""
+    match kind:
+        case EmojiKind.CUSTOM:
+            emoji_id = state.emoji_by_name.get(name)
+            return None if emoji_id is None else str(emoji_id)
+        case EmojiKind.EXTRA:
+            return name if name in EXTRA_NAMES else None
+        case EmojiKind.UNICODE:
+            return codes_by_name().get(name)
+
+
+def chosen(
+    state: State, name: str, code: str | None = None, kind: EmojiKind | None = None
+) -> Emoji:
+    """The emoji of that name; code and kind, where they are given, must be its own.
+
+    Refused where there is none.
+    """
+    for one in _KINDS if kind is None else (kind,):
+        found = code_of(state, name, one)
+        if found is not None and code in {None, found}:
+            return Emoji(kind=one, code=found, name=name)
+    if code is None:
+        raise Refused(f"There is no emoji '{name[:100]}'.")
+    raise Refused(f"'{name[:100]}' is not the name of an emoji of this code.")
+
+
+class NewEmoji(Struct, frozen=True, kw_only=True):
+    """An emoji to add, its pictures being in their files."""
+
+    name: str
+    file: str
+    still: str = ""
+
+
+def allow(moment: Moment, name: str) -> Decision[None]:
+    """Refuse a new emoji of this name where the actor cannot add it. Decides nothing else."""
+    state, actor = moment.state, moment.actor
+    permissions.require(
+        permissions.holds_as_member(
+            state, actor, state.realm.can_add_custom_emoji_group, moment.now
+        ),
+        "You are not allowed to add emoji.",
+    )
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise Refused(
+            "An emoji's name has lower-case letters, digits, underscores and hyphens,"
+            f" ends with a letter or digit, and is no longer than {MAX_NAME}."
+        )
+    if name in state.emoji_by_name:
+        raise Refused(f"There is an emoji '{name}' already.")
+    if name in EXTRA_NAMES:
+        raise Refused(f"'{name}' is the service's own emoji.")
+    if name in codes_by_name():
+        permissions.require(
+            actor.is_administrator, "Only administrators can replace an emoji of Unicode's."
+        )
+    return Decision(None)
+
+
+def add(moment: Moment, new: NewEmoji) -> Decision[int]:
+    """Add the emoji. Returns its ID. Refused as `allow`."""
+    allow(moment, new.name)
+    emoji = CustomEmoji(
+        id=moment.state.custom_emoji.next_id(),
+        name=new.name,
+        file=new.file,
+        still=new.still,
+        author_id=moment.actor.id,
+    )
+    return Decision(emoji.id, (CustomEmojiAdded(emoji=emoji),))
+
+
+def deactivate(moment: Moment, name: str) -> Decision[None]:
+    """Offer the emoji of this name no more; the reactions with it stay.
+
+    NoSuchItem where there is none; Refused for all but administrators and who added it.
+    """
+    state, actor = moment.state, moment.actor
+    emoji_id = state.emoji_by_name.get(name)
+    if emoji_id is None:
+        raise NoSuchItem("emoji")
+    emoji = state.custom_emoji[emoji_id]
+    permissions.require(
+        actor.is_administrator or emoji.author_id == actor.id,
+        "Only administrators and who added it can take an emoji away.",
+    )
+    return Decision(None, (CustomEmojiDeactivated(emoji_id=emoji_id),))

@@ -1,0 +1,45 @@
+"""Folds of what people add to messages of others, and of the organization's emoji."""
+
+from tertulia.model import changes
+from tertulia.model.counters import Counter
+from tertulia.model.messages import Flag
+from tertulia.model.reactions import Reaction
+from tertulia.state.folds.registry import Folds, revised
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+def _touch(state: State, reaction: Reaction) -> None:
+    # The entry that is being folded is the next one.
+    state.touched.note([("reactions", reaction.message_id, reaction.user_id)], state.seq + 1)
+
+
+@FOLDS.of(changes.ReactionAdded)
+def _(state: State, change: changes.ReactionAdded) -> None:
+    reaction = change.reaction
+    _touch(state, reaction)
+    if change.recorded:
+        recorded = (reaction.message_id,)
+        state.reading.flag(reaction.user_id, recorded, Flag.RECORD, added=True)
+        state.reading.mark(reaction.user_id, recorded, read=True)
+
+
+@FOLDS.of(changes.ReactionRemoved)
+def _(state: State, change: changes.ReactionRemoved) -> None:
+    _touch(state, change.reaction)
+
+
+@FOLDS.of(changes.SubmessageAdded)
+def _(state: State, change: changes.SubmessageAdded) -> None:
+    state.counters.put(Counter(name="submessages", last=change.submessage.id))
+
+
+@FOLDS.of(changes.CustomEmojiAdded)
+def _(state: State, change: changes.CustomEmojiAdded) -> None:
+    state.custom_emoji.put(change.emoji)
+
+
+@FOLDS.of(changes.CustomEmojiDeactivated)
+def _(state: State, change: changes.CustomEmojiDeactivated) -> None:
+    state.custom_emoji.put(revised(state.custom_emoji[change.emoji_id], {"deactivated": True}))

@@ -1,0 +1,119 @@
+"""What is attached to messages: reactions, the parts of widgets, and who has a record of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.model.messages import Flag, Message, Submessage
+from tertulia.model.reactions import EmojiKind, Reaction
+from tertulia.store import reading
+from tertulia.store.codec import CHUNK_BITS
+from tertulia.store.database import Connection
+
+
+class Attached(Struct, frozen=True):
+    """What is attached to one message."""
+
+    reactions: Sequence[Reaction] = ()
+    """In the order in which people reacted."""
+    submessages: Sequence[Submessage] = ()
+    """In the order of their IDs."""
+
+
+NOTHING = Attached()
+
+
+class Seen(Struct, frozen=True):
+    """A message and what hangs on it, as the database had them at the log's entry `head`."""
+
+    head: int
+    message: Message
+    relation: reading.Relation
+    """The reader's."""
+    attached: Attached
+    holders: tuple[int, ...]
+    """The users who have a record of it although it was not delivered to them."""
+
+
+def seen(connection: Connection, user_id: int, message_id: int) -> Seen | None:
+    """The message for one reader; None where there is none of that ID."""
+    found = reading.messages(connection, [message_id])
+    if not found:
+        return None
+    return Seen(
+        head=reading.head(connection),
+        message=found[0],
+        relation=reading.relations(connection, user_id, [message_id])[message_id],
+        attached=attached(connection, [message_id]).get(message_id, NOTHING),
+        holders=holders(connection, message_id),
+    )
+
+
+def attached(connection: Connection, message_ids: Sequence[int]) -> dict[int, Attached]:
+    """What is attached to the messages, for those to which anything is."""
+    if not message_ids:
+        return {}
+    dialect = connection.dialect
+    ids = dialect.array(message_ids)
+    reactions: dict[int, list[Reaction]] = defaultdict(list)
+    for mid, user_id, kind, code, name, neutral in connection.query(
+        "SELECT message_id, user_id, kind, code, name, neutral FROM reactions"
+        f" WHERE {dialect.among('message_id')} ORDER BY seq",
+        (ids,),
+    ):
+        reactions[mid].append(
+            Reaction(
+                message_id=mid,
+                user_id=user_id,
+                kind=EmojiKind(kind),
+                code=code,
+                name=name,
+                neutral=bool(neutral),
+            )
+        )
+    submessages: dict[int, list[Submessage]] = defaultdict(list)
+    for part_id, mid, sender_id, kind, content in connection.query(
+        "SELECT id, message_id, sender_id, kind, content FROM submessages"
+        f" WHERE {dialect.among('message_id')} ORDER BY id",
+        (ids,),
+    ):
+        submessages[mid].append(
+            Submessage(id=part_id, message_id=mid, sender_id=sender_id, kind=kind, content=content)
+        )
+    return {
+        mid: Attached(reactions.get(mid, ()), submessages.get(mid, ()))
+        for mid in reactions.keys() | submessages.keys()
+    }
+
+
+def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
+    """The users who have a record of a message although it was not delivered to them."""
+    rows = connection.query(
+        "SELECT user_id FROM message_flags WHERE message_id = ?"
+        f" AND (flags & {int(Flag.RECORD)}) != 0 ORDER BY user_id",
+        (message_id,),
+    )
+    return tuple(user_id for (user_id,) in rows)
+
+
+def have_read(connection: Connection, message_id: int, user_ids: Iterable[int]) -> list[int]:
+    """Those of the users who have read the message."""
+    dialect = connection.dialect
+    rows = connection.query(
+        "SELECT user_id, bitmap FROM read_state"
+        f" WHERE {dialect.among('user_id')} AND chunk = ? ORDER BY user_id",
+        (dialect.array(user_ids), message_id >> CHUNK_BITS),
+    )
+    return [u for u, bitmap in rows if message_id in BitMap.deserialize(bytes(bitmap))]
+
+
+def from_sender(connection: Connection, sender_id: int, ids: Sequence[int]) -> tuple[int, ...]:
+    """Those of the messages that one user sent, ascending."""
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT id FROM messages WHERE sender_id = ? AND {dialect.among('id')} ORDER BY id",
+        (sender_id, dialect.array(ids)),
+    )
+    return tuple(mid for (mid,) in rows)

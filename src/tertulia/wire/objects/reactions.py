@@ -1,0 +1,105 @@
+"""Reactions, the parts of widgets, and custom emoji on the wire."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.messages import Submessage
+from tertulia.model.reactions import CustomEmoji, EmojiKind, Reaction
+from tertulia.state.organization import State
+
+REACTION_TYPES: Final[Mapping[str, EmojiKind]] = {
+    "unicode_emoji": EmojiKind.UNICODE,
+    "realm_emoji": EmojiKind.CUSTOM,
+    "zulip_extra_emoji": EmojiKind.EXTRA,
+    "service_extra_emoji": EmojiKind.EXTRA,
+}
+"""What each kind of emoji is called; the last by the name that it has in the specification."""
+NEUTRAL_TYPE: Final = "service_extra_emoji"
+_TYPE_OF: Final = {
+    EmojiKind.UNICODE: "unicode_emoji",
+    EmojiKind.CUSTOM: "realm_emoji",
+    EmojiKind.EXTRA: "zulip_extra_emoji",
+}
+
+
+class ReactionObject(Struct, kw_only=True):
+    """Somebody's reaction to a message."""
+
+    emoji_name: str
+    emoji_code: str
+    reaction_type: str
+    user_id: int
+
+
+class SubmessageObject(Struct, kw_only=True):
+    """A part of a message's widget. `content` is JSON text."""
+
+    id: int
+    message_id: int
+    sender_id: int
+    msg_type: str
+    content: str
+
+
+class CustomEmojiObject(Struct, kw_only=True):
+    """An emoji of the organization's own. `still_url` is there where the picture moves."""
+
+    id: str
+    name: str
+    source_url: str
+    still_url: str | None
+    deactivated: bool
+    author_id: int | None
+
+
+def reaction_type(reaction: Reaction) -> str:
+    """The kind of its emoji, by the name that its sender used where there are two."""
+    return NEUTRAL_TYPE if reaction.neutral else _TYPE_OF[reaction.kind]
+
+
+def reaction_object(reaction: Reaction) -> ReactionObject:
+    """The reaction as it is in a message."""
+    return ReactionObject(
+        emoji_name=reaction.name,
+        emoji_code=reaction.code,
+        reaction_type=reaction_type(reaction),
+        user_id=reaction.user_id,
+    )
+
+
+def submessage_object(submessage: Submessage) -> SubmessageObject:
+    """The submessage as it is in a message."""
+    return SubmessageObject(
+        id=submessage.id,
+        message_id=submessage.message_id,
+        sender_id=submessage.sender_id,
+        msg_type=submessage.kind,
+        content=submessage.content,
+    )
+
+
+def emoji_address(state: State, file: str) -> str:
+    """Where an emoji's picture is, below the organization's address."""
+    return f"/user_avatars/{state.realm.id}/emoji/images/{file}"
+
+
+def custom_emoji_object(state: State, emoji: CustomEmoji) -> CustomEmojiObject:
+    """The emoji with the addresses of its pictures."""
+    return CustomEmojiObject(
+        id=str(emoji.id),
+        name=emoji.name,
+        source_url=emoji_address(state, emoji.file),
+        still_url=emoji_address(state, emoji.still) if emoji.still else None,
+        deactivated=emoji.deactivated,
+        author_id=emoji.author_id,
+    )
+
+
+def custom_emoji(state: State) -> dict[str, CustomEmojiObject]:
+    """All of the organization's emoji by ID, the deactivated ones too."""
+    return {
+        str(emoji.id): custom_emoji_object(state, emoji)
+        for emoji in sorted(state.custom_emoji, key=lambda emoji: emoji.id)
+    }

@@ -1,0 +1,55 @@
+"""Holding messages against a narrow."""
+
+import html
+from typing import Annotated
+
+from msgspec import Struct
+
+from tertulia.domain.narrow import Asked
+from tertulia.wire import narrow as wire_narrow
+from tertulia.wire.call import Call
+from tertulia.wire.parameters import Int, Params, Reads
+from tertulia.wire.resources.fetching import (
+    GetMessages,
+    highlight,
+    messages_asked_for,
+    shown_to,
+)
+from tertulia.wire.routing import Answer
+
+
+class MatchesNarrow(Params, kw_only=True, frozen=True):
+    """Messages, and a narrow in which they may be."""
+
+    msg_ids: list[Int]
+    narrow: Annotated[tuple[Asked, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
+
+
+class Match(Struct, kw_only=True):
+    """A message's HTML and topic, with what a search found in them marked."""
+
+    match_content: str
+    match_subject: str
+
+
+class MatchingMessages(Answer, kw_only=True):
+    """Those of the messages that are in the narrow, by ID."""
+
+    messages: dict[str, Match]
+
+
+async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
+    """Which of the messages are in a narrow."""
+    asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
+    found = await messages_asked_for(call, call.user, asked)
+    shown = await shown_to(call, call.user, found.page.messages, asked)
+    highlight(shown, found.compiled)
+    return MatchingMessages(
+        messages={
+            str(message.id): Match(
+                match_content=message.match_content or message.content,
+                match_subject=message.match_subject or html.escape(message.subject),
+            )
+            for message in shown
+        }
+    )

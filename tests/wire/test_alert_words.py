@@ -1,0 +1,175 @@
+"""Words of whose use people want to hear."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import Unsubscribed
+from tests.support import Organization, Person, reopened
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+
+async def own(who: Person) -> list[str]:
+    words: list[str] = (await who.get("/users/me/alert_words")).ok["alert_words"]
+    return words
+
+
+async def alert(who: Person, *words: str) -> list[str]:
+    reply = await who.post("/users/me/alert_words", alert_words=list(words))
+    found: list[str] = reply.ok["alert_words"]
+    return found
+
+
+async def test_words_are_added_listed_and_removed(org: Organization, config: Config) -> None:
+    ben = org["ben"]
+    assert await own(ben) == []
+    mine, other = await ben.register(), await org["ann"].register()
+    assert await alert(ben, "deploy", "coffee break") == ["deploy", "coffee break"]
+    assert await alert(ben, "Straße") == ["deploy", "coffee break", "Straße"]
+    assert (await ben.register()).data["alert_words"] == ["deploy", "coffee break", "Straße"]
+    reply = await ben.delete("/users/me/alert_words", alert_words=["DEPLOY", "unknown", "STRASSE"])
+    assert reply.ok["alert_words"] == ["coffee break"]
+    assert await own(ben) == ["coffee break"]
+    assert [event["alert_words"] for event in await mine.events()] == [
+        ["deploy", "coffee break"],
+        ["deploy", "coffee break", "Straße"],
+        ["coffee break"],
+    ]
+    assert await other.events() == []
+    assert await own(org["ann"]) == []
+    async with reopened(config) as later:
+        assert await own(later["ben"]) == ["coffee break"]
+        sent = await later["ann"].write([ben.user_id], "coffee break!")
+        assert "has_alert_word" in await flags(later["ben"], sent)
+
+
+async def test_a_word_is_there_once_in_whatever_case(org: Organization) -> None:
+    ben = org["ben"]
+    await alert(ben, "Deploy")
+    listener = await ben.register()
+    assert await alert(ben, "deploy", " DEPLOY ", "", "  ") == ["Deploy"]
+    assert (await ben.delete("/users/me/alert_words", alert_words=["x"])).ok
+    assert await listener.events() == []
+
+
+async def test_words_added_at_the_same_moment_are_all_there(org: Organization) -> None:
+    await asyncio.gather(*(alert(org["ben"], f"word{n}", "both") for n in range(5)))
+    assert sorted(await own(org["ben"])) == ["both", *(f"word{n}" for n in range(5))]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (None, "REQUEST_VARIABLE_MISSING"),
+        ("deploy", "REQUEST_VARIABLE_INVALID"),
+        ('"deploy"', "REQUEST_VARIABLE_INVALID"),
+        ([1], "REQUEST_VARIABLE_INVALID"),
+        ([None], "REQUEST_VARIABLE_INVALID"),
+        (["a\0b"], "REQUEST_VARIABLE_INVALID"),
+        (["w"] * 1001, "REQUEST_VARIABLE_INVALID"),
+        (["x" * 101], "BAD_REQUEST"),
+    ],
+)
+async def test_what_are_no_words_is_refused(shared: Organization, words: Any, code: str) -> None:
+    (await shared["ann"].post("/users/me/alert_words", alert_words=words)).refused(code)
+    assert await own(shared["ann"]) == []
+
+
+async def test_a_word_has_at_most_100_characters_and_there_are_at_most_1000(
+    org: Organization,
+) -> None:
+    assert await alert(org["ben"], "ä" * 100) == ["ä" * 100]
+    words = [f"word{n}" for n in range(999)]
+    assert len(await alert(org["ben"], *words)) == 1000
+    (await org["ben"].post("/users/me/alert_words", alert_words=["one more"])).refused()
+
+
+async def test_alert_words_are_for_those_who_are_signed_in(org: Organization) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        reply = await org.nobody.request(method, "/users/me/alert_words", alert_words=["x"])
+        reply.refused("UNAUTHORIZED", 401)
+
+
+# What they do
+
+
+async def flags(who: Person, message_id: int) -> list[str]:
+    found: list[str] = (await who.get(f"/messages/{message_id}")).ok["message"]["flags"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("word", "content", "alerted"),
+    [
+        ("deploy", "time to deploy", True),
+        ("deploy", "DEPLOY!", True),
+        ("Deploy", "(deploy)", True),
+        ("deploy", "deployment", False),
+        ("deploy", "redeploy", False),
+        ("deploy", "pre_deploy", False),
+        ("deploy", "pre-deploy", True),
+        ("deploy", "deployment, then deploy", True),
+        ("deploy", "> quoted: deploy", True),
+        ("deploy", "```\ndeploy\n```", True),
+        ("coffee break", "a coffee  break", False),
+        ("coffee break", "Coffee break?", True),
+        ("c++", "we write C++ here", True),
+        ("c++", "c+", False),
+        ("🐙", "look: 🐙", True),
+        ("straße", "in der STRASSE", True),
+        ("Ärger", "ärger", True),
+    ],
+)
+async def test_a_message_with_the_word_is_flagged(
+    org: Organization, word: str, content: str, alerted: bool
+) -> None:
+    """In any case, as a whole word, also in quotes and code."""
+    await org.channel("lounge", "ann", "ben", "cleo")
+    ben = org["ben"]
+    await alert(ben, word)
+    listener, other = await ben.register(), await org["cleo"].register()
+    sent = await org["ann"].send("lounge", "t", content)
+    (event,), (others,) = await listener.events(), await other.events()
+    assert event["flags"] == (["has_alert_word"] if alerted else [])
+    assert others["flags"] == []
+    assert ("has_alert_word" in await flags(ben, sent)) is alerted
+    narrow = [{"operator": "is", "operand": "alerted"}]
+    page = (
+        await ben.get("/messages", anchor="newest", num_before=9, num_after=0, narrow=narrow)
+    ).ok
+    assert [message["id"] for message in page["messages"]] == ([sent] if alerted else [])
+
+
+async def test_only_recipients_are_alerted(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben", "cleo")
+    for name in ("ann", "ben", "cleo", "gus"):
+        await alert(org[name], "tea")
+    left = Unsubscribed(channel_id=channel, user_ids=(org["cleo"].user_id,), until=0, name="lounge")
+    await org.do(left)
+    sent = await org["ann"].send("lounge", "t", "tea?")
+    assert "has_alert_word" in await flags(org["ann"], sent)
+    assert "has_alert_word" in await flags(org["ben"], sent)
+    assert "has_alert_word" not in await flags(org["cleo"], sent)
+    direct = await org["ann"].write([org["gus"].user_id], "@**Gus** tea")
+    assert await flags(org["gus"], direct) == ["mentioned", "has_alert_word"]
+
+
+async def test_a_removed_word_alerts_nobody_any_more(org: Organization) -> None:
+    ben, cleo = org["ben"], org["cleo"]
+    for who in (ben, cleo):
+        await alert(who, "tea")
+    assert (await ben.delete("/users/me/alert_words", alert_words=["Tea"])).ok
+    sent = await org["ann"].write([ben.user_id, cleo.user_id], "tea")
+    assert "has_alert_word" not in await flags(ben, sent)
+    assert "has_alert_word" in await flags(cleo, sent)
+
+
+async def test_a_queue_of_alerted_messages_has_no_others(org: Organization) -> None:
+    await alert(org["ben"], "tea")
+    listener = await org["ben"].register(narrow=[["is", "alerted"]])
+    await org["ann"].write([org["ben"].user_id], "coffee")
+    sent = await org["ann"].write([org["ben"].user_id], "tea")
+    assert [event["message"]["id"] for event in await listener.events()] == [sent]

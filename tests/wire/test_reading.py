@@ -1,0 +1,385 @@
+"""Which messages are in a narrow, and marking many at once."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import flags as flag_verbs
+from tertulia.model.changes import Subscribed, Unsubscribed
+from tests.support import Organization, Person, reopened
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+
+async def unread(who: Person) -> dict[str, Any]:
+    found: dict[str, Any] = (await who.register()).data["unread_msgs"]
+    return found
+
+
+def term(operator: str, operand: Any, *, negated: bool = False) -> dict[str, Any]:
+    return {"operator": operator, "operand": operand, "negated": negated}
+
+
+# Which messages are in a narrow
+
+
+async def test_messages_are_held_against_a_narrow(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    first = await org["ann"].send("lounge", "tea & cake", "green **tea** <i>")
+    second = await org["ann"].send("lounge", "other", "coffee")
+    ids = [first, second, 999_999]
+
+    async def matches(*narrow: dict[str, Any]) -> dict[str, Any]:
+        reply = await org["ben"].get("/messages/matches_narrow", msg_ids=ids, narrow=list(narrow))
+        found: dict[str, Any] = reply.ok["messages"]
+        return found
+
+    assert await matches(term("topic", "other")) == {
+        str(second): {"match_content": "<p>coffee</p>", "match_subject": "other"}
+    }
+    found = await matches(term("search", "tea"))
+    assert list(found) == [str(first)]
+    marked = '<span class="highlight">tea</span>'
+    assert marked in found[str(first)]["match_content"]
+    assert found[str(first)]["match_subject"] == f"{marked} &amp; cake"
+    assert list(await matches()) == [str(first), str(second)]
+    assert await matches(term("is", "starred")) == {}
+
+
+async def test_messages_out_of_sight_are_in_no_narrow(org: Organization) -> None:
+    await org.channel("den", "ann", is_private=True)
+    hidden = [await org["ann"].send("den", "t", "x"), await org["ann"].write([1], "x")]
+    open_ = await org.channel("lounge", "ann")
+    shown = await org["ann"].send(open_, "t", "x")
+    reply = await org["ben"].get(
+        "/messages/matches_narrow",
+        msg_ids=[*hidden, shown],
+        narrow=[term("sender", "ann@example.com")],
+    )
+    assert list(reply.ok["messages"]) == [str(shown)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ({"narrow": []}, "REQUEST_VARIABLE_MISSING"),
+        ({"msg_ids": [1]}, "REQUEST_VARIABLE_MISSING"),
+        ({"msg_ids": "1", "narrow": []}, "REQUEST_VARIABLE_INVALID"),
+        ({"msg_ids": ["x"], "narrow": []}, "REQUEST_VARIABLE_INVALID"),
+        ({"msg_ids": [2**60], "narrow": []}, "REQUEST_VARIABLE_INVALID"),
+        ({"msg_ids": [1], "narrow": "x"}, "REQUEST_VARIABLE_INVALID"),
+        ({"msg_ids": [1], "narrow": [["none", "x"]]}, "BAD_NARROW"),
+        ({"msg_ids": list(range(5001)), "narrow": []}, "BAD_REQUEST"),
+    ],
+)
+async def test_matching_takes_ids_and_a_narrow(
+    shared: Organization, sent: dict[str, Any], code: str
+) -> None:
+    (await shared["ann"].get("/messages/matches_narrow", **sent)).refused(code)
+
+
+# A flag on all messages of a narrow
+
+
+async def test_a_flag_is_set_on_a_page_of_a_narrow(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ids = [await org["ann"].send("lounge", "t", str(n)) for n in range(5)]
+    await org["ann"].send("lounge", "other", "x")
+    ben = org["ben"]
+    listener = await ben.register()
+    sent = {"narrow": [term("topic", "t")], "op": "add", "flag": "read"}
+    page = {"anchor": ids[1], "num_before": 0, "num_after": 2}
+    answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
+    expected = {
+        "processed_count": 3,
+        "updated_count": 3,
+        "first_processed_id": ids[1],
+        "last_processed_id": ids[3],
+        "found_oldest": False,
+        "found_newest": False,
+        "ignored_because_not_subscribed_channels": [],
+    }
+    assert {name: answer[name] for name in expected} == expected
+    (event,) = await listener.events()
+    assert (event["messages"], event["flag"], event["all"]) == (ids[1:4], "read", False)
+    page = {"anchor": ids[1], "num_before": 9, "num_after": 9, "include_anchor": True}
+    answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
+    assert (answer["processed_count"], answer["updated_count"]) == (5, 2)
+    assert (answer["found_oldest"], answer["found_newest"]) == (True, True)
+    assert (await unread(ben))["count"] == 1
+    sent["op"] = "remove"
+    page = {"anchor": "newest", "num_before": 2, "num_after": 0}
+    answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
+    assert (answer["updated_count"], answer["last_processed_id"]) == (2, ids[4])
+    assert (await unread(ben))["count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("page", "processed"),
+    [
+        ({"anchor": "oldest", "num_before": 0, "num_after": 2}, [0, 1]),
+        ({"anchor": "newest", "num_before": 2, "num_after": 0}, [2, 3]),
+        ({"anchor": "first_unread", "num_before": 0, "num_after": 1}, [1, 2]),
+        ({"anchor": "@1", "num_before": 1, "num_after": 0}, [0, 1]),
+        ({"anchor": "@1", "num_before": 1, "num_after": 0, "include_anchor": False}, [0]),
+        ({"anchor": "@1", "num_before": 0, "num_after": 1, "include_anchor": False}, [2]),
+        ({"anchor": "date", "anchor_date": "2000-01-01", "num_before": 0, "num_after": 0}, [0]),
+        ({"anchor": 10**17, "num_before": 1, "num_after": 1}, [3]),
+        ({"anchor": 0, "num_before": 5, "num_after": 0}, []),
+    ],
+)
+async def test_a_page_is_around_an_anchor(
+    org: Organization, page: dict[str, Any], processed: list[int]
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ids = [await org["ann"].send("lounge", "t", str(n)) for n in range(4)]
+    reply = await org["ben"].post("/messages/flags", messages=ids[:1], op="add", flag="read")
+    assert reply.ok
+    if str(page["anchor"]).startswith("@"):
+        page = {**page, "anchor": ids[int(page["anchor"][1:])]}
+    answer = (
+        await org["ben"].post("/messages/flags/narrow", **page, narrow=[], op="add", flag="starred")
+    ).ok
+    expected = [ids[index] for index in processed]
+    assert answer["processed_count"] == answer["updated_count"] == len(expected)
+    assert answer["first_processed_id"] == (expected[0] if expected else None)
+    assert answer["last_processed_id"] == (expected[-1] if expected else None)
+    assert (await org["ben"].register()).data["starred_messages"] == expected
+
+
+async def test_a_page_takes_all_that_is_unread(org: Organization) -> None:
+    """As clients mark a narrow as read: page by page, until the newest is found."""
+    await org.channel("lounge", "ann", "ben")
+    ids = [await org["ann"].send("lounge", "t", str(n)) for n in range(5)]
+    narrow = [term("is", "unread"), term("channel", "lounge")]
+    anchor: Any = "oldest"
+    rounds = 0
+    while True:
+        answer = (
+            await org["ben"].post(
+                "/messages/flags/narrow",
+                anchor=anchor,
+                include_anchor=anchor == "oldest",
+                num_before=0,
+                num_after=2,
+                narrow=narrow,
+                op="add",
+                flag="read",
+            )
+        ).ok
+        rounds += 1
+        if answer["found_newest"]:
+            break
+        anchor = answer["last_processed_id"]
+    assert rounds == 3
+    assert anchor in ids
+    assert (await unread(org["ben"]))["count"] == 0
+
+
+async def test_channels_that_one_has_left_stay_read(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "t", "x")
+    page = {"anchor": sent, "num_before": 0, "num_after": 0, "narrow": [term("channel", channel)]}
+    answer = (await org["ben"].post("/messages/flags/narrow", **page, op="remove", flag="read")).ok
+    assert answer["ignored_because_not_subscribed_channels"] == [channel]
+    assert (answer["processed_count"], answer["updated_count"]) == (1, 0)
+
+
+async def test_archived_channels_stay_read(org: Organization) -> None:
+    channel = await org.channel("lounge", "ann", "ben")
+    sent = await org["ann"].send("lounge", "t", "x")
+    assert (await org["ben"].post("/mark_all_as_read")).ok
+    assert (await org["ann"].delete(f"/streams/{channel}")).ok
+    listener = await org["ben"].register()
+    answer = (
+        await org["ben"].post("/messages/flags", messages=[sent], op="remove", flag="read")
+    ).ok
+    assert answer["ignored_because_not_subscribed_channels"] == [channel]
+    assert await listener.events() == []
+
+
+PAGE: dict[str, Any] = {
+    "anchor": "newest",
+    "num_before": 1,
+    "num_after": 0,
+    "narrow": [],
+    "op": "add",
+    "flag": "read",
+}
+
+
+@pytest.mark.parametrize("name", PAGE)
+async def test_every_part_of_a_page_is_required(shared: Organization, name: str) -> None:
+    sent = {key: value for key, value in PAGE.items() if key != name}
+    reply = await shared["ann"].post("/messages/flags/narrow", **sent)
+    assert reply.refused("REQUEST_VARIABLE_MISSING")["var_name"] == name
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ({"anchor": "middle"}, "BAD_REQUEST"),
+        ({"anchor": "date"}, "BAD_REQUEST"),
+        ({"num_before": 5000, "num_after": 1}, "BAD_REQUEST"),
+        ({"num_before": 1, "num_after": 1, "include_anchor": False}, "BAD_REQUEST"),
+        ({"num_before": -1}, "REQUEST_VARIABLE_INVALID"),
+        ({"num_after": "x"}, "REQUEST_VARIABLE_INVALID"),
+        ({"op": "toggle"}, "REQUEST_VARIABLE_INVALID"),
+        ({"include_anchor": "x"}, "REQUEST_VARIABLE_INVALID"),
+        ({"narrow": {}}, "BAD_NARROW"),
+        ({"narrow": [["none", "x"]]}, "BAD_NARROW"),
+        ({"flag": "mentioned"}, "BAD_REQUEST"),
+        ({"flag": "has_alert_word"}, "BAD_REQUEST"),
+        ({"flag": "none"}, "BAD_REQUEST"),
+    ],
+)
+async def test_a_page_that_cannot_be_is_refused(
+    shared: Organization, sent: dict[str, Any], code: str
+) -> None:
+    (await shared["ann"].post("/messages/flags/narrow", **{**PAGE, **sent})).refused(code)
+
+
+# Everything at once
+
+
+async def some_messages(org: Organization) -> tuple[int, int]:
+    """Unread ones for ben, in two channels and directly."""
+    lounge = await org.channel("lounge", "ann", "ben")
+    garden = await org.channel("garden", "ann", "ben")
+    for topic in ("tea", "TEA", "", "cake"):
+        await org["ann"].send("lounge", topic, "x")
+    await org["ann"].send("garden", "tea", "x @**all**")
+    await org["ann"].write([org["ben"].user_id], "psst")
+    return lounge, garden
+
+
+async def test_everything_is_marked_as_read(org: Organization, config: Config) -> None:
+    await some_messages(org)
+    ben = org["ben"]
+    listener, other = await ben.register(), await org["ann"].register()
+    assert (await ben.post("/mark_all_as_read")).ok["complete"] is True
+    (event,) = await listener.events()
+    assert (event["op"], event["operation"], event["flag"]) == ("add", "add", "read")
+    assert (event["messages"], event["all"]) == ([], True)
+    assert await other.events() == []
+    assert (await unread(ben))["count"] == 0
+    await org["ann"].write([ben.user_id], "one more")
+    async with reopened(config) as later:
+        assert (await unread(later["ben"]))["count"] == 1
+        assert (await later["ben"].post("/mark_all_as_read")).ok["complete"] is True
+        assert (await unread(later["ben"]))["count"] == 0
+
+
+async def test_very_many_messages_are_marked_in_several_goes(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flag_verbs, "MAX_AT_ONCE", 4)
+    await some_messages(org)
+    ben = org["ben"]
+    listener = await ben.register()
+    assert (await ben.post("/mark_all_as_read")).ok["complete"] is False
+    assert (await unread(ben))["count"] == 2
+    assert (await ben.post("/mark_all_as_read")).ok["complete"] is True
+    first, second = await listener.events()
+    assert (len(first["messages"]), first["all"]) == (4, False)
+    assert (second["messages"], second["all"]) == ([], True)
+
+
+async def test_what_comes_while_all_is_marked_is_read_or_not_for_all_clients(
+    org: Organization,
+) -> None:
+    """A client that hears of `all` forgets what it has by then: so does the server."""
+    await org.channel("lounge", "ann", "ben")
+    for n in range(10):
+        await org["ann"].send("lounge", "t", str(n))
+    ben = org["ben"]
+    listener = await ben.register()
+    await asyncio.gather(
+        *(org["ann"].send("lounge", "t", "more") for _ in range(5)),
+        ben.post("/mark_all_as_read"),
+        *(org["ann"].send("lounge", "t", "later") for _ in range(5)),
+    )
+    kept: set[int] = set()
+    for event in await listener.events():
+        if event["type"] == "message":
+            kept.add(event["message"]["id"])
+        else:
+            kept.clear()
+    told = (await unread(ben))["streams"]
+    assert kept == {m for topic in told for m in topic["unread_message_ids"]}
+
+
+async def test_a_channel_is_marked_as_read(org: Organization) -> None:
+    lounge, garden = await some_messages(org)
+    ben = org["ben"]
+    listener = await ben.register()
+    assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
+    (event,) = await listener.events()
+    assert (len(event["messages"]), event["all"]) == (4, False)
+    told = await unread(ben)
+    assert [topic["stream_id"] for topic in told["streams"]] == [garden]
+    assert told["count"] == 2
+    assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
+    assert await listener.events() == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "count"), [("tea", 2), ("Tea", 2), (" tea ", 2), ("", 1), ("general chat", 1)]
+)
+async def test_a_topic_is_marked_as_read(org: Organization, topic: str, count: int) -> None:
+    lounge, _ = await some_messages(org)
+    ben = org["ben"]
+    listener = await ben.register()
+    assert (await ben.post("/mark_topic_as_read", stream_id=lounge, topic_name=topic)).ok
+    (event,) = await listener.events()
+    assert len(event["messages"]) == count
+    assert (await unread(ben))["count"] == 6 - count
+
+
+async def test_a_topic_or_channel_that_is_not_there_cannot_be_marked(org: Organization) -> None:
+    lounge, _ = await some_messages(org)
+    den = await org.channel("den", "ann", is_private=True)
+    await org["ann"].send("den", "secret", "x")
+    ben = org["ben"]
+    (await ben.post("/mark_topic_as_read", stream_id=lounge, topic_name="none")).refused()
+    for path, more in (
+        ("/mark_stream_as_read", {}),
+        ("/mark_topic_as_read", {"topic_name": "secret"}),
+    ):
+        for channel in (den, 999_999):
+            reply = await ben.post(path, stream_id=channel, **more)
+            reply.refused("STREAM_DOES_NOT_EXIST")
+        (await ben.post(path, **more)).refused("REQUEST_VARIABLE_MISSING")
+        (await ben.post(path, stream_id="x", **more)).refused("REQUEST_VARIABLE_INVALID")
+        (await org.nobody.post(path, stream_id=lounge, **more)).refused("UNAUTHORIZED", 401)
+    (await org.nobody.post("/mark_all_as_read")).refused("UNAUTHORIZED", 401)
+
+
+async def test_a_topic_of_a_protected_history_is_there_for_who_received_it(
+    org: Organization,
+) -> None:
+    den = await org.channel("den", "ann", is_private=True, history_public=False)
+    early = await org["ann"].send("den", "early", "x")
+    joined = Subscribed(
+        channel_id=den,
+        colors={org["ben"].user_id: "#76ce90"},
+        after=early,
+        gained=(org["ben"].user_id,),
+    )
+    await org.do(joined)
+    await org["ann"].send("den", "later", "x")
+    reply = await org["ben"].post("/mark_topic_as_read", stream_id=den, topic_name="early")
+    reply.refused()
+    assert (await org["ben"].post("/mark_topic_as_read", stream_id=den, topic_name="later")).ok
+
+
+async def test_marking_a_channel_that_one_left_changes_nothing(org: Organization) -> None:
+    lounge, _ = await some_messages(org)
+    ben = org["ben"]
+    left = Unsubscribed(channel_id=lounge, user_ids=(ben.user_id,), until=99, name="lounge")
+    await org.do(left)
+    listener = await ben.register()
+    assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
+    assert await listener.events() == []

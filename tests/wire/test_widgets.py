@@ -1,0 +1,252 @@
+"""Polls, lists of things to do, and forms: messages that are more than a text."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tests.support import Organization, Person, reopened
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+FORM = {
+    "widget_type": "zform",
+    "extra_data": {
+        "type": "choices",
+        "heading": "What now?",
+        "choices": [{"short_name": "A", "long_name": "Tea", "reply": "tea, please"}],
+    },
+}
+
+
+async def parts(who: Person, message_id: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await who.get(f"/messages/{message_id}")).ok["message"][
+        "submessages"
+    ]
+    return found
+
+
+async def use(who: Person, message_id: int, content: Any, kind: str = "widget") -> Any:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return await who.post("/submessage", message_id=message_id, msg_type=kind, content=text)
+
+
+@pytest.mark.parametrize(
+    ("content", "widget"),
+    [
+        (
+            "/poll Tea or coffee?\n- tea\n* coffee\n\n  water  ",
+            {
+                "widget_type": "poll",
+                "extra_data": {
+                    "question": "Tea or coffee?",
+                    "options": ["tea", "coffee", "water"],
+                },
+            },
+        ),
+        ("/poll", {"widget_type": "poll", "extra_data": {"question": "", "options": []}}),
+        ("/poll\nyes", {"widget_type": "poll", "extra_data": {"question": "", "options": ["yes"]}}),
+        (
+            "/todo Today\n- shop: milk: two\nsleep",
+            {
+                "widget_type": "todo",
+                "extra_data": {
+                    "task_list_title": "Today",
+                    "tasks": [
+                        {"task": "shop", "desc": "milk: two"},
+                        {"task": "sleep", "desc": ""},
+                    ],
+                },
+            },
+        ),
+        ("/todo", {"widget_type": "todo", "extra_data": {"task_list_title": "", "tasks": []}}),
+    ],
+)
+async def test_a_command_begins_a_widget(
+    org: Organization, content: str, widget: dict[str, Any]
+) -> None:
+    """The message's text stays what it is; its first submessage says what to show."""
+    await org.channel("lounge", "ann", "ben")
+    listener = await org["ben"].register()
+    sent = await org["ann"].send("lounge", "t", content)
+    (part,) = await parts(org["ben"], sent)
+    assert json.loads(part["content"]) == widget
+    assert (part["message_id"], part["sender_id"]) == (sent, org["ann"].user_id)
+    assert part["msg_type"] == "widget"
+    (event,) = await listener.events()
+    assert event["message"]["submessages"] == [part]
+    message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
+    assert message["content"].startswith(f"<p>{content.split()[0]}")
+
+
+@pytest.mark.parametrize(
+    "content", ["/polling", "poll", "x /poll", "/ poll", "/POLL a", "/me poll"]
+)
+async def test_other_texts_begin_none(org: Organization, content: str) -> None:
+    sent = await org["ann"].write([org["ben"].user_id], content)
+    assert await parts(org["ben"], sent) == []
+
+
+async def test_a_form_is_sent_as_it_is(org: Organization) -> None:
+    to = [org["ben"].user_id]
+    sent = await org["robo"].write(to, "What now?", widget_content=FORM)
+    (part,) = await parts(org["ben"], sent)
+    assert json.loads(part["content"]) == FORM
+    (await use(org["ben"], sent, {"type": "vote", "key": "canned,0", "vote": 1})).refused()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "no json",
+        "[]",
+        "{}",
+        {"widget_type": "poll", "extra_data": {"question": "x", "options": []}},
+        {**FORM, "more": 1},
+        {"widget_type": "zform", "extra_data": {"type": "choices", "heading": "x"}},
+        {"widget_type": "zform", "extra_data": {"type": "other", "heading": "", "choices": []}},
+        {"widget_type": "zform", "extra_data": {"type": "choices", "heading": 1, "choices": []}},
+        json.dumps(FORM).replace("Tea", "\\u0000"),
+        json.dumps(FORM).replace("Tea", "x" * 10_000),
+    ],
+)
+async def test_what_is_no_form_is_refused(shared: Organization, form: Any) -> None:
+    reply = await shared["ann"].post(
+        "/messages", type="direct", to=[shared["ben"].user_id], content="x", widget_content=form
+    )
+    reply.refused()
+
+
+POLL = "/poll Tea?\nyes\nno"
+TODO = "/todo Today\nshop"
+
+
+@pytest.mark.parametrize(
+    ("begun", "payload", "who"),
+    [
+        (POLL, {"type": "new_option", "option": "maybe", "idx": 0}, "ben"),
+        (POLL, {"type": "new_option", "option": "never", "idx": 1000}, "ann"),
+        (POLL, {"type": "vote", "key": "canned,0", "vote": 1}, "ben"),
+        (POLL, {"type": "vote", "key": "7,1", "vote": -1}, "ben"),
+        (POLL, {"type": "question", "question": "Tea now?"}, "ann"),
+        (TODO, {"type": "new_task", "key": 2, "task": "a", "desc": "", "completed": False}, "ben"),
+        (TODO, {"type": "strike", "key": "canned,0"}, "ben"),
+        (TODO, {"type": "strike", "key": "7,2"}, "ann"),
+        (TODO, {"type": "new_task_list_title", "title": "Tomorrow"}, "ann"),
+    ],
+)
+async def test_what_people_do_with_a_widget_is_kept_and_told(
+    org: Organization, config: Config, begun: str, payload: dict[str, Any], who: str
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    sent = await org["ann"].send("lounge", "t", begun)
+    queues = [await org[name].register() for name in ("ann", "ben")]
+    text = json.dumps(payload)
+    assert (await use(org[who], sent, text)).ok
+    first, second = await parts(org["ann"], sent)
+    assert second["id"] > first["id"]
+    assert (second["content"], second["sender_id"]) == (text, org[who].user_id)
+    for queue in queues:
+        (event,) = await queue.events(acknowledge=False)
+        assert event == {
+            "type": "submessage",
+            "id": event["id"],
+            "msg_type": "widget",
+            "content": text,
+            "message_id": sent,
+            "sender_id": org[who].user_id,
+            "submessage_id": second["id"],
+        }
+    async with reopened(config) as later:
+        assert await parts(later["ann"], sent) == [first, second]
+        again = await later["ann"].get(
+            "/events",
+            queue_id=queues[0].queue_id,
+            last_event_id=queues[0].last_event_id,
+            dont_block=True,
+        )
+        assert again.ok["events"][0]["content"] == text
+
+
+@pytest.mark.parametrize(
+    ("begun", "payload"),
+    [
+        (POLL, "no json"),
+        (POLL, "[]"),
+        (POLL, "null"),
+        (POLL, {}),
+        (POLL, {"type": "other"}),
+        (POLL, {"type": "strike", "key": "canned,0"}),
+        (POLL, {"type": "new_option", "option": "x", "idx": -1}),
+        (POLL, {"type": "new_option", "option": "x", "idx": 1001}),
+        (POLL, {"type": "new_option", "option": "x", "idx": "0"}),
+        (POLL, {"type": "new_option", "option": 1, "idx": 0}),
+        (POLL, {"type": "new_option", "option": "x"}),
+        (POLL, {"type": "new_option", "option": "x", "idx": 0, "more": 1}),
+        (POLL, {"type": "vote", "key": "canned,0", "vote": 0}),
+        (POLL, {"type": "vote", "key": "canned,0", "vote": 2}),
+        (POLL, {"type": "vote", "key": "canned", "vote": 1}),
+        (POLL, {"type": "vote", "key": 1, "vote": 1}),
+        (POLL, {"type": "question", "question": None}),
+        (POLL, {"type": "new_option", "option": "a\0b", "idx": 0}),
+        (POLL, {"type": "new_option", "option": "x" * 10_000, "idx": 0}),
+        (TODO, {"type": "vote", "key": "canned,0", "vote": 1}),
+        (TODO, {"type": "new_task", "key": 1, "task": "a", "desc": ""}),
+        (TODO, {"type": "new_task", "key": -1, "task": "a", "desc": "", "completed": False}),
+        (TODO, {"type": "strike", "key": "x"}),
+        (TODO, {"type": "new_task_list_title", "title": ["x"]}),
+    ],
+)
+async def test_what_a_widget_does_not_take_is_refused(
+    org: Organization, begun: str, payload: Any
+) -> None:
+    sent = await org["ann"].write([org["ann"].user_id], begun)
+    (await use(org["ann"], sent, payload)).refused()
+    assert len(await parts(org["ann"], sent)) == 1
+
+
+async def test_only_the_sender_changes_the_heading(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    poll, todo = [await org["ann"].send("lounge", "t", text) for text in (POLL, TODO)]
+    (await use(org["ben"], poll, {"type": "question", "question": "x"})).refused()
+    (await use(org["ben"], todo, {"type": "new_task_list_title", "title": "x"})).refused()
+
+
+async def test_a_message_without_a_widget_takes_nothing(org: Organization) -> None:
+    vote = {"type": "vote", "key": "canned,0", "vote": 1}
+    sent = await org["ann"].write([org["ben"].user_id], "no poll")
+    (await use(org["ann"], sent, vote)).refused()
+    (await use(org["ann"], sent, {"widget_type": "poll", "extra_data": {}})).refused()
+    poll = await org["ann"].write([org["ben"].user_id], POLL)
+    for kind in ("", "other", "x" * 5000):
+        (await use(org["ann"], poll, vote, kind)).refused()
+
+
+async def test_the_widget_of_a_message_out_of_sight_is_as_none(org: Organization) -> None:
+    vote = {"type": "vote", "key": "canned,0", "vote": 1}
+    await org.channel("den", "ann", is_private=True)
+    hidden = [
+        await org["ann"].send("den", "t", POLL),
+        await org["ann"].write([org["cleo"].user_id], POLL),
+    ]
+    unknown = (await use(org["ben"], 999_999, vote)).refused()
+    for sent in hidden:
+        assert (await use(org["ben"], sent, vote)).refused() == unknown
+        assert len(await parts(org["ann"], sent)) == 1
+    (await use(org.nobody, hidden[0], vote)).refused("UNAUTHORIZED", 401)
+
+
+async def test_open_history_is_enough_to_vote(org: Organization) -> None:
+    await org.channel("lounge", "ann")
+    sent = await org["ann"].send("lounge", "t", POLL)
+    listener = await org["ben"].register()
+    assert (await use(org["ben"], sent, {"type": "vote", "key": "canned,1", "vote": 1})).ok
+    assert [event["type"] for event in await listener.events()] == ["submessage"]
+
+
+async def test_messages_sent_at_once_have_widgets_of_their_own(org: Organization) -> None:
+    sent = [await org["ann"].write([org["ben"].user_id], POLL) for _ in range(3)]
+    found = [(await parts(org["ben"], one))[0] for one in sent]
+    assert [part["message_id"] for part in found] == sent
+    assert len({part["id"] for part in found}) == 3
