@@ -372,13 +372,17 @@ async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
         assert (await org.http.get(ever)).status_code == 200
 
 
+@pytest.mark.parametrize("by", ["a new account", "a new address"])
 async def test_where_there_is_an_account_by_then_it_says_how_to_sign_in(
-    org: Organization,
+    org: Organization, by: str
 ) -> None:
     path, link = await invited(org), await opened(org)
-    (
-        await org["ann"].post("/users", email="Zoe@example.com", full_name="Zoe", password=PASSWORD)
-    ).ok
+    if by == "a new account":
+        who = {"email": "Zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
+        (await org["ann"].post("/users", **who)).ok
+    else:
+        changed = f"/users/{org['ben'].user_id}"
+        (await org["ann"].patch(changed, new_email="Zoe@example.com")).ok
     assert (await org["ann"].get("/invites")).ok["invites"][0]["is_multiuse"]
     for response in (await org.http.get(path), await send(org, path, **FILLED)):
         assert response.status_code == 410

@@ -176,6 +176,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     state, actor = moment.state, moment.actor
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
+    over: list[AnyChange] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -186,9 +187,10 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
             domains.require_admitted(state, address)
+            over = invited.answered(state, address)
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*changed(moment, target, values), *profile])
+    return Decision(None, [*over, *changed(moment, target, values), *profile])
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
