@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated, RealmChanged
+from tertulia.model.reactions import CustomEmoji
 from tertulia.model.users import Role
 from tests.support import Organization, reopened
 from tests.wire.stage import LIMITED
@@ -169,8 +171,19 @@ async def test_who_becomes_a_member_learns_what_everybody_says(org: Organization
 
 
 async def test_spectators_are_told_no_status(org: Organization) -> None:
-    from tertulia.model.changes import RealmChanged
 
     await org.do(RealmChanged(values={"enable_spectator_access": True}))
     assert (await org["ben"].post("/users/me/status", status_text="lunch")).ok
     assert (await org.nobody.register()).data["user_status"] == {}
+
+
+async def test_the_organizations_own_emoji_can_be_beside_a_name(org: Organization) -> None:
+    await org.do(CustomEmojiAdded(emoji=CustomEmoji(id=7, name="team", file="x")))
+    assert (await org["ben"].post("/users/me/status", emoji_name="team")).ok
+    team = {"emoji_name": "team", "emoji_code": "7", "reaction_type": "realm_emoji"}
+    assert await status(org, "ben") == team
+    assert (await org["ben"].post("/users/me/status", status_text="x", **team)).ok
+    (await org["ben"].post("/users/me/status", **{**team, "emoji_code": "8"})).refused()
+    await org.do(CustomEmojiDeactivated(emoji_id=7))
+    assert await status(org, "ben") == {"status_text": "x", **team}
+    (await org["cleo"].post("/users/me/status", **team)).refused()

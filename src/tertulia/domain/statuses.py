@@ -2,13 +2,14 @@
 
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, personal_settings
+from tertulia.domain import emoji, names, permissions, personal_settings
 from tertulia.model.changes import AnyChange, StatusChanged
-from tertulia.model.emoji import codes_by_name, names_by_code
 from tertulia.model.errors import Refused
-from tertulia.model.profiles import NO_EMOJI, EmojiKind, StatusEmoji, UserStatus
+from tertulia.model.profiles import NO_EMOJI, UserStatus
+from tertulia.model.reactions import Emoji, EmojiKind
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
 
 MAX_STATUS_TEXT = 60
 
@@ -43,11 +44,11 @@ def _change(moment: Moment, user: User, new: NewStatus) -> Decision[bool]:
         raise Refused("Nothing was given that could be new.")
     before = moment.state.statuses.get(user.id) or UserStatus(user_id=user.id)
     text = None if new.text is None else _text(new.text)
-    emoji = None if _says_nothing_of_emoji(new) else _emoji(new)
+    chosen = None if _says_nothing_of_emoji(new) else _emoji(moment.state, new)
     changed = StatusChanged(
         user_id=user.id,
         text=None if text == before.text else text,
-        emoji=None if emoji == before.emoji else emoji,
+        emoji=None if chosen == (before.emoji or NO_EMOJI) else chosen,
     )
     changes: list[AnyChange] = []
     if changed.text is not None or changed.emoji is not None:
@@ -72,21 +73,11 @@ def _text(text: str) -> str:
     return found
 
 
-def _emoji(new: NewStatus) -> StatusEmoji:
+def _emoji(state: State, new: NewStatus) -> Emoji:
     if new.emoji_name is None:
         raise Refused("An emoji's code and type need its name beside them.")
     if not new.emoji_name:
         if new.emoji_code:
             raise Refused("An emoji's code needs its name beside it.")
         return NO_EMOJI
-    kind = new.emoji_kind or EmojiKind.UNICODE
-    if kind is EmojiKind.EXTRA:
-        known = new.emoji_name == "zulip" and new.emoji_code in {None, "zulip"}
-        code = "zulip"
-    else:
-        code = codes_by_name().get(new.emoji_name, "")
-        given = new.emoji_code or code
-        known = kind is EmojiKind.UNICODE and new.emoji_name in names_by_code().get(given, ())
-    if not known:
-        raise Refused("There is no such emoji.")
-    return StatusEmoji(new.emoji_name, code, kind)
+    return emoji.chosen(state, new.emoji_name, new.emoji_code or None, new.emoji_kind)

@@ -1,27 +1,13 @@
 """What people tell about themselves: what they are doing, and the fields of their profiles."""
 
-from enum import Enum, IntEnum
+from enum import IntEnum
 
 from msgspec import Struct
 
+from tertulia.model.reactions import Emoji, EmojiKind
 
-class EmojiKind(Enum):
-    """Where an emoji comes from."""
-
-    UNICODE = "unicode"
-    CUSTOM = "custom"
-    EXTRA = "extra"
-
-
-class StatusEmoji(Struct, frozen=True, omit_defaults=True):
-    """An emoji beside a name; all empty for none."""
-
-    name: str = ""
-    code: str = ""
-    kind: EmojiKind = EmojiKind.UNICODE
-
-
-NO_EMOJI = StatusEmoji()
+NO_EMOJI = Emoji(kind=EmojiKind.UNICODE, code="", name="")
+"""What takes an emoji away from a status."""
 
 
 class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,7 +15,7 @@ class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     user_id: int
     text: str = ""
-    emoji: StatusEmoji = NO_EMOJI
+    emoji: Emoji | None = None
 
 
 class FieldKind(IntEnum):

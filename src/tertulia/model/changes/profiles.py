@@ -1,7 +1,8 @@
 """What people tell about themselves."""
 
 from tertulia.model.changes.base import Change
-from tertulia.model.profiles import ProfileField, ProfileValue, StatusEmoji
+from tertulia.model.profiles import ProfileField, ProfileValue
+from tertulia.model.reactions import Emoji
 
 
 class StatusChanged(Change, frozen=True, tag="status_changed"):
@@ -10,7 +11,7 @@ class StatusChanged(Change, frozen=True, tag="status_changed"):
 
     user_id: int
     text: str | None = None
-    emoji: StatusEmoji | None = None
+    emoji: Emoji | None = None
 
 
 class ProfileFieldCreated(Change, frozen=True, tag="profile_field_created"):

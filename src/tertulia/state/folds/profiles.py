@@ -11,12 +11,13 @@ FOLDS = Folds()
 @FOLDS.of(changes.StatusChanged)
 def _(state: State, change: changes.StatusChanged) -> None:
     before = state.statuses.get(change.user_id) or UserStatus(user_id=change.user_id)
+    given = None if change.emoji == NO_EMOJI else change.emoji
     after = UserStatus(
         user_id=change.user_id,
         text=before.text if change.text is None else change.text,
-        emoji=before.emoji if change.emoji is None else change.emoji,
+        emoji=before.emoji if change.emoji is None else given,
     )
-    if after.text or after.emoji != NO_EMOJI:
+    if after.text or after.emoji is not None:
         state.statuses.put(after)
     elif change.user_id in state.statuses:
         state.statuses.remove(change.user_id)

@@ -27,17 +27,20 @@ class Folds(dict[type[Change], Callable[[State, Entry], None]]):
 
 def revised(record: R, values: Mapping[str, Any]) -> R:
     """The record with new values, which may be as they are in memory or as they are in JSON."""
-    types = _field_types(type(record))
-    return msgspec.structs.replace(
-        record,
-        **{name: msgspec.convert(value, types[name]) for name, value in values.items()},
-    )
+    fields = _fields(type(record))
+    new = {}
+    for name, value in values.items():
+        field = fields[name]
+        converted = msgspec.convert(value, field.type)
+        # A default is left out where it is written down, and known by being the very same.
+        new[name] = field.default if converted == field.default else converted
+    return msgspec.structs.replace(record, **new)
 
 
-_TYPES: dict[type, dict[str, Any]] = {}
+_FIELDS: dict[type, dict[str, msgspec.structs.FieldInfo]] = {}
 
 
-def _field_types(kind: type[Struct]) -> dict[str, Any]:
-    if kind not in _TYPES:
-        _TYPES[kind] = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    return _TYPES[kind]
+def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = {field.name: field for field in msgspec.structs.fields(kind)}
+    return _FIELDS[kind]

@@ -17,11 +17,12 @@ REACTION_TYPES: Final[Mapping[str, EmojiKind]] = {
 }
 """What each kind of emoji is called; the last by the name that it has in the specification."""
 NEUTRAL_TYPE: Final = "service_extra_emoji"
-_TYPE_OF: Final = {
+TYPE_OF: Final = {
     EmojiKind.UNICODE: "unicode_emoji",
     EmojiKind.CUSTOM: "realm_emoji",
     EmojiKind.EXTRA: "zulip_extra_emoji",
 }
+"""What clients are told of each kind."""
 
 
 class ReactionObject(Struct, kw_only=True):
@@ -56,7 +57,7 @@ class CustomEmojiObject(Struct, kw_only=True):
 
 def reaction_type(reaction: Reaction) -> str:
     """The kind of its emoji, by the name that its sender used where there are two."""
-    return NEUTRAL_TYPE if reaction.neutral else _TYPE_OF[reaction.kind]
+    return NEUTRAL_TYPE if reaction.neutral else TYPE_OF[reaction.kind]
 
 
 def reaction_object(reaction: Reaction) -> ReactionObject:

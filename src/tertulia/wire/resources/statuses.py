@@ -1,16 +1,21 @@
 """What people say that they are doing."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions, statuses
 from tertulia.domain.statuses import NewStatus
 from tertulia.wire.call import Call
-from tertulia.wire.objects.statuses import KINDS, ReactionType, status_object
+from tertulia.wire.objects.reactions import REACTION_TYPES
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.parameters import Int, Params, Path
 from tertulia.wire.resources.presence import follow_settings
 from tertulia.wire.routing import Answer
+
+ReactionType = Literal[
+    "", "unicode_emoji", "realm_emoji", "zulip_extra_emoji", "service_extra_emoji"
+]
 
 
 class _Status(Params, kw_only=True, frozen=True):
@@ -57,7 +62,7 @@ def _new(params: _Status, *, away: bool | None = None) -> NewStatus:
         text=params.status_text,
         emoji_name=params.emoji_name,
         emoji_code=params.emoji_code,
-        emoji_kind=KINDS.get(params.reaction_type or ""),
+        emoji_kind=REACTION_TYPES.get(params.reaction_type or ""),
         invisible=away,
     )
 
