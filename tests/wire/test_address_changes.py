@@ -154,6 +154,14 @@ async def test_a_link_is_over_after_a_day_and_for_a_deactivated_account(config: 
         assert len(org.node.state.confirmations) == 1
 
 
+async def test_with_an_account_what_it_asked_for_is_deleted(org: Organization) -> None:
+    path = await asked(org)
+    who = f"/users/{org['ben'].user_id}"
+    (await org["ann"].delete(who, actions={"delete_profile": True})).ok
+    assert not len(org.node.state.confirmations)
+    assert (await org.http.post(path)).status_code == 404
+
+
 async def test_mails_are_not_asked_for_without_end(org: Organization) -> None:
     for number in range(CONFIRMATIONS_PER_ACCOUNT):
         (await org["ben"].patch("/settings", email=f"{number}@example.com")).ok
