@@ -14,6 +14,8 @@ from referencing.jsonschema import DRAFT202012
 from tertulia.wire.openapi import document
 
 _URN = "urn:tertulia:openapi"
+_REST = {"filename"}
+"""Parts of paths that may have slashes in them."""
 
 
 @cache
@@ -43,7 +45,8 @@ def _templates() -> list[tuple[re.Pattern[str], str]]:
         names = re.findall(r"\{(\w+)\}", path)
         pattern = re.escape(path).replace(r"\{", "{").replace(r"\}", "}")
         for name in names:
-            pattern = pattern.replace(f"{{{name}}}", r"\d+" if name in numbers else "[^/]+")
+            part = r"\d+" if name in numbers else ".+" if name in _REST else "[^/]+"
+            pattern = pattern.replace(f"{{{name}}}", part)
         found.append((len(names), len(names) - len(numbers), path, re.compile(pattern)))
     return [(pattern, path) for _, _, path, pattern in sorted(found, key=lambda one: one[:3])]
 

@@ -93,6 +93,7 @@ class ReferenceClient:
         self.emoji = data["realm_emoji"]
         self.hanging: dict[int, dict[str, Any]] = {}
         """What hangs on the messages that came in: reactions, parts of widgets."""
+        self.attachments: dict[int, dict[str, Any]] = {}
         self.recent = {
             tuple(c["user_ids"]): c["max_message_id"] for c in data["recent_private_conversations"]
         }
@@ -107,7 +108,10 @@ class ReferenceClient:
     @classmethod
     async def begin(cls, person: Person, parameters: dict[str, Any]) -> "ReferenceClient":
         """A new client, as fresh as can be."""
-        return cls(await person.register(**parameters), parameters)
+        client = cls(await person.register(**parameters), parameters)
+        answer = await person.get("/attachments")
+        client.attachments = {one["id"]: one for one in answer.ok["attachments"]}
+        return client
 
     def _load_unread(self, unread: dict[str, Any]) -> None:
         for topic in unread["streams"]:
@@ -154,6 +158,7 @@ class ReferenceClient:
             "reminders": self.reminders,
             "views": self.views,
             "devices": self.devices,
+            "attachments": self.attachments,
         }
 
     def _told(self, channel: dict[str, Any], *, own: bool = True) -> dict[str, Any]:
@@ -557,6 +562,17 @@ class ReferenceClient:
             self.unread[message_id] = where
             if detail.get("mentioned"):
                 self.mentions.add(message_id)
+
+    # Uploaded files
+
+    def _attachment_add(self, event: dict[str, Any]) -> None:
+        self.attachments[event["attachment"]["id"]] = event["attachment"]
+
+    def _attachment_update(self, event: dict[str, Any]) -> None:
+        self.attachments[event["attachment"]["id"]] = event["attachment"]
+
+    def _attachment_remove(self, event: dict[str, Any]) -> None:
+        self.attachments.pop(event["attachment"]["id"], None)
 
     def _forget_unread(self, channel_id: int) -> None:
         # What happens to its messages is not told any more, or may not be.

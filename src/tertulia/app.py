@@ -107,7 +107,7 @@ async def opened_node(
             vault=vault,
             links=Links(vault),
             renderer=Renderer(),
-            files=Files(config.data_path / "files"),
+            files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),
         )

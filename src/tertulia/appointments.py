@@ -23,6 +23,7 @@ def messages_to_send(node: Node) -> Due:
             return ()
         draft = await composed(
             node,
+            node.state.users[first.user_id],
             scheduled.destination(first),
             first.content,
             client=first.client,

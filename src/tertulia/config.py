@@ -63,7 +63,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     ] = "text"
     max_body_mib: Annotated[
         int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
-    ] = 5
+    ] = 8
     max_file_upload_size_mib: Annotated[
         int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
     ] = 100
@@ -74,6 +74,22 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " alone of whom they may know."
         ),
     ] = True
+    upload_quota_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100_000_000,
+            description="Room for all uploaded files together, in MiB; 0 for as much as there is.",
+        ),
+    ] = 0
+    unclaimed_upload_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36500,
+            description="An uploaded file that no message links is deleted after so many days.",
+        ),
+    ] = 35
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(
@@ -149,6 +165,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     ] = "127.0.0.1"
 
     @property
+    def upload_quota(self) -> int | None:
+        """Bytes that all uploaded files together may have; None for as many as there is room."""
+        return self.upload_quota_mib * 1024 * 1024 or None
+
+    @property
     def address_host(self) -> str:
         """The host in the addresses that stand for hidden ones: `user7@…`."""
         return urlsplit(self.external_url).hostname or "tertulia.invalid"
@@ -156,6 +177,11 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     @property
     def data_path(self) -> Path:
         return Path(self.data_dir)
+
+    @property
+    def files_path(self) -> Path:
+        """Where uploaded files and pictures are."""
+        return self.data_path / "files"
 
     @property
     def place(self) -> str:

@@ -9,12 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from pathlib import Path
+from typing import BinaryIO, Final
 
-from PIL import Image, ImageDraw, ImageFont, ImageOps, ImageSequence
+from PIL import ExifTags, Image, ImageDraw, ImageFont, ImageOps, ImageSequence
 
 MAX_PIXELS: Final = 90_000_000
 """Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
+MAX_FRAMES: Final = 2000
+"""Of one picture. They are counted before a decoder does it, which takes its time with millions."""
+_MAX_BLOCKS: Final = 1_000_000
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
 
 _threads = ThreadPoolExecutor(1, thread_name_prefix="pictures")
@@ -92,17 +96,87 @@ def _animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
+@dataclass(frozen=True)
+class Described:
+    """What a picture is, without decoding it."""
+
+    width: int
+    """Pixels, of the picture upright."""
+    height: int
+    animated: bool
+
+
+async def described(place: Path) -> Described:
+    """What the picture in the file is. Raises BadPicture."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, _described, place)
+
+
+def _described(place: Path) -> Described:
+    with opened(place) as picture:
+        width, height = picture.size
+        if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
+            width, height = height, width
+        return Described(width, height, _frames(picture, place) > 1)
+
+
+_LYING: Final = frozenset({5, 6, 7, 8})
+"""Orientations in which width and height change places."""
+
+
+async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
+    """The picture in the file as WebP, no larger than it is and no larger than that; all of its
+    frames if `moving`. Raises BadPicture."""
+    return await asyncio.get_running_loop().run_in_executor(
+        _threads, _thumbnail, place, (width, height), moving
+    )
+
+
+def _thumbnail(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
+    with opened(place) as picture:
+        if moving and _frames(picture, place) > 1:
+            return _moving(picture, size)
+        picture.draft("RGB", size)
+        still = upright(picture)
+        still.thumbnail(size)
+        out = io.BytesIO()
+        still.save(out, "WEBP", quality=80)
+        return Scaled(out.getvalue(), "image/webp", still.width, still.height)
+
+
+def _moving(picture: Image.Image, size: tuple[int, int]) -> Scaled:
+    frames, durations = [], []
+    for frame in ImageSequence.Iterator(picture):
+        durations.append(int(frame.info.get("duration") or 100))
+        shown = frame.convert("RGBA")
+        shown.thumbnail(size)
+        frames.append(shown)
+    out = io.BytesIO()
+    frames[0].save(
+        out,
+        "WEBP",
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=picture.info.get("loop", 0),
+        quality=70,
+        method=2,
+    )
+    return Scaled(out.getvalue(), "image/webp", frames[0].width, frames[0].height, animated=True)
+
+
 @contextmanager
-def opened(content: bytes) -> Iterator[Image.Image]:
-    """The picture, not yet decoded. BadPicture where it is none, or none that is safe to decode;
-    also where decoding it fails inside of the context."""
+def opened(content: bytes | Path) -> Iterator[Image.Image]:
+    """The picture of these bytes or in this file, not yet decoded. BadPicture where it is none, or
+    none that is safe to decode; also where decoding it fails inside of the context."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(content), formats=FORMATS)
-            if picture.width * picture.height * getattr(picture, "n_frames", 1) > MAX_PIXELS:
-                raise BadPicture("The picture has too many pixels.")
+            source = io.BytesIO(content) if isinstance(content, bytes) else content
+            picture = Image.open(source, formats=FORMATS)
             with picture:
+                frames = _frames(picture, content)
+                if frames > MAX_FRAMES or picture.width * picture.height * frames > MAX_PIXELS:
+                    raise BadPicture("The picture has too many pixels.")
                 yield picture
     except BadPicture:
         raise
@@ -110,6 +184,42 @@ def opened(content: bytes) -> Iterator[Image.Image]:
         raise BadPicture("The picture has too many pixels.") from None
     except Exception as error:  # Decoders fail in many ways on what somebody made up.
         raise BadPicture("This is no picture that can be read.") from error
+
+
+def _frames(picture: Image.Image, content: bytes | Path) -> int:
+    """How many frames there are, or more than `MAX_FRAMES`."""
+    match picture.format:
+        case "GIF":
+            with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
+                return _frames_of_gif(file)
+        case "TIFF":
+            return 1  # The rest are other pages.
+        case _:
+            return getattr(picture, "n_frames", 1)
+
+
+def _frames_of_gif(file: BinaryIO) -> int:
+    """The frames of a GIF, counted by its blocks and without looking into them."""
+    frames = blocks = 0
+
+    def skip_table(flags: int) -> None:
+        if flags & 0x80:
+            file.seek(3 << ((flags & 7) + 1), io.SEEK_CUR)
+
+    skip_table(file.read(13)[10])
+    while frames <= MAX_FRAMES and (kind := file.read(1)) in {b",", b"!"}:
+        if kind == b",":
+            frames += 1
+            skip_table(file.read(9)[8])
+        file.seek(1, io.SEEK_CUR)
+        while size := file.read(1):
+            blocks += 1
+            if size == b"\0":
+                break
+            if blocks > _MAX_BLOCKS:
+                return MAX_FRAMES + 1
+            file.seek(size[0], io.SEEK_CUR)
+    return frames
 
 
 def upright(picture: Image.Image) -> Image.Image:

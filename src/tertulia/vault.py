@@ -70,6 +70,7 @@ class Vault:
         key = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
         self._links = hashlib.sha256(b"tertulia links\0" + secret.encode()).digest()
         self._seal = Fernet(base64.urlsafe_b64encode(key))
+        self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
         self._decoy: str | None = None
@@ -142,6 +143,28 @@ class Vault:
                 return False
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, verify)
+
+    # Tickets: what an address says by itself, for a while
+
+    def ticket(self, purpose: str, text: str, expires: int) -> str:
+        """Something to put into an address that stands for the text, for that purpose and until
+        that UNIX time. Anybody can read the text in it; nobody else can make one."""
+        said = base64.urlsafe_b64encode(f"{expires}:{text}".encode()).rstrip(b"=").decode()
+        return f"{said}.{self._sign(purpose, said)}"
+
+    def text_of(self, purpose: str, ticket: str, now: float) -> str | None:
+        """The text that the ticket stands for; None where it is none for the purpose, or has
+        expired."""
+        said, _, signature = ticket.partition(".")
+        if not hmac.compare_digest(self._sign(purpose, said).encode(), signature.encode()):
+            return None
+        padded = said + "=" * (-len(said) % 4)
+        expires, _, text = base64.urlsafe_b64decode(padded).decode().partition(":")
+        return text if now <= int(expires) else None
+
+    def _sign(self, purpose: str, said: str) -> str:
+        signature = hmac.digest(self._tickets, f"{purpose}\0{said}".encode(), "sha256")
+        return base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
 
     def close(self) -> None:
         """End the threads."""

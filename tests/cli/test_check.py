@@ -80,3 +80,18 @@ async def test_a_secret_that_is_gone_is_found(place: Place) -> None:
     await prepared(place)
     (place.data_dir / "secret").unlink()
     assert await failed(place) == {"secret"}
+
+
+@pytest.mark.parametrize("how", ["gone", "cut off"])
+async def test_an_uploaded_file_that_is_not_whole_is_found(place: Place, how: str) -> None:
+    await prepared(place)
+    config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
+    async with reopened(config) as org:
+        path = await org["iris"].upload("a.txt", b"hello")
+    assert await failed(place) == set()
+    file = place.data_dir / "files" / "uploads" / path.rpartition("/")[0]
+    if how == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(b"hell")
+    assert await failed(place) == {"files"}

@@ -12,8 +12,10 @@ import pytest
 from tertulia import demo
 from tertulia.config import Config
 from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.uploads import Uploads
 from tests import postgres
 from tests.cli.support import Place
+from tests.pictures import picture
 from tests.support import reopened
 
 
@@ -87,6 +89,83 @@ async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: 
     assert restored.exit_code == 0, restored.output
     checked = await asyncio.to_thread(target.run, "check")
     assert checked.exit_code == 0, checked.output
+
+
+def files_of(place: Place) -> dict[str, bytes]:
+    root = place.data_dir / "files"
+    return {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for file in root.rglob("*")
+        if file.is_file()
+    }
+
+
+async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again_does_not(
+    place: Place, target: Place, tmp_path: Path
+) -> None:
+    await demo.prepared(config_of(place))
+    async with reopened(config_of(place)) as org:
+        iris = org["iris"]
+        path = await iris.upload("naïve.png", picture(9, 9), "image/png")
+        with pytest.MonkeyPatch.context() as patched:
+            # The server is not done with moving it to its place.
+            patched.setattr(Uploads, "settle", lambda *_: None)
+            other = await iris.upload("other.txt", b"other")
+        await iris.open(f"/user_uploads/thumbnail/{path}/840x560.webp")
+        await org.node.files.put("avatars/1/picture.png", b"avatar")
+        org.node.uploads.begin().finish()
+    file = str(tmp_path / "backup.zip")
+    backed_up = await asyncio.to_thread(place.run, "backup", file)
+    assert "3 files" in backed_up.output
+    for command, arguments in (("restore", (file,)), ("check", ())):
+        result = await asyncio.to_thread(target.run, command, *arguments)
+        assert result.exit_code == 0, result.output
+    places = [f"uploads/{one.rpartition('/')[0]}" for one in (path, other)]
+    assert sorted(files_of(target)) == sorted([*places, "avatars/1/picture.png"])
+    async with reopened(config_of(target)) as org:
+        assert (await org["iris"].open(f"/user_uploads/{path}")).content == picture(9, 9)
+        assert (await org["iris"].open(f"/user_uploads/{other}")).content == b"other"
+        thumbnail = await org["iris"].open(f"/user_uploads/thumbnail/{path}/840x560.webp")
+        assert thumbnail.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("files/avatars/a", None), ("files/../../evil", b"x"), ("files//etc/evil", b"x")],
+)
+def test_a_backup_with_files_that_are_not_right_is_refused_as_a_whole(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    (place.data_dir / "files" / "avatars").mkdir(parents=True)
+    (place.data_dir / "files" / "avatars" / "a").write_bytes(b"a")
+    file = tmp_path / "backup.zip"
+    assert place.run("backup", str(file)).exit_code == 0
+    if content is None:
+        altered(file, name, None)
+    else:
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(name, content)
+        more = {**manifest_of(file), "files": 2}
+        altered(file, "manifest.json", json.dumps(more).encode())
+    target = Place(tmp_path / "deep" / "target")
+    result = target.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "damaged" in result.stderr
+    assert [path.name for path in target.data_dir.iterdir() if path.is_dir()] == []
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_files_that_are_there_are_not_mixed_with_those_of_a_backup(tmp_path: Path) -> None:
+    _, file = backed_up(tmp_path)
+    target = Place(tmp_path / "target")
+    (target.data_dir / "files").mkdir(parents=True)
+    (target.data_dir / "files" / "note").write_bytes(b"x")
+    result = target.run("restore", str(file))
+    assert result.exit_code == 1
+    assert "There are files in" in result.stderr
+    assert files_of(target) == {"note": b"x"}
 
 
 def backed_up(tmp_path: Path) -> tuple[Place, Path]:

@@ -26,6 +26,7 @@ from tertulia.state.organization import State
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
 from tests.support import Organization, Reply, TestClock, founded
+from tests.unit.test_log import until
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
 TOPICS = ("", "lunch", "Lunch", "✔ lunch", "plans")
@@ -116,6 +117,13 @@ class History:
     def some_messages(self) -> list[int]:
         return sorted(self.rng.sample(self.sent, min(len(self.sent), self.rng.randint(1, 4))))
 
+    def text(self) -> str:
+        """What somebody writes; some of it links a file."""
+        files = list(self.state.attachments)
+        if files and self.rng.random() < 0.3:
+            return f"see [a file](/user_uploads/{self.rng.choice(files).path})"
+        return self.rng.choice(TEXTS)
+
     def accepted(self, reply: Reply) -> bool:
         """A refusal is as good as an answer here; a mistake of the server is not."""
         assert reply.status < 500, (self.done, reply.body)
@@ -132,7 +140,7 @@ async def send_to_channel(history: History) -> None:
         type="channel",
         to=channel.id,
         topic=rng.choice(TOPICS),
-        content=rng.choice(TEXTS),
+        content=history.text(),
         read_by_sender=rng.choice([True, False]),
     )
     if history.accepted(reply):
@@ -146,7 +154,7 @@ async def send_directly(history: History) -> None:
         "/messages",
         type="direct",
         to=to,
-        content=rng.choice(TEXTS),
+        content=history.text(),
         read_by_sender=rng.choice([True, False]),
     )
     if history.accepted(reply):
@@ -592,6 +600,22 @@ async def mark_as_read(history: History) -> None:
     history.accepted(reply)
 
 
+async def upload(history: History) -> None:
+    await history.org[history.who()].upload(f"{len(history.done)}.txt")
+
+
+async def delete_file(history: History) -> None:
+    files = list(history.state.attachments)
+    if not files:
+        return
+    attachment = history.rng.choice(files)
+    reply = await history.org[history.who()].delete(f"/attachments/{attachment.id}")
+    history.accepted(reply)
+    # The server deletes the file by itself, and writes that down.
+    await until(lambda: not len(history.state.removed_files))
+    await history.org.node.log.settled()
+
+
 async def invite(history: History) -> None:
     rng, state = history.rng, history.state
     terms = {
@@ -695,6 +719,8 @@ STEPS: dict[Step, int] = {
     change_address: 1,
     **PEOPLE_STEPS,
     **OWN_STEPS,
+    upload: 2,
+    delete_file: 1,
 }
 
 

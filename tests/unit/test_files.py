@@ -9,6 +9,7 @@ from PIL import Image
 from tertulia import pictures
 from tertulia.pictures import BadPicture
 from tertulia.store.files import Files
+from tests.pictures import picture
 
 
 async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -27,13 +28,6 @@ async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 async def test_a_path_cannot_leave_the_directory(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="no path"):
         await Files(tmp_path).put(path, b"")
-
-
-def picture(width: int, height: int, kind: str = "PNG", frames: int = 1) -> bytes:
-    out = io.BytesIO()
-    first, *more = (Image.new("RGB", (width, height), (n * 40, 9, 9)) for n in range(frames))
-    first.save(out, kind, **({"save_all": True, "append_images": more} if more else {}))
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
@@ -64,3 +58,36 @@ async def test_what_is_no_picture_is_refused(content: bytes) -> None:
 async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> None:
     with pytest.raises(BadPicture, match="pixels"):
         await pictures.squared(picture(20_000, 5_000), 64)
+
+
+def gif(frames: int, blocks: int = 1) -> bytes:
+    """A GIF of so many frames of one pixel, each written in so many blocks."""
+    image = picture(1, 1, "GIF")
+    start = image.index(b",")
+    head, frame = image[:start], image[start:-1]
+    table = 3 << ((frame[9] & 7) + 1) if frame[9] & 0x80 else 0
+    bits = frame[: 11 + table]
+    return head + (bits + b"\x01\x44" * blocks + b"\0") * frames + b";"
+
+
+async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
+    for frames in (1, 2, 5):
+        for kind in ("GIF", "PNG", "WEBP"):
+            place = tmp_path / f"{frames}.{kind}"
+            place.write_bytes(picture(7, 5, kind, frames))
+            found = await pictures.described(place)
+            assert (found.width, found.height, found.animated) == (7, 5, frames > 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [gif(pictures.MAX_FRAMES + 1), gif(1_000_000), gif(1, 1_000_001)],
+    ids=["frames", "many frames", "blocks"],
+)
+async def test_a_picture_of_too_much_is_not_decoded(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "picture"
+    place.write_bytes(content)
+    with pytest.raises(BadPicture, match="too many"):
+        await pictures.described(place)
+    with pytest.raises(BadPicture, match="too many"):
+        await pictures.squared(content, 10)

@@ -41,6 +41,22 @@ def test_the_id_of_what_is_gone_is_not_given_again_not_even_after_a_restart(
     assert State.load(0, records).tables["notes"].next_id() == 3
 
 
+def test_a_record_that_is_left_does_not_count_for_those_that_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(organization, "NOUNS", (*nouns.NOUNS, NOTES))
+    state = State()
+    notes = state.tables["notes"]
+    notes.put(Note(1, 7))
+    notes.put(Note(2, 7))
+    notes.remove(2)
+    records = {name: list(table) for name, table in state.tables.items()}
+    loaded = State.load(0, records)
+    assert loaded.tables["notes"].next_id() == 3
+    assert loaded.counters["notes"].last == 2
+    assert loaded.take_dirty() == {}
+
+
 class Alarm(Struct, frozen=True):
     id: int
     at: float | None

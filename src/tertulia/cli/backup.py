@@ -13,6 +13,7 @@ from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import load
 from tertulia.founding import NoOrganization
 from tertulia.store import installation, transfer
+from tertulia.store.files import Files
 from tertulia.store.store import database_at
 from tertulia.vault import Vault, VaultError, load_secret
 
@@ -29,9 +30,8 @@ def backup(
 
     The file is the same for SQLite and PostgreSQL, so that it also moves an organization from one
     to the other. The installation's secret is in it, so that API keys still work after
-    `tertulia restore`: keep it as safe as the server. Uploaded
-    files are not in it: copy them from the data directory. Clients register their event queues anew
-    after a restore.
+    `tertulia restore`: keep it as safe as the server. Uploaded files and pictures are in it too.
+    Clients register their event queues anew after a restore.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     database = database_at(settings.data_path, settings.database_url)
@@ -48,6 +48,7 @@ def backup(
         with progress.shown() as report:
             manifest = transfer.back_up(
                 connection,
+                Files(settings.files_path),
                 file,
                 secret=secret,
                 created_at=time.time(),
@@ -55,4 +56,7 @@ def backup(
                 progress=report,
             )
     rows = sum(table.rows for table in manifest.tables)
-    typer.echo(f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, and the secret.")
+    typer.echo(
+        f"Wrote {file}: {rows} rows of {len(manifest.tables)} tables, {manifest.files} files, and"
+        " the secret."
+    )

@@ -12,8 +12,9 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
 from tertulia.log import replay
-from tertulia.store import checking, installation
+from tertulia.store import checking, file_transfer, installation
 from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
 from tertulia.vault import Vault, VaultError, load_secret
@@ -35,7 +36,7 @@ def check(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look the installation over: database, secret, log, tables, search.
+    """Look the installation over: database, secret, log, tables, search, files.
 
     Everything is looked at as it is at one moment; nothing is changed, and the server may go on.
     Prints a line for each check; the exit code is 1 when one of them failed.
@@ -78,6 +79,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
             except (msgspec.MsgspecError, ValueError, KeyError) as error:
                 ok, detail = False, f"what is written there cannot be understood: {error}"
             yield Finding(check=name, ok=ok, detail=detail)
+        yield _files(connection, settings)
 
 
 def _schema(connection: Connection) -> Finding:
@@ -139,6 +141,15 @@ def _search(connection: Connection) -> tuple[bool, str]:
     if not missing:
         return True, f"knows all {messages} messages"
     return False, f"does not know {missing} of {messages} messages"
+
+
+def _files(connection: Connection, settings: Config) -> Finding:
+    count, lost = file_transfer.lost(connection, Files(settings.files_path))
+    if not lost:
+        return Finding(check="files", ok=True, detail=f"all {count} uploaded files are there")
+    named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+    detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
+    return Finding(check="files", ok=False, detail=detail)
 
 
 def _listed(counts: list[tuple[str, int]]) -> str:

@@ -11,6 +11,7 @@ from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.store import transfer
+from tertulia.store.files import Files
 from tertulia.store.store import database_at
 from tertulia.vault import SECRET_FILE, VaultError, load_secret, save_secret
 
@@ -27,7 +28,7 @@ def restore(
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
 ) -> None:
-    """Fill an empty database from a backup, of either kind of database.
+    """Fill an empty database and data directory from a backup, of either kind of database.
 
     It is done as a whole or not at all. The secret is put back too, into the data directory, so
     that passwords and API keys are those of the backup. A backup of a newer Tertulia is refused;
@@ -41,6 +42,7 @@ def restore(
             with progress.shown() as report:
                 transfer.restore(
                     database_at(settings.data_path, settings.database_url),
+                    Files(settings.files_path),
                     backup,
                     lambda line: typer.echo(line, err=True),
                     report,

@@ -81,6 +81,7 @@ def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
             direct_id=one.direct_id,
             direct_last_id=doomed.direct_last_id,
             holders=holders,
+            detached=state.uploads.linked_by(ids),
         )
     channel = state.channels[one.channel_id]
     topic = state.topics[(channel.id, topic_key(one.topic))]
@@ -97,6 +98,7 @@ def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
         emptied=((topic.channel_id, topic.key),) if rest is None else (),
         first_message_ids=firsts,
         holders=holders,
+        detached=state.uploads.linked_by(ids),
     )
 
 

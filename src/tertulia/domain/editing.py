@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import messages, permissions
+from tertulia.domain import attachments, messages, permissions
 from tertulia.model.changes import MessageEdited
 from tertulia.model.errors import NoSuchMessage, Overtaken, Refused
 from tertulia.model.messages import Flag, Message, Rendered
@@ -53,8 +53,10 @@ def edit(
     content: str,
     rendered: Rendered,
     participants: frozenset[int] = frozenset(),
-) -> Decision[None]:
-    """Give a message of one's own new content, which is final and rendered.
+    opened: frozenset[int] = frozenset(),
+) -> Decision[tuple[int, ...]]:
+    """Give a message of one's own new content, which is final and rendered. `opened` are the linked
+    files of others that the actor may open. Returns the files that are not linked any more.
 
     Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Overtaken.
     """
@@ -62,7 +64,7 @@ def edit(
     require_editable(moment, message)
     permissions.require(not found.has_widget, "Polls, lists and forms cannot be edited.")
     if content == message.content:
-        return Decision(None)
+        return Decision(())
     if message.channel_id is not None:
         channel = state.channels[message.channel_id]
         messages.check_wildcards(moment, channel, rendered, participants)
@@ -73,12 +75,18 @@ def edit(
     before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
     mentioned = _gained(after, before)
     unmentioned = _gained(before, after)
+    linked = set(state.uploads.linked_by([message.id]))
+    claimed = attachments.claimed(state, moment.actor.id, content, opened | linked)
+    claimed_ids = {attachment.id for attachment in claimed}
+    detached = tuple(sorted(linked - claimed_ids))
     change = MessageEdited(
         message=msgspec.structs.replace(
             message,
             content=content,
             rendered=rendered.html,
-            has_link=rendered.has_link,
+            has_link=rendered.has_link or bool(attachments.linked(state, content)),
+            has_image=any(attachment.picture for attachment in claimed),
+            has_attachment=bool(claimed),
             is_me=rendered.is_me,
             mentions_all=rendered.mentions_all and message.channel_id is not None,
         ),
@@ -88,8 +96,10 @@ def edit(
         unmentioned=unmentioned,
         flags=_with(found.flags, mentioned, unmentioned),
         read_by=tuple(sorted(found.read_by)),
+        attached=tuple(sorted(claimed_ids - linked)),
+        detached=detached,
     )
-    return Decision(None, (change,))
+    return Decision(detached, (change,))
 
 
 def require_editable(moment: Moment, message: Message) -> None:

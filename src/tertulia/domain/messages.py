@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import names, permissions, widgets
+from tertulia.domain import attachments, names, permissions, widgets
 from tertulia.model.changes import MessageSent
 from tertulia.model.channels import Channel, TopicsPolicy, topic_key
 from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
@@ -48,6 +48,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     """A form to choose from (`widgets.form`), as which it is shown."""
     topic_participants: frozenset[int] = frozenset()
     """Who wrote in the topic before, where the message mentions them all."""
+    opened_attachments: frozenset[int] = frozenset()
+    """Those of the linked files that are not the sender's, and that the sender may open."""
 
 
 def send(moment: Moment, draft: Draft) -> Decision[int]:
@@ -100,19 +102,27 @@ def _sent(
     message_id: int,
     begun: dict[tuple[int, ...], DirectConversation],
 ) -> MessageSent:
+    state, sender_id = moment.state, moment.actor.id
+    claimed = attachments.claimed(state, sender_id, draft.content, draft.opened_attachments)
     message = Message(
         id=message_id,
-        sender_id=moment.actor.id,
+        sender_id=sender_id,
         sent_at=int(moment.now),
         content=draft.content,
         rendered=draft.rendered.html,
         client=draft.client,
-        has_link=draft.rendered.has_link,
+        has_link=draft.rendered.has_link or bool(attachments.linked(state, draft.content)),
+        has_image=any(attachment.picture for attachment in claimed),
+        has_attachment=bool(claimed),
         is_me=draft.rendered.is_me,
     )
     if isinstance(draft.to, ToChannel):
-        return _to_channel(moment, draft, draft.to, message)
-    return _to_people(moment, draft, draft.to, message, begun)
+        change = _to_channel(moment, draft, draft.to, message)
+    else:
+        change = _to_people(moment, draft, draft.to, message, begun)
+    if not claimed:
+        return change
+    return msgspec.structs.replace(change, attachment_ids=tuple(a.id for a in claimed))
 
 
 def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:

@@ -117,6 +117,20 @@ class SystemGroupRequired(Refused):
         super().__init__(f"'{setting}' must be a system group.")
 
 
+class UploadQuotaReached(Refused):
+    """There is no room for the file: all of the organization's may have so many bytes only."""
+
+    def __init__(self) -> None:
+        super().__init__("The organization has no room for more uploaded files.")
+
+
+class MayNotOpen(Refused):
+    """The file is there, and the actor may not open it."""
+
+    def __init__(self) -> None:
+        super().__init__("You are not allowed to open this file.")
+
+
 class GroupUse(NamedTuple):
     """Where a user group is in use: the organization, a channel, another group, or (without
     `settings`) the groups that it is in."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
@@ -81,11 +82,12 @@ NOUNS: tuple[Noun, ...] = (
     Noun("navigation_views", NavigationView, ("id",), removable=True),
     Noun("devices", Device, ("id",), removable=True),
     Noun("push_tokens", PushToken, ("id",), removable=True),
+    Noun("attachments", Attachment, ("id",), removable=True),
+    Noun("attachment_messages", AttachmentMessage, ("attachment_id", "message_id")),
+    Noun("removed_files", RemovedFile, ("id",)),
     Noun("domains", Domain, ("id",), removable=True),
     Noun("linkifiers", Linkifier, ("id",), removable=True),
     Noun("playgrounds", Playground, ("id",), removable=True),
     Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
-    Noun("channel_folders", ChannelFolder, ("id",)),
-    Noun("user_topics", UserTopic, ("user_id", "channel_id", "key")),
 )

@@ -4,6 +4,7 @@ from typing import Final
 
 from tertulia.model.changes import Entry
 from tertulia.state.folds import (
+    attachments,
     channels,
     composing,
     devices,
@@ -27,6 +28,7 @@ from tertulia.state.organization import State
 
 FOLDS: Final = Folds(
     {
+        **attachments.FOLDS,
         **channels.FOLDS,
         **composing.FOLDS,
         **devices.FOLDS,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
@@ -37,6 +38,7 @@ from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
 from tertulia.state.tables import Grouped, Ordered, Table
 from tertulia.state.touched import Touched
+from tertulia.state.uploads import Uploads
 
 _ROLE_OF_GROUP = {
     SystemGroup.OWNERS: Role.OWNER,
@@ -111,6 +113,12 @@ class State:
         ]
         self.onboarding_steps: Table[OnboardingStep] = self.tables["onboarding_steps"]
         self.onboarding_of_user = Grouped(self.onboarding_steps, lambda step: step.user_id)
+        self.attachments: Table[Attachment] = self.tables["attachments"]
+        self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
+        self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
+        self.uploads = Uploads(self.attachments, self.attachment_messages)
+        for waiting in (self.drafts, self.snippets, self.scheduled_messages):
+            self.uploads.hold(waiting)
 
         self.user_by_address: dict[str, int] = {}
         self.users_by_name: dict[str, set[int]] = {}
@@ -184,6 +192,7 @@ class State:
             for row in rows:
                 table.put(row)
             table.dirty.clear()
+        state.counters.dirty.clear()
         for counter in state.counters:
             if counter.name in state.tables:
                 state.tables[counter.name].highest = counter.last

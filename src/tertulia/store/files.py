@@ -7,7 +7,10 @@ random parts; a path that leads out of the root is a mistake and raises ValueErr
 import asyncio
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+
+_PASSING = ("thumbnails/", "uploads/incoming/")
 
 
 class Files:
@@ -22,6 +25,15 @@ class Files:
         if not path or any(part in {"", ".", ".."} or "\0" in part for part in parts):
             raise ValueError(f"{path!r} is no path of a file")
         return self.root.joinpath(*parts)
+
+    def kept(self) -> Iterator[tuple[str, Path]]:
+        """Every file and its path, without what can be made again and what is still arriving."""
+        for place in sorted(self.root.rglob("*")):
+            path = place.relative_to(self.root).as_posix()
+            if path.startswith(_PASSING) or place.name.startswith(".") or place.is_symlink():
+                continue
+            if place.is_file():
+                yield path, place
 
     async def put(self, path: str, content: bytes) -> None:
         """Write the whole file. It is there with all its content, on disk, or not at all."""

@@ -1,7 +1,7 @@
 """Reading messages: the narrow as SQL, with the right index for each."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -69,6 +69,14 @@ def matching(connection: Connection, search: Search, ids: list[int]) -> list[Mes
     )
     rows = connection.query(sql, [*parameters, connection.dialect.array(ids)])
     return [message_of(row) for row in rows]
+
+
+def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
+    """Whether the scope has any of the messages."""
+    where, values = _scope(connection.dialect, scope)
+    among = connection.dialect.among("messages.id")
+    sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"
+    return bool(connection.query(sql, [connection.dialect.array(ids), *values]))
 
 
 def _compile(dialect: Dialect, search: Search) -> tuple[str, list[str], list[Any], str]:

@@ -136,6 +136,14 @@ def _reactions_and_widgets(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _attachments(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("attachments", "id BIGINT"),
+        records("attachment_messages", "attachment_id BIGINT", "message_id BIGINT"),
+        records("removed_files", "id BIGINT"),
+    )
+
+
 def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     return (
         records("invitations", "id BIGINT"),
@@ -157,6 +165,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _profiles,
     _administration,
     _reactions_and_widgets,
+    _attachments,
     _mails_and_invitations,
 )
 

@@ -48,12 +48,14 @@ def pruned(connection: Connection) -> int:
 
 def records(connection: Connection) -> dict[str, list[Any]]:
     """All records of all nouns, by table."""
-    return {
-        noun.table: [
-            decode_record(noun, doc) for (doc,) in connection.query(f"SELECT doc FROM {noun.table}")
-        ]
-        for noun in NOUNS
-    }
+    return {noun.table: records_of(connection, noun.table) for noun in NOUNS}
+
+
+def records_of(connection: Connection, table: str) -> list[Any]:
+    """All records of one noun."""
+    (noun,) = (noun for noun in NOUNS if noun.table == table)
+    rows = connection.query(f"SELECT doc FROM {noun.table}")
+    return [decode_record(noun, doc) for (doc,) in rows]
 
 
 def entries(

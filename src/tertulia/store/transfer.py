@@ -1,7 +1,8 @@
 """The whole database as a file that either kind of database can be filled from.
 
 A ZIP archive with `manifest.json`, one `tables/<name>.jsonl` per table (a row is a JSON array in
-the manifest's order of columns; binary values are Base64), and the installation's secret. Event
+the manifest's order of columns; binary values are Base64), the files that people uploaded
+(`tertulia.store.file_transfer`), and the installation's secret. Event
 queues are left out: what they point at is the log of then, so every client registers anew.
 """
 
@@ -18,6 +19,8 @@ from msgspec import Struct
 
 from tertulia.store import installation
 from tertulia.store.database import Connection, Database, DatabaseError
+from tertulia.store.file_transfer import add_files, restored
+from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS, migrate
 
 FORMAT = 1
@@ -48,10 +51,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """UNIX seconds."""
     written_by: str
     tables: list[TableManifest]
+    files: int = 0
 
 
 def back_up(
     connection: Connection,
+    files: Files,
     target: Path,
     *,
     secret: str,
@@ -82,6 +87,7 @@ def back_up(
                     created_at=int(created_at),
                     written_by=written_by,
                     tables=[_dump(connection, archive, t, progress) for t in _tables(connection)],
+                    files=add_files(connection, archive, files, progress),
                 )
             archive.writestr(_SECRET, secret)
             archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
@@ -146,9 +152,9 @@ class Backup:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._archive = zipfile.ZipFile(path)
-            self.manifest = msgspec.json.decode(self._archive.read(MANIFEST), type=Manifest)
-            self.secret = self._archive.read(_SECRET).decode()
+            self.archive = zipfile.ZipFile(path)
+            self.manifest = msgspec.json.decode(self.archive.read(MANIFEST), type=Manifest)
+            self.secret = self.archive.read(_SECRET).decode()
         except OSError as error:
             raise DatabaseError(f"Cannot read {path}: {error.strerror}.") from None
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
@@ -165,7 +171,7 @@ class Backup:
         binary = _positions(table)
         decoder = msgspec.json.Decoder(list[Any])
         try:
-            with self._archive.open(_file_of(table)) as file:
+            with self.archive.open(_file_of(table)) as file:
                 for line in file:
                     values = decoder.decode(line)
                     for position in binary:
@@ -175,18 +181,26 @@ class Backup:
             raise DatabaseError(f"The backup is damaged at {table.name}: {error}.") from None
 
     def close(self) -> None:
-        self._archive.close()
+        self.archive.close()
 
 
 def restore(
-    database: Database, backup: Backup, tell: Callable[[str], None], progress: Progress
+    database: Database,
+    files: Files,
+    backup: Backup,
+    tell: Callable[[str], None],
+    progress: Progress,
 ) -> None:
-    """Fill an empty database from a backup, in one transaction, and bring it to the program's
-    version. DatabaseError when it is not empty or the backup is damaged; nothing is in it then.
+    """Fill an empty database and an empty directory of files from a backup, in one transaction,
+    and bring the database to the program's version. DatabaseError when there is something in them
+    or the backup is damaged; nothing is in them then.
     """
     manifest = backup.manifest
     migrate(database, tell, until=manifest.schema_version)
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        _require_empty(connection, manifest)
     with (
+        restored(backup.archive, files.root, manifest.files, progress),
         contextlib.closing(database.connect(readonly=False)) as connection,
         _transaction(connection, connection.dialect.begin_write),
     ):

@@ -8,10 +8,12 @@ from starlette.types import ASGIApp
 from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
+from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
 from tertulia.wire.pages_join import joining_pages
 from tertulia.wire.routes import ROUTES
+from tertulia.wire.tus import tus_pages
 
 
 def application(node: Node) -> ASGIApp:
@@ -33,5 +35,14 @@ def application(node: Node) -> ASGIApp:
 
     pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
     return assembled(
-        node, ROUTES, [*pages, *pages_api.PAGES, *public_pages(node), *joining_pages(node)]
+        node,
+        ROUTES,
+        [
+            *pages,
+            *pages_api.PAGES,
+            *public_pages(node),
+            *file_pages(node),
+            *tus_pages(node),
+            *joining_pages(node),
+        ],
     )

@@ -18,6 +18,7 @@ from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
+from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
 
 T = TypeVar("T")
@@ -57,6 +58,11 @@ class Node:
         wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
         return wanted and not realm.deactivated
 
+    @property
+    def uploads(self) -> Uploads:
+        """The uploaded files on the disk."""
+        return Uploads(self.files)
+
     def render(self, content: str) -> Rendered:
         """A message's content as HTML, with what it refers to."""
         return self.renderer.render(self.state, content)
@@ -77,6 +83,8 @@ class Call:
     uploads: "tuple[Upload, ...]" = ()
     ignored: list[str] = field(default_factory=list)
     """Parameters that the handler passed over, told beside those that are not known."""
+    file: ArrivedFile | None = None
+    """Of endpoints that take one."""
 
     @property
     def state(self) -> State:

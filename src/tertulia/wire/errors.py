@@ -75,6 +75,15 @@ class BadAuthorization(Refused):
     """The Authorization header is of another kind than Basic."""
 
 
+class TusRefused(Refused):
+    """A request of the tus protocol is refused, with a status of that protocol."""
+
+    def __init__(self, status: int, sentence: str, code: str = "BAD_REQUEST") -> None:
+        self.status = status
+        self.code = code
+        super().__init__(sentence)
+
+
 def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """The HTTP status, the body (without `result`) and the extra headers for an error.
 
@@ -99,6 +108,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 413
         case HeadTooLarge():
             status = 431
+        case TusRefused(status=status, code=code):
+            pass
         case errors.NoSuchChannel(channel_id=channel_id, name=name):
             code = "STREAM_DOES_NOT_EXIST"
             extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
@@ -148,6 +159,10 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
                 "CANNOT_DEACTIVATE_GROUP_IN_USE",
                 {"objections": [_objection(use) for use in uses]},
             )
+        case errors.UploadQuotaReached():
+            code = "REALM_UPLOAD_QUOTA"
+        case errors.MayNotOpen():
+            status = 403
         case errors.InvitationFailed():
             code = "INVITATION_FAILED"
             extra = {

@@ -26,7 +26,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     sent: dict[str, str] = {}
     raw_query = request.scope["query_string"]
     if raw_query:
-        sent.update(_urlencoded(raw_query))
+        sent.update(urlencoded(raw_query))
     uploads: list[Upload] = []
     if request.method in {"GET", "HEAD"}:
         return sent, uploads
@@ -36,7 +36,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
         fields, uploads = await _multipart(request.headers, body)
         sent.update(fields)
     elif body and kind in {_FORM, ""}:
-        sent.update(_urlencoded(body))
+        sent.update(urlencoded(body))
     elif body.strip():
         raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
     return sent, uploads
@@ -60,7 +60,8 @@ async def _body(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def _urlencoded(raw: bytes) -> dict[str, str]:
+def urlencoded(raw: bytes) -> dict[str, str]:
+    """The parameters of a query or a form by name. Raises BadBody."""
     try:
         return dict(
             parse_qsl(
@@ -77,7 +78,7 @@ def _urlencoded(raw: bytes) -> dict[str, str]:
         raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.") from None
 
 
-class _StrictParser(MultiPartParser):
+class StrictParser(MultiPartParser):
     """Takes UTF-8 only, where the original falls back to Latin-1, and no form without an end."""
 
     has_ended = False
@@ -92,7 +93,7 @@ class _StrictParser(MultiPartParser):
 
 
 async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], list[Upload]]:
-    parser = _StrictParser(
+    parser = StrictParser(
         headers, _stream(body), max_fields=_MAX_FIELDS, max_part_size=max(len(body), 1)
     )
     try:

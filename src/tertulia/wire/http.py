@@ -28,10 +28,12 @@ from tertulia.model.errors import (
     WrongApiKey,
 )
 from tertulia.model.users import BotKind, User
+from tertulia.store.uploads import ArrivedFile
 from tertulia.vault import digest
-from tertulia.wire.call import Call, Node
+from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import BadAuthorization, MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
+from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.parameters import decode
 from tertulia.wire.routing import Access, Redirect, Route
 
@@ -103,22 +105,51 @@ class Endpoint:
             return failure(error)
 
     async def _answer(self, request: Request, route: Route) -> Response:
+        if route.file:
+            return await self._answer_file(request, route)
+        # The body is taken in any case: a client that is still sending hears no answer.
+        sent, uploads = await received(request, self._node.config.max_body_mib * MIB)
+        if route.dev and not self._node.config.dev:
+            raise Refused("Only development servers answer this.")
+        user = self._admitted(request, route)
+        return await self._handled(request, route, user, sent, uploads=tuple(uploads))
+
+    async def _answer_file(self, request: Request, route: Route) -> Response:
+        """Nobody's file is written before it is known who sends it."""
+        node = self._node
+        try:
+            user = self._admitted(request, route)
+        except Refused:
+            await drained(request)
+            raise
+        limit = node.config.max_file_upload_size_mib * MIB
+        async with received_file(request, node.uploads, limit) as (sent, file):
+            return await self._handled(request, route, user, sent, file=file)
+
+    def _admitted(self, request: Request, route: Route) -> User | None:
+        user = None if route.access is Access.ANYONE else self._authenticated(request, route)
+        request.state.user = user
+        return user
+
+    async def _handled(
+        self,
+        request: Request,
+        route: Route,
+        user: User | None,
+        sent: Mapping[str, str],
+        *,
+        uploads: tuple[Upload, ...] = (),
+        file: ArrivedFile | None = None,
+    ) -> Response:
         node = self._node
         generation = node.log.generation
-        # The body is taken in any case: a client that is still sending hears no answer.
-        sent, uploads = await received(request, node.config.max_body_mib * MIB)
-        if route.dev and not node.config.dev:
-            raise Refused("Only development servers answer this.")
-        user = None
-        if route.access is not Access.ANYONE:
-            user = self._authenticated(request, route)
-        request.state.user = user
         call = Call(
             node=node,
             user_id=user.id if user else None,
             client=_client(request.headers, sent),
             host=host_of(request),
-            uploads=tuple(uploads),
+            uploads=uploads,
+            file=file,
             request=request,
         )
         params, ignored = decode(route.params, sent, request.path_params)
@@ -171,16 +202,31 @@ def authenticate(node: Node, header: str | None) -> User:
         raise NotAuthenticated("The Authorization header cannot be read.") from None
     if not colon:
         raise NotAuthenticated("The Authorization header cannot be read.")
+    named = email.strip().casefold()
+    user = _with_key(node, api_key)
+    if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
+        raise WrongApiKey("The API key is not valid.")
+    return _active(node, user)
+
+
+def owner_of_key(node: Node, api_key: str) -> User:
+    """The account whose key it is: for addresses that carry a key and nothing else.
+
+    Raises WrongApiKey, AccountDeactivated.
+    """
+    return _active(node, _with_key(node, api_key))
+
+
+def _with_key(node: Node, api_key: str) -> User:
     state = node.state
     hashed = digest(api_key)
     user_id = state.user_by_key_digest.get(hashed)
     if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
         raise WrongApiKey("The API key is not valid.")
-    user = state.users[user_id]
-    named = email.strip().casefold()
-    dummy = named.startswith(f"user{user_id}@")
-    if named != user.address.casefold() and not dummy:
-        raise WrongApiKey("The API key is not valid.")
+    return state.users[user_id]
+
+
+def _active(node: Node, user: User) -> User:
     if not user.is_active:
         raise AccountDeactivated("The account is deactivated.")
     _check_open(node)

@@ -27,6 +27,20 @@ _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _EVENT_MODULES: Final = (projections, transients)
 """Events are found because these, which declare them, are loaded."""
 
+_FILE: Final[Json] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "properties": {"file": {"type": "string", "format": "binary"}},
+                "required": ["file"],
+            }
+        }
+    },
+}
+"""The body of an endpoint that takes a file. Its field may have any name."""
+
 _CONVENTIONS: Final = """\
 Paths are relative to `/api/v1`. Parameters are sent in the query for GET, and otherwise as a form,
 `application/x-www-form-urlencoded` or `multipart/form-data`. A parameter that is no string is
@@ -270,7 +284,9 @@ def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
     if described:
         operation["parameters"] = described
     form = [p for p in parameters if not p.in_path]
-    if form and route.method != "GET":
+    if route.file:
+        operation["requestBody"] = _FILE
+    elif form and route.method != "GET":
         operation["requestBody"] = _form(form, inputs)
     operation["responses"] = {
         **_done(route, body),
@@ -338,6 +354,8 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
     yield "400", "The request cannot be done as asked."
     if route.access is not Access.ANYONE or route.method == "POST":
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
+    if route.forbids:
+        yield "403", "It is there, and not for the caller."
     if "{" in route.path:
         yield "404", "There is nothing at this path."
     if route.method != "GET":

@@ -39,6 +39,7 @@ from tertulia.wire.resources import (
     subscriptions,
     topics,
     typing,
+    uploads,
     user_topics,
     users,
 )
@@ -208,6 +209,24 @@ ROUTES: tuple[Route, ...] = (
         "/users/{user_id:int}/subscriptions/{stream_id:int}",
         subscriptions.get_subscription_status,
     ),
+    # Uploaded files
+    Route("POST", "/user_uploads", uploads.upload_file, file=True),
+    Route(
+        "GET",
+        "/user_uploads/{realm_id:int}/{filename:path}",
+        uploads.get_temporary_url,
+        Access.SPECTATOR,
+        forbids=True,
+    ),
+    Route(
+        "GET",
+        "/thumbnail/status/{realm_id:int}/{filename:path}",
+        uploads.get_thumbnail_status,
+        Access.SPECTATOR,
+        forbids=True,
+    ),
+    Route("GET", "/attachments", uploads.get_attachments),
+    Route("DELETE", "/attachments/{attachment_id:int}", uploads.delete_attachment),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR),
     Route("GET", "/events", events.get_events),

@@ -52,6 +52,10 @@ class Route:
     """Whether incoming-webhook bots, which may do nothing else, may call it."""
     dev: bool = False
     """Only with `--dev`."""
+    file: bool = False
+    """Whether it takes one file, which may be large: `Call.file`. Who asks is looked at before."""
+    forbids: bool = False
+    """Whether it tells what is not for the caller (403) from what is not there (404)."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 

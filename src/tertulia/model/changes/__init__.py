@@ -7,6 +7,7 @@ channel is written down, because nobody can tell afterwards).
 
 from msgspec import Struct
 
+from tertulia.model.changes.attachments import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.changes.base import Change
 from tertulia.model.changes.channels import (
     ChannelChanged,
@@ -118,6 +119,8 @@ from tertulia.model.changes.users import (
 __all__ = [
     "AlertWordsChanged",
     "AnyChange",
+    "AttachmentAdded",
+    "AttachmentRemoved",
     "Change",
     "ChannelChanged",
     "ChannelCreated",
@@ -141,6 +144,7 @@ __all__ = [
     "DraftDeleted",
     "DraftsCreated",
     "Entry",
+    "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
     "InvitationSentAgain",
@@ -204,7 +208,10 @@ __all__ = [
 ]
 
 AnyChange = (
-    ChannelCreated
+    AttachmentAdded
+    | AttachmentRemoved
+    | FilesDeleted
+    | ChannelCreated
     | ChannelChanged
     | Subscribed
     | Unsubscribed

@@ -12,7 +12,8 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
     the sparse flags of all who have some afterwards, and `read_by` those who had marked it as
     read. `rendering_only` says that only the HTML is new. The log keeps no copy of what the message
     says or said: read back from it, `message` has the content of now; `gone` says that it has
-    been deleted since, and `moved_to` in which other channel it is now.
+    been deleted since, and `moved_to` in which other channel it is now. `attached` and `detached`
+    are the uploaded files that it links only now, and not any more.
     """
 
     message: Message
@@ -25,6 +26,8 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
     rendering_only: bool = False
     gone: bool = False
     moved_to: int | None = None
+    attached: tuple[int, ...] = ()
+    detached: tuple[int, ...] = ()
 
 
 class MessagesMoved(Change, frozen=True, tag="messages_moved"):
@@ -70,7 +73,7 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
 
     `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
     newest message that a direct conversation has then. `holders` are the users who had a sparse
-    flag on one of them.
+    flag on one of them, `detached` the uploaded files that they linked.
     """
 
     message_ids: tuple[int, ...]
@@ -82,3 +85,4 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
     first_message_ids: dict[int, int | None] = {}
     direct_last_id: int = 0
     holders: tuple[int, ...] = ()
+    detached: tuple[int, ...] = ()

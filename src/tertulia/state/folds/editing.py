@@ -7,6 +7,7 @@ import msgspec
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
+from tertulia.state.folds.attachments import claim, release
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -22,6 +23,8 @@ def _(state: State, change: changes.MessageEdited) -> None:
         state.reading.flag(user_id, (message.id,), flag, added=False)
     for user_id, flag in change.mentioned.items():
         state.reading.flag(user_id, (message.id,), flag, added=True)
+    claim(state, message.id, change.attached)
+    release(state, message.id, change.detached)
 
 
 @FOLDS.of(changes.MessagesMoved)
@@ -51,6 +54,8 @@ def _(state: State, change: changes.MessagesDeleted) -> None:
             )
         )
     state.reading.deleted(change.message_ids, change.channel_id, change.direct_id)
+    for message_id in change.message_ids:
+        release(state, message_id)
 
 
 def _settle(

@@ -6,6 +6,7 @@ from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.counters import Counter
 from tertulia.model.messages import Flag
+from tertulia.state.folds.attachments import claim
 from tertulia.state.folds.registry import Folds, revised
 from tertulia.state.organization import State
 
@@ -48,6 +49,7 @@ def _(state: State, change: changes.MessageSent) -> None:
         conversation = state.directs[message.direct_id]
         state.directs.put(revised(conversation, {"last_message_id": message.id}))
     state.reading.sent(message)
+    claim(state, message.id, change.attachment_ids)
     for user_id, flag in change.flags.items():
         state.reading.flag(user_id, (message.id,), flag, added=True)
     for user_id in change.readers:

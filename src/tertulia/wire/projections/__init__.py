@@ -5,6 +5,7 @@ from typing import Any, Final
 from tertulia.wire.events import Projection
 from tertulia.wire.projections import (
     administration,
+    attachments,
     channels,
     composing,
     devices,
@@ -40,6 +41,9 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     administration.DefaultChannelGroupRemovedProjection(),
     administration.RealmDefaultsChangedProjection(),
     administration.OnboardingStepTakenProjection(),
+    attachments.AttachmentAddedProjection(),
+    attachments.AttachmentRemovedProjection(),
+    attachments.FilesDeletedProjection(),
     channels.ChannelCreatedProjection(),
     channels.ChannelChangedProjection(),
     composing.DraftsCreatedProjection(),
@@ -52,9 +56,11 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     devices.DeviceRemovedProjection(),
     devices.PushTokenAddedProjection(),
     devices.PushTokensRemovedProjection(),
-    editing.MessageEditedProjection(),
+    attachments.WithAttachments(
+        editing.MessageEditedProjection(), lambda c: (*c.attached, *c.detached)
+    ),
     editing.MessagesMovedProjection(),
-    editing.MessagesDeletedProjection(),
+    attachments.WithAttachments(editing.MessagesDeletedProjection(), lambda c: c.detached),
     emoji.CustomEmojiAddedProjection(),
     emoji.CustomEmojiDeactivatedProjection(),
     folders.ChannelFolderCreatedProjection(),
@@ -69,7 +75,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     invitations.InvitationsEndedProjection(),
     invitations.ConfirmationAskedProjection(),
     invitations.ConfirmationsEndedProjection(),
-    messages.MessageSentProjection(),
+    attachments.WithAttachments(messages.MessageSentProjection(), lambda c: c.attachment_ids),
     messages.FlagsChangedProjection(),
     messages.MessagesReadProjection(),
     messages.MessagesUnreadProjection(),

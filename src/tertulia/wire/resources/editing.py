@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -16,6 +16,8 @@ from tertulia.store import editing as rows
 from tertulia.store import reading
 from tertulia.wire import gathering
 from tertulia.wire.call import Call, undisturbed
+from tertulia.wire.file_access import opened_by
+from tertulia.wire.objects.attachments import AttachmentObject, attachment_object
 from tertulia.wire.objects.messages import topic_shown
 from tertulia.wire.parameters import Alias, Int, Params, Path
 from tertulia.wire.resources.fetching import readable
@@ -43,7 +45,9 @@ class UpdateMessage(Params, kw_only=True, frozen=True):
 
 
 class UpdatedMessage(Answer, kw_only=True):
-    """Done."""
+    """Done. `detached_uploads` are the caller's files that no message links any more."""
+
+    detached_uploads: list[AttachmentObject]
 
 
 async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
@@ -55,9 +59,10 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         raise Refused("What a message says cannot be changed while it is moved to a channel.")
     if not moves and params.propagate_mode != "change_one":
         raise Refused("'propagate_mode' is for moving messages.")
+    detached: tuple[int, ...] = ()
     if params.content is not None:
         content = params.content
-        await undisturbed(lambda: _edit(call, params, content))
+        detached = await undisturbed(lambda: _edit(call, params, content))
     if moves:
         wanted = Move(
             topic=params.topic,
@@ -67,10 +72,19 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
             tell_new=params.send_notification_to_new_thread,
         )
         await undisturbed(lambda: _move(call, params.message_id, wanted))
-    return UpdatedMessage()
+    return UpdatedMessage(detached_uploads=_left(call, detached))
 
 
-async def _edit(call: Call, params: UpdateMessage, text: str) -> None:
+def _left(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
+    state = call.state
+    files = (state.attachments.get(attachment_id) for attachment_id in attachment_ids)
+    shown = [
+        attachment_object(state, file) for file in files if file and file.user_id == call.user_id
+    ]
+    return [one for one in shown if not one.message_ids]
+
+
+async def _edit(call: Call, params: UpdateMessage, text: str) -> tuple[int, ...]:
     found = await gathering.to_edit(call.node.log, params.message_id)
     content = names.message_content(text) if text.strip() else DELETED
     expected = params.prev_content_sha256
@@ -85,7 +99,8 @@ async def _edit(call: Call, params: UpdateMessage, text: str) -> None:
         participants = await call.node.store.read(
             reading.topic_senders, message.channel_id, topic_key(message.topic)
         )
-    await call.submit(editing.edit, found, content, rendered, participants)
+    opened = await opened_by(call.node, call.user, content)
+    return await call.submit(editing.edit, found, content, rendered, participants, opened)
 
 
 async def _move(call: Call, message_id: int, wanted: Move) -> None:

@@ -8,8 +8,10 @@ from msgspec import UNSET, Meta, UnsetType
 from tertulia.domain import messages, names, user_topics, users, widgets
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
+from tertulia.model.users import User
 from tertulia.store import reading
 from tertulia.wire.call import Call, Node
+from tertulia.wire.file_access import opened_by
 from tertulia.wire.parameters import SAFE_INTEGER, Alias, Params, Reads
 from tertulia.wire.routing import Answer
 
@@ -100,6 +102,7 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
     """Send a message to a topic of a channel, or directly to people."""
     draft = await composed(
         call.node,
+        call.user,
         _destination(call, params),
         names.message_content(params.content),
         client=call.client,
@@ -120,6 +123,7 @@ def counts_as_read(call: Call, asked: bool | None) -> bool:
 
 async def composed(
     node: Node,
+    sender: User,
     to: messages.ToChannel | messages.ToPeople,
     content: str,
     *,
@@ -145,6 +149,7 @@ async def composed(
         local_id=local_id,
         form=form,
         topic_participants=participants,
+        opened_attachments=await opened_by(node, sender, content),
     )
 
 

@@ -62,6 +62,7 @@ async def schedule_message(call: Call, params: ScheduleMessage) -> NewScheduled:
     """Send a message later."""
     draft = await composed(
         call.node,
+        call.user,
         _destination(_is_direct(params.type), params.to, params.topic),
         names.message_content(params.content),
         client=call.client,
@@ -121,6 +122,7 @@ async def _rewritten(call: Call, before: ScheduledMessage, params: EditScheduled
         content = names.message_content(params.content)
     return await composed(
         call.node,
+        call.user,
         _redirected(before, params),
         content,
         client=call.client,

@@ -15,6 +15,7 @@ from tertulia.wire.emoji import emoji_url
 from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.objects.realm import authentication_methods, realm_settings
 from tertulia.wire.snapshot.scene import Scene, Sections
+from tertulia.wire.thumbnails import FORMATS
 
 JITSI_URL: Final = "https://meet.jit.si"
 """Where video calls are held unless the organization names another place."""
@@ -67,7 +68,7 @@ def _organization(scene: Scene, found: Realm) -> dict[str, Any]:
         "realm_plan_type": 1,
         "realm_push_notifications_enabled": False,
         "realm_push_notifications_enabled_end_timestamp": None,
-        "realm_upload_quota_mib": None,
+        "realm_upload_quota_mib": scene.node.config.upload_quota_mib or None,
         "realm_uri": scene.url,
         "realm_url": scene.url,
         "upgrade_text_for_wide_organization_logo": "",
@@ -117,7 +118,7 @@ def _server(scene: Scene, config: Config) -> dict[str, Any]:
         "server_presence_offline_threshold_seconds": OFFLINE_SECONDS,
         "server_presence_ping_interval_seconds": PING_SECONDS,
         "server_report_message_types": REPORT_TYPES,
-        "server_thumbnail_formats": [],
+        "server_thumbnail_formats": FORMATS,
         "server_typing_started_expiry_period_milliseconds": TYPING_EXPIRY_MILLISECONDS,
         "server_typing_started_wait_period_milliseconds": TYPING_STARTED_WAIT_MILLISECONDS,
         "server_typing_stopped_wait_period_milliseconds": TYPING_STOPPED_WAIT_MILLISECONDS,

@@ -1,0 +1,91 @@
+"""What is done to the uploaded files beside the log: those whose attachment is gone are deleted,
+and what a crash left half done is ended."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tertulia.log.writer import Log
+from tertulia.model.changes import AttachmentRemoved, Entry
+from tertulia.state.moment import Verb
+from tertulia.store.partial import Partial, Partials
+from tertulia.store.uploads import Uploads
+
+logger = logging.getLogger("tertulia.log")
+
+PERIOD_SECONDS: Final = 3600
+LEFTOVER_SECONDS: Final = 86400
+"""What arrived so long ago and is not in its place does not arrive any more."""
+
+
+class FileKeeper:
+    """Keeps the files as the log says. Several nodes may do it at once.
+
+    `deleted` is a verb: it takes the attachments' IDs whose files are deleted.
+    """
+
+    def __init__(self, log: Log, uploads: Uploads, deleted: Verb[Any]) -> None:
+        self._log = log
+        self._uploads = uploads
+        self._partials = Partials(uploads)
+        self._deleted = deleted
+        self._removed = asyncio.Event()
+
+    def _follow(self, entries: Sequence[Entry]) -> None:
+        if any(isinstance(entry.change, AttachmentRemoved) for entry in entries):
+            self._removed.set()
+
+    async def run(self) -> None:
+        """Do it whenever something was removed, and every hour, until cancelled."""
+        self._log.follow(self._follow)
+        while True:
+            self._removed.clear()
+            try:
+                await self.once()
+            except Exception:  # It is tried again in an hour; the server goes on.
+                logger.exception("the uploaded files could not be kept in order")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PERIOD_SECONDS):
+                    await self._removed.wait()
+
+    async def once(self) -> None:
+        """Do it now."""
+        await self._delete_removed()
+        await self._end_arrivals()
+
+    async def _delete_removed(self) -> None:
+        generation = self._log.generation
+        removed = list(self._log.state.removed_files)
+        if not removed:
+            return
+        # What a failing commit could bring back is not deleted.
+        await self._log.settled(generation)
+        for file in removed:
+            await asyncio.to_thread(self._uploads.delete, file.path)
+        await self._log.submit(None, self._deleted, [file.id for file in removed])
+
+    async def _end_arrivals(self) -> None:
+        now = self._log.clock()
+        partials = await asyncio.to_thread(lambda: list(self._partials.all()))
+        keys = {partial.key for partial in partials}
+        arrived = await asyncio.to_thread(
+            lambda: list(self._uploads.arrived(now - LEFTOVER_SECONDS))
+        )
+        expired = [partial for partial in partials if partial.expires <= now]
+        left = [key for key in arrived if key not in keys]
+        if not left and not expired:
+            return
+        await self._log.catch_up()
+        paths = {attachment.key: attachment.path for attachment in self._log.state.attachments}
+        await asyncio.to_thread(self._end, left, expired, paths)
+
+    def _end(self, left: list[str], expired: list[Partial], paths: dict[str, str]) -> None:
+        for key in [*left, *(partial.key for partial in expired)]:
+            if key in paths:
+                self._uploads.settle(paths[key])
+            else:
+                self._uploads.forget(key)
+        for partial in expired:
+            self._partials.delete(partial)

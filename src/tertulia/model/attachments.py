@@ -1,0 +1,71 @@
+"""Uploaded files, and the messages that they are attached to."""
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+ADDRESS = "/user_uploads/"
+"""Where files are, at the organization's address."""
+_LINKED = re.compile(
+    re.escape(ADDRESS) + r"(?:download/|thumbnail/)?([0-9]+/[0-9a-f]{2}/[\w-]+/[\w.%-]+)"
+)
+
+
+def linked_paths(content: str) -> Iterator[Sequence[str]]:
+    """The paths of the files that a text links: for each link what it may mean, the likeliest
+    first. (A sentence may end behind it, and some programs write it with percent signs.)"""
+    if ADDRESS in content:
+        for path in _LINKED.findall(content):
+            yield tuple(dict.fromkeys((path, path.rstrip("."), unquote(path))))
+
+
+class Picture(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a file that is a picture: as it is shown, upright."""
+
+    width: int
+    """Pixels."""
+    height: int
+    """Pixels."""
+    animated: bool = False
+
+
+class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An uploaded file."""
+
+    id: int
+    user_id: int
+    """Whose it is."""
+    name: str
+    """What it was called where it came from."""
+    path: str
+    """What it is known by: `realm/two digits/key/name`, as in its address."""
+    size: int
+    """Bytes."""
+    media_type: str
+    """As the uploader said."""
+    created_at: int
+    """UNIX seconds."""
+    picture: Picture | None = None
+    """None where it is no picture that can be shown smaller."""
+
+    @property
+    def key(self) -> str:
+        """The random part of the path, which no other file has."""
+        return self.path.split("/")[2]
+
+
+class AttachmentMessage(Struct, frozen=True, kw_only=True):
+    """A message links a file: whoever can read the message may open the file."""
+
+    attachment_id: int
+    message_id: int
+
+
+class RemovedFile(Struct, frozen=True, kw_only=True):
+    """A file whose attachment is gone, and which may still lie on the disk."""
+
+    id: int
+    """The attachment's."""
+    path: str

@@ -1,0 +1,261 @@
+"""Files and a real server: what is cut off, killed, large, or many at once."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import httpx
+
+from tests.e2e.conftest import Town
+from tests.e2e.people import client_of, ok
+from tests.e2e.raw import Response, basic, connected
+from tests.e2e.server import Account, Server
+
+MIB = 1024 * 1024
+PIECE = "application/offset+octet-stream"
+
+
+def head(method: str, path: str, account: Account, **headers: object) -> bytes:
+    """A request without its body; underscores of headers stand for hyphens."""
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: chat.test",
+        f"Authorization: {basic(account)}",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def tus(method: str, path: str, account: Account, **headers: object) -> bytes:
+    return head(method, path, account, Tus_Resumable="1.0.0", **headers)
+
+
+def ask(server: Server, data: bytes) -> Response:
+    with connected(server) as connection:
+        return connection.ask(data)
+
+
+def begun(server: Server, account: Account, length: int) -> str:
+    name = base64.b64encode(b"big.bin").decode()
+    answer = ask(
+        server,
+        tus(
+            "POST",
+            "/api/v1/tus/",
+            account,
+            Upload_Length=length,
+            Upload_Metadata=f"filename {name}",
+            Content_Length=0,
+        ),
+    )
+    assert answer.status == 201
+    return answer.headers["location"]
+
+
+def offset_of(server: Server, account: Account, where: str) -> int:
+    return int(ask(server, tus("HEAD", where, account)).headers["upload-offset"])
+
+
+def files(server: Server) -> list[Path]:
+    return sorted(p for p in (server.data_dir / "files").rglob("*") if p.is_file())
+
+
+def memory_of(server: Server) -> int:
+    """The most that the process ever had in memory, in bytes."""
+    assert server.process is not None
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) * 1024
+
+
+def opened(server: Server, account: Account, url: str) -> bytes:
+    answer = httpx.get(server.url + url, auth=(account.email, account.api_key))
+    assert answer.status_code == 200
+    return answer.content
+
+
+def test_an_upload_goes_on_after_the_server_was_killed(town: Town) -> None:
+    server, ben = town.server, town.ben
+    content = bytes(range(256)) * 4096 * 3
+    where = begun(server, ben, len(content))
+    first = content[:MIB]
+    request = tus(
+        "PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=len(first)
+    )
+    assert ask(server, request + first).status == 204
+    # Half of the next piece, and then the power goes.
+    with connected(server) as connection:
+        second = content[MIB:]
+        connection.write(
+            tus(
+                "PATCH",
+                where,
+                ben,
+                Upload_Offset=MIB,
+                Content_Type=PIECE,
+                Content_Length=len(second),
+            )
+        )
+        connection.write(second[: MIB // 2])
+        server.kill()
+    server.start()
+    offset = offset_of(server, ben, where)
+    assert MIB <= offset <= MIB + MIB // 2
+    rest = content[offset:]
+    request = tus(
+        "PATCH", where, ben, Upload_Offset=offset, Content_Type=PIECE, Content_Length=len(rest)
+    )
+    answer = ask(server, request + rest)
+    assert answer.status == 200
+    assert opened(server, ben, json.loads(answer.body)["url"]) == content
+
+
+def test_what_came_before_a_connection_broke_off_counts(town: Town) -> None:
+    server, ben = town.server, town.ben
+    length, sent = 3 * MIB, MIB + MIB // 2
+    where = begun(server, ben, length)
+    with connected(server) as connection:
+        connection.write(
+            tus("PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=length)
+            + b"x" * sent
+        )
+        server.wait(lambda: any(p.stat().st_size >= MIB for p in files(server)), "it arrives")
+    server.wait_for_log("status=499")
+    assert MIB <= offset_of(server, ben, where) <= sent
+
+
+def test_whoever_goes_on_with_an_upload_needs_not_wait_for_a_dead_connection(town: Town) -> None:
+    server, ben = town.server, town.ben
+    where = begun(server, ben, 10)
+    with connected(server) as dead:
+        dead.write(
+            tus("PATCH", where, ben, Upload_Offset=0, Content_Type=PIECE, Content_Length=10)
+            + b"hello"
+        )
+        offset = offset_of(server, ben, where)
+        assert offset in {0, 5}
+        request = tus(
+            "PATCH",
+            where,
+            ben,
+            Upload_Offset=offset,
+            Content_Type=PIECE,
+            Content_Length=10 - offset,
+        )
+        answer = ask(server, request + b"helloworld"[offset:])
+        # The first request may have been heard only after the question.
+        assert answer.status in {200, 409}
+    if answer.status == 200:
+        assert opened(server, ben, json.loads(answer.body)["url"]) == b"helloworld"
+
+
+def form(content: bytes) -> tuple[bytes, str]:
+    start = b'--x\r\nContent-Disposition: form-data; name="f"; filename="f.bin"\r\n\r\n'
+    return start + content + b"\r\n--x--\r\n", "multipart/form-data; boundary=x"
+
+
+def test_a_client_that_goes_away_in_the_middle_leaves_nothing(town: Town) -> None:
+    server, ben = town.server, town.ben
+    body, kind = form(b"x" * MIB)
+    request = head("POST", "/api/v1/user_uploads", ben, Content_Type=kind, Content_Length=len(body))
+    with connected(server) as connection:
+        connection.write(request + body[: MIB // 2])
+        server.wait(lambda: len(files(server)) == 1, "the file arrives")
+    server.wait(lambda: files(server) == [], "the file is gone")
+    assert ask(server, request + body).status == 200
+
+
+def test_a_large_upload_is_not_held_in_memory(sqlite_town: Town) -> None:
+    server, ben = sqlite_town.server, sqlite_town.ben
+    before = memory_of(server)
+    body, kind = form(b"\xab" * (90 * MIB))
+    answer = httpx.post(
+        f"{server.url}/api/v1/user_uploads",
+        content=body,
+        headers={"Content-Type": kind},
+        auth=(ben.email, ben.api_key),
+        timeout=120,
+    )
+    assert answer.status_code == 200, answer.text
+    url = answer.json()["url"]
+    with httpx.stream("GET", server.url + url, auth=(ben.email, ben.api_key)) as download:
+        assert sum(len(chunk) for chunk in download.iter_bytes()) == 90 * MIB
+    assert memory_of(server) - before < 45 * MIB
+
+
+def test_a_body_that_is_too_large_is_read_and_refused(sqlite_town: Town) -> None:
+    server, ben = sqlite_town.server, sqlite_town.ben
+    body, kind = form(b"\xab" * (101 * MIB))
+    answer = httpx.post(
+        f"{server.url}/api/v1/user_uploads",
+        content=body,
+        headers={"Content-Type": kind},
+        auth=(ben.email, ben.api_key),
+        timeout=120,
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
+    assert list((server.data_dir / "files/uploads/incoming").iterdir()) == []
+
+
+def test_nobody_fills_the_disk_without_credentials(sqlite_town: Town) -> None:
+    server = sqlite_town.server
+    body, kind = form(b"x" * MIB)
+    answer = httpx.post(
+        f"{server.url}/api/v1/user_uploads", content=body, headers={"Content-Type": kind}
+    )
+    assert answer.status_code == 401
+    incoming = server.data_dir / "files/uploads/incoming"
+    assert not incoming.exists() or list(incoming.iterdir()) == []
+
+
+def test_a_path_that_leads_elsewhere_leads_nowhere(sqlite_town: Town) -> None:
+    server, ben = sqlite_town.server, sqlite_town.ben
+    for path in (
+        "/user_uploads/../../secret",
+        "/user_uploads/1/../../../secret",
+        "/user_uploads/..%2F..%2Fsecret",
+        "/user_uploads/%2e%2e/secret",
+        "/user_uploads//etc/passwd",
+        "/user_uploads/thumbnail/../../secret/840x560.webp",
+        "/user_uploads/1/ab/%00",
+    ):
+        assert ask(server, head("GET", path, ben)).status == 404
+
+
+def test_many_uploads_at_once_are_all_kept(town: Town) -> None:
+    server, ben = town.server, town.ben
+    with httpx.Client(auth=(ben.email, ben.api_key), timeout=120) as client:
+        for n in range(30):
+            answer = client.post(
+                f"{server.url}/api/v1/user_uploads", files={"f": (f"{n}.txt", str(n).encode())}
+            )
+            assert answer.status_code == 200
+    server.kill()
+    server.start()
+    with httpx.Client(auth=(ben.email, ben.api_key)) as client:
+        listed = client.get(f"{server.url}/api/v1/attachments").json()["attachments"]
+        assert len(listed) == 30
+        for one in listed:
+            content = client.get(f"{server.url}/user_uploads/{one['path_id']}").content
+            assert content == one["name"].removesuffix(".txt").encode()
+
+
+def test_the_python_client_of_zulip_uploads_files(town: Town, tmp_path: Path) -> None:
+    file = tmp_path / "naïve — plan.txt"
+    file.write_bytes(b"the plan")
+    with client_of(town.ben, town.server) as ben, client_of(town.ann, town.server) as ann:
+        with file.open("rb") as content:
+            answer = ok(ben.upload_file(content))
+        assert answer["filename"] == file.name
+        assert opened(town.server, town.ben, answer["uri"]) == b"the plan"
+        link = f"[plan]({answer['uri']})"
+        sent = ok(
+            ben.send_message({"type": "stream", "to": "general", "topic": "t", "content": link})
+        )
+        (one,) = ok(ben.get_attachments())["attachments"]
+        assert (one["name"], one["message_ids"]) == (file.name, [sent["id"]])
+        assert opened(town.server, town.ann, answer["uri"]) == b"the plan"
+        ok(ann.call_endpoint(url=f"attachments/{one['id']}", method="DELETE"))
+        assert ok(ben.get_attachments())["attachments"] == []

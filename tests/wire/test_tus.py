@@ -1,0 +1,533 @@
+"""Uploading in pieces by the tus protocol."""
+
+import asyncio
+import base64
+import errno
+import hashlib
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from starlette.requests import ClientDisconnect
+
+from tertulia.config import Config
+from tertulia.domain import attachments
+from tertulia.log.file_keeping import FileKeeper
+from tertulia.store.partial import Partials, Pieces
+from tertulia.store.uploads import Uploads
+from tertulia.wire import tus
+from tests.pictures import picture
+from tests.support import Organization, Person, TestClock, founded, reopened
+
+TUS = {"Tus-Resumable": "1.0.0"}
+PIECE = {**TUS, "Content-Type": "application/offset+octet-stream"}
+MIB = 1024 * 1024
+
+
+async def ask(
+    person: Person, method: str, path: str = "/api/v1/tus/", content: Any = b"", **headers: str
+) -> httpx.Response:
+    """A request of the protocol; underscores of headers stand for hyphens."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    base = PIECE if content or method == "PATCH" else TUS
+    return await person.http.request(
+        method,
+        path,
+        content=content or None,
+        headers={k: v for k, v in {**base, **named}.items() if v},
+        auth=(person.email, person.api_key) if person.api_key else None,
+    )
+
+
+def metadata(**values: str) -> str:
+    return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in values.items())
+
+
+async def begun(person: Person, length: int, **values: str) -> str:
+    """Begin a file; where it goes on."""
+    values = values or {"filename": "big file.txt", "filetype": "text/plain"}
+    answer = await ask(
+        person, "POST", Upload_Length=str(length), Upload_Metadata=metadata(**values)
+    )
+    assert answer.status_code == 201, answer.text
+    assert answer.content == b""
+    return answer.headers["location"]
+
+
+async def piece(
+    person: Person, where: str, offset: int, content: Any, **headers: str
+) -> httpx.Response:
+    return await ask(person, "PATCH", where, content, Upload_Offset=str(offset), **headers)
+
+
+async def offset_of(person: Person, where: str) -> int:
+    answer = await ask(person, "HEAD", where)
+    assert answer.status_code == 200
+    return int(answer.headers["upload-offset"])
+
+
+def refused(answer: httpx.Response, status: int, code: str = "BAD_REQUEST") -> None:
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert answer.headers["tus-resumable"] == "1.0.0"
+
+
+def on_disk(org: Organization) -> list[Path]:
+    return sorted(p for p in org.node.files.root.rglob("*") if p.is_file())
+
+
+def keeper(org: Organization) -> FileKeeper:
+    return FileKeeper(org.node.log, org.node.uploads, attachments.files_deleted)
+
+
+# The way of a file
+
+
+async def test_a_file_comes_in_pieces_and_ends_as_any_upload_does(org: Organization) -> None:
+    ben = org["ben"]
+    queue = await ben.register()
+    where = await begun(ben, 11)
+    first = await piece(ben, where, 0, b"hello ")
+    assert (first.status_code, first.headers["upload-offset"], first.content) == (204, "6", b"")
+    assert (await ben.get("/attachments")).ok["attachments"] == []
+    head = await ask(ben, "HEAD", where)
+    assert (head.headers["upload-offset"], head.headers["upload-length"]) == ("6", "11")
+    assert head.headers["upload-metadata"] == metadata(
+        filename="big file.txt", filetype="text/plain"
+    )
+    assert head.headers["cache-control"] == "no-store"
+    last = await piece(ben, where, 6, b"world")
+    assert last.status_code == 200
+    assert last.headers["upload-offset"] == "11"
+    answer = last.json()
+    assert answer["filename"] == "big file.txt"
+    assert answer["url"] == answer["uri"]
+    opened = await ben.open(answer["url"])
+    assert (opened.content, opened.headers["content-type"].partition(";")[0]) == (
+        b"hello world",
+        "text/plain",
+    )
+    (one,) = (await ben.get("/attachments")).ok["attachments"]
+    assert (one["size"], one["path_id"]) == (11, answer["url"].removeprefix("/user_uploads/"))
+    (added,) = await queue.events()
+    assert (added["type"], added["op"], added["attachment"]) == ("attachment", "add", one)
+
+
+async def test_a_picture_that_came_in_pieces_can_be_had_smaller(org: Organization) -> None:
+    content = picture(30, 20)
+    where = await begun(org["ben"], len(content), filename="p.png", filetype="image/png")
+    url = (await piece(org["ben"], where, 0, content)).json()["url"]
+    smaller = await org["ben"].open(
+        url.replace("uploads/", "uploads/thumbnail/", 1) + "/840x560.webp"
+    )
+    assert smaller.status_code == 200
+
+
+async def test_the_end_can_be_heard_again(org: Organization) -> None:
+    """Whoever missed the last answer asks how far it is, and goes on there."""
+    where = await begun(org["ben"], 5)
+    first = await piece(org["ben"], where, 0, b"hello")
+    assert await offset_of(org["ben"], where) == 5
+    again = await piece(org["ben"], where, 5, b"")
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert len((await org["ben"].get("/attachments")).ok["attachments"]) == 1
+    refused(await piece(org["ben"], where, 4, b"o"), 409)
+    await org["ben"].delete("/attachments/1")
+    refused(await piece(org["ben"], where, 5, b""), 410)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tus", "/api/v1/tus/"])
+async def test_the_address_may_end_with_a_slash(org: Organization, path: str) -> None:
+    assert (await ask(org["ben"], "POST", path, Upload_Length="3")).status_code == 201
+
+
+async def test_the_first_piece_may_come_with_the_beginning(org: Organization) -> None:
+    part = await ask(org["ben"], "POST", content=b"hel", Upload_Length="5")
+    assert (part.status_code, part.headers["upload-offset"]) == (201, "3")
+    last = await piece(org["ben"], part.headers["location"], 3, b"lo")
+    assert last.json()["filename"] == "uploaded-file"
+    whole = await ask(org["ben"], "POST", content=b"hello", Upload_Length="5")
+    assert (whole.status_code, whole.headers["upload-offset"]) == (201, "5")
+    assert (await org["ben"].open(whole.json()["url"])).content == b"hello"
+
+
+async def test_an_empty_file_ends_where_it_begins(org: Organization) -> None:
+    answer = await ask(org["ben"], "POST", Upload_Length="0")
+    assert answer.status_code == 201
+    assert (await org["ben"].open(answer.json()["url"])).content == b""
+
+
+async def test_what_uppy_calls_name_and_type_is_understood(org: Organization) -> None:
+    where = await begun(org["ben"], 1, name="a b.png", type="image/png", relativePath="null")
+    assert (await piece(org["ben"], where, 0, b"x")).json()["filename"] == "a b.png"
+
+
+async def test_a_large_file_comes_in_many_pieces(org: Organization) -> None:
+    content = bytes(range(256)) * 4096 * 7
+
+    async def slowly(part: bytes) -> Any:
+        for start in range(0, len(part), 100_000):
+            yield part[start : start + 100_000]
+
+    where = await begun(org["ben"], len(content))
+    for start in range(0, len(content), 2 * MIB):
+        answer = await piece(org["ben"], where, start, slowly(content[start : start + 2 * MIB]))
+    assert (await org["ben"].open(answer.json()["url"])).content == content
+
+
+# OPTIONS and what all requests have in common
+
+
+async def test_options_tells_what_the_server_can_without_credentials(org: Organization) -> None:
+    answer = await org.http.options("/api/v1/tus/")
+    assert answer.status_code == 204
+    assert answer.headers["tus-version"] == "1.0.0"
+    assert answer.headers["tus-extension"].split(",") == [
+        "creation",
+        "creation-with-upload",
+        "termination",
+        "checksum",
+        "expiration",
+    ]
+    assert answer.headers["tus-max-size"] == str(100 * MIB)
+    assert answer.headers["tus-checksum-algorithm"] == "sha1,sha256,md5"
+    assert "Upload-Offset" in answer.headers["access-control-allow-headers"]
+    assert "Location" in answer.headers["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("version", ["", "0.2.2", "2.0.0", "1.0"])
+@pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
+async def test_another_version_of_the_protocol_is_refused(
+    org: Organization, method: str, version: str
+) -> None:
+    where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
+    answer = await ask(
+        org["ben"], method, where, Tus_Resumable=version, Upload_Length="5", Upload_Offset="0"
+    )
+    assert (answer.status_code, answer.headers["tus-version"]) == (412, "1.0.0")
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
+async def test_every_request_needs_credentials(org: Organization, method: str) -> None:
+    where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
+    answer = await ask(org.nobody, method, where, Upload_Length="5", Upload_Offset="0")
+    assert answer.status_code == 401
+    stranger = Person(org.http, 0, org["ben"].email, "x" * 32)
+    answer = await ask(stranger, method, where, Upload_Length="5", Upload_Offset="0")
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PATCH", "DELETE"])
+async def test_the_upload_of_somebody_else_is_not_there(org: Organization, method: str) -> None:
+    where = await begun(org["ben"], 5)
+    for who, address in (
+        ("cleo", where),
+        ("ann", where),
+        ("ben", "/api/v1/tus/" + "0" * 32),
+        ("ben", "/api/v1/tus/..%2f..%2fsecret"),
+        ("ben", "/api/v1/tus/x"),
+    ):
+        answer = await ask(org[who], method, address, Upload_Offset="0")
+        assert answer.status_code == 404
+    assert await offset_of(org["ben"], where) == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "key"), [("GET", False), ("PUT", False), ("PATCH", False), ("POST", True)]
+)
+async def test_other_methods_are_not_answered(org: Organization, method: str, key: bool) -> None:
+    where = await begun(org["ben"], 5) if key else "/api/v1/tus/"
+    assert (await ask(org["ben"], method, where, Upload_Length="5")).status_code == 405
+
+
+async def test_the_method_may_be_named_by_a_header(org: Organization) -> None:
+    where = await begun(org["ben"], 5)
+    answer = await ask(
+        org["ben"], "POST", where, b"hel", Upload_Offset="0", X_HTTP_Method_Override="PATCH"
+    )
+    assert (answer.status_code, answer.headers["upload-offset"]) == (204, "3")
+
+
+# Beginning
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Upload_Length": "-1"},
+        {"Upload_Length": "x"},
+        {"Upload_Length": "1.5"},
+        {"Upload_Length": "9" * 40},
+        {"Upload_Defer_Length": "1"},
+        {"Upload_Length": "5", "Upload_Metadata": "filename ###"},
+        {"Upload_Length": "5", "Upload_Metadata": ","},
+        {"Upload_Length": "5", "Upload_Metadata": "a eA==,a eA=="},
+        {"Upload_Length": "5", "Upload_Metadata": "filename /w=="},
+        {"Upload_Length": "5", "Upload_Checksum": "crc32 eA=="},
+        {"Upload_Length": "5", "Upload_Checksum": "sha1 ###"},
+    ],
+    ids=str,
+)
+async def test_a_beginning_that_makes_no_sense_is_refused(
+    org: Organization, headers: dict[str, str]
+) -> None:
+    refused(await ask(org["ben"], "POST", **headers), 400)
+    assert on_disk(org) == []
+
+
+@pytest.fixture
+def small(config: Config) -> Config:
+    return msgspec.structs.replace(config, max_file_upload_size_mib=1, upload_quota_mib=2)
+
+
+async def test_a_file_beyond_the_limits_does_not_begin(small: Config) -> None:
+    async with founded(small) as org:
+        ann = org["ann"]
+        assert (await org.http.options("/api/v1/tus")).headers["tus-max-size"] == str(MIB)
+        refused(await ask(ann, "POST", Upload_Length=str(MIB + 1)), 413)
+        await begun(ann, MIB)
+        await ann.upload("a", b"x" * MIB)
+        await ann.upload("b", b"x" * (MIB - 3))
+        refused(await ask(ann, "POST", Upload_Length="4"), 413, "REALM_UPLOAD_QUOTA")
+        await begun(ann, 3)
+
+
+async def test_a_file_for_which_there_is_no_room_any_more_does_not_end(small: Config) -> None:
+    async with founded(small) as org:
+        where = await begun(org["ann"], 4)
+        await org["ann"].upload("a", b"x" * MIB)
+        await org["ann"].upload("b", b"x" * (MIB - 3))
+        refused(await piece(org["ann"], where, 0, b"1234"), 400, "REALM_UPLOAD_QUOTA")
+        await org["ann"].delete("/attachments/1")
+        assert await offset_of(org["ann"], where) == 4
+        assert (await piece(org["ann"], where, 4, b"")).status_code == 200
+
+
+async def test_so_many_files_can_be_begun_and_not_ended(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tus, "MAX_UNFINISHED", 2)
+    first = await begun(org["ben"], 1)
+    await begun(org["ben"], 1)
+    refused(await ask(org["ben"], "POST", Upload_Length="1"), 400)
+    await begun(org["cleo"], 1)
+    await piece(org["ben"], first, 0, b"x")
+    await begun(org["ben"], 1)
+
+
+# Pieces
+
+
+@pytest.mark.parametrize("offset", [0, 4, 6, 99])
+async def test_a_piece_goes_on_where_the_last_one_ended(org: Organization, offset: int) -> None:
+    where = await begun(org["ben"], 11)
+    await piece(org["ben"], where, 0, b"hello")
+    refused(await piece(org["ben"], where, offset, b"x"), 409)
+    assert await offset_of(org["ben"], where) == 5
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "text/plain", ""])
+async def test_a_piece_is_of_its_own_type(org: Organization, kind: str) -> None:
+    where = await begun(org["ben"], 5)
+    refused(await piece(org["ben"], where, 0, b"hello", Content_Type=kind), 415)
+    assert await offset_of(org["ben"], where) == 0
+
+
+@pytest.mark.parametrize("offset", ["", "-1", "x", "9" * 30])
+async def test_the_place_of_a_piece_is_a_number(org: Organization, offset: str) -> None:
+    where = await begun(org["ben"], 5)
+    refused(await ask(org["ben"], "PATCH", where, b"x", Upload_Offset=offset), 400)
+
+
+async def test_no_more_is_taken_than_was_told(org: Organization) -> None:
+    where = await begun(org["ben"], 5)
+    refused(await piece(org["ben"], where, 0, b"hello!"), 413)
+
+    async def untold() -> Any:
+        yield b"hello!"
+
+    refused(await piece(org["ben"], where, 0, untold()), 413)
+    assert await offset_of(org["ben"], where) == 0
+    assert (await piece(org["ben"], where, 0, b"hello")).status_code == 200
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256", "md5"])
+async def test_a_piece_is_held_against_its_checksum(org: Organization, algorithm: str) -> None:
+    def checksum(content: bytes) -> str:
+        digest = hashlib.new(algorithm, content).digest()
+        return f"{algorithm} {base64.b64encode(digest).decode()}"
+
+    where = await begun(org["ben"], 10)
+    await piece(org["ben"], where, 0, b"hello", Upload_Checksum=checksum(b"hello"))
+    refused(await piece(org["ben"], where, 5, b"world", Upload_Checksum=checksum(b"w0rld")), 460)
+    assert await offset_of(org["ben"], where) == 5
+    for wrong in ("crc32 eA==", "sha1", "sha1 ###", "shake_128 eA=="):
+        answer = await piece(org["ben"], where, 5, b"world", Upload_Checksum=wrong)
+        assert answer.status_code in {400, 460}
+    last = await piece(org["ben"], where, 5, b"world", Upload_Checksum=checksum(b"world"))
+    assert (await org["ben"].open(last.json()["url"])).content == b"helloworld"
+
+
+@pytest.mark.parametrize(("headers", "kept"), [({}, 5), ({"Upload_Checksum": "sha1 eA=="}, 0)])
+async def test_what_came_before_the_client_went_away_counts_unless_it_has_a_checksum(
+    org: Organization, headers: dict[str, str], kept: int
+) -> None:
+    async def cut_off() -> Any:
+        yield b"hello"
+        raise ClientDisconnect
+
+    where = await begun(org["ben"], 10)
+    assert (await piece(org["ben"], where, 0, cut_off(), **headers)).status_code == 499
+    assert await offset_of(org["ben"], where) == kept
+
+
+async def test_who_comes_later_goes_on_with_the_file(org: Organization) -> None:
+    """The connection of who came before may be long dead."""
+    where = await begun(org["ben"], 10)
+    came, never = asyncio.Event(), asyncio.Event()
+
+    async def stuck() -> Any:
+        yield b"hel"
+        came.set()
+        await never.wait()
+
+    async def once_stuck() -> int:
+        await came.wait()
+        return await offset_of(org["ben"], where)
+
+    first = asyncio.create_task(piece(org["ben"], where, 0, stuck()))
+    assert await once_stuck() == 3
+    answer = await piece(org["ben"], where, 3, b"lo world"[:7])
+    assert answer.status_code == 200
+    never.set()
+    assert (await first).status_code == 423
+
+
+async def test_of_pieces_that_come_at_once_one_counts(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    answers = await asyncio.gather(*(piece(org["ben"], where, 0, b"hello") for _ in range(5)))
+    statuses = sorted(answer.status_code for answer in answers)
+    assert set(statuses) <= {204, 409, 423}
+    assert await offset_of(org["ben"], where) == 5
+    assert statuses.count(204) <= 1
+
+
+async def test_a_file_that_another_process_writes_is_left_alone(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    partials = Partials(org.node.uploads)
+    partial = partials.load(org["ben"].user_id, where.rpartition("/")[2])
+    assert partial is not None
+    with partials.opened(partial):
+        refused(await piece(org["ben"], where, 0, b"hello"), 423)
+    assert (await piece(org["ben"], where, 0, b"hello")).status_code == 204
+
+
+async def test_a_full_disk_is_told_and_what_was_there_stays(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = await begun(org["ben"], 10)
+    await piece(org["ben"], where, 0, b"hello")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Pieces, "append", full)
+    refused(await piece(org["ben"], where, 5, b"world"), 503, "SERVER_NOT_READY")
+    monkeypatch.undo()
+    monkeypatch.setattr(Partials, "begin", full)
+    refused(await ask(org["ben"], "POST", Upload_Length="5"), 503, "SERVER_NOT_READY")
+    monkeypatch.undo()
+    assert (await piece(org["ben"], where, 5, b"world")).status_code == 200
+
+
+# The end, and no end
+
+
+async def test_an_upload_can_be_given_up(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    await piece(org["ben"], where, 0, b"hello")
+    answer = await ask(org["ben"], "DELETE", where)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert on_disk(org) == []
+    for method in ("HEAD", "PATCH", "DELETE"):
+        assert (await ask(org["ben"], method, where, Upload_Offset="5")).status_code == 404
+
+
+async def test_what_is_whole_is_not_given_up_but_deleted(org: Organization) -> None:
+    where = await begun(org["ben"], 5)
+    url = (await piece(org["ben"], where, 0, b"hello")).json()["url"]
+    refused(await ask(org["ben"], "DELETE", where), 403)
+    assert (await org["ben"].open(url)).content == b"hello"
+
+
+async def test_what_is_not_ended_within_a_day_expires(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        answer = await ask(org["ann"], "POST", Upload_Length="10")
+        where = answer.headers["location"]
+        expires = parsedate_to_datetime(answer.headers["upload-expires"]).timestamp()
+        assert abs(expires - clock() - 86400) < 60
+        first = await piece(org["ann"], where, 0, b"hello")
+        assert first.headers["upload-expires"] == answer.headers["upload-expires"]
+        ended = await begun(org["ann"], 5)
+        url = (await piece(org["ann"], ended, 0, b"hello")).json()["url"]
+        clock.ahead = 86400 - 60
+        await keeper(org).once()
+        assert await offset_of(org["ann"], where) == 5
+        clock.ahead = 86400 + 60
+        refused(await piece(org["ann"], where, 5, b"world"), 410)
+        await keeper(org).once()
+        assert [file.name for file in on_disk(org)] == [url.split("/")[4]]
+        assert (await ask(org["ann"], "HEAD", where)).status_code == 404
+
+
+async def test_an_upload_goes_on_after_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        where = await begun(org["ann"], 10)
+        await piece(org["ann"], where, 0, b"hello")
+    async with reopened(config) as org:
+        assert await offset_of(org["ann"], where) == 5
+        url = (await piece(org["ann"], where, 5, b"world")).json()["url"]
+        assert (await org["ann"].open(url)).content == b"helloworld"
+
+
+async def test_what_a_crash_left_unchecked_is_sent_again(org: Organization) -> None:
+    where = await begun(org["ben"], 10)
+    await piece(org["ben"], where, 0, b"hello")
+    partials = Partials(org.node.uploads)
+    partial = partials.load(org["ben"].user_id, where.rpartition("/")[2])
+    assert partial is not None
+    with partials.opened(partial) as pieces:
+        partials.save(msgspec.structs.replace(partial, doubtful=5))
+        pieces.append(b"wo")
+    assert await offset_of(org["ben"], where) == 5
+    assert (await piece(org["ben"], where, 5, b"wor")).status_code == 204
+    assert await offset_of(org["ben"], where) == 8
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PATCH"])
+@pytest.mark.parametrize("lost", ["the change", "the move", "the note"])
+async def test_a_crash_at_the_end_is_made_good_by_the_next_request(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, method: str, lost: str
+) -> None:
+    where = await begun(org["ben"], 5)
+
+    async def broken(*_: Any) -> None:
+        raise OSError(errno.EIO, "cut off")
+
+    with monkeypatch.context() as patched:
+        if lost == "the change":
+            patched.setattr(tus, "stored", broken)
+        elif lost == "the move":
+            patched.setattr(Uploads, "settle", lambda *_: 1 / 0)
+        else:
+            patched.setattr(Partials, "save", lambda *_: 1 / 0)
+        assert (await piece(org["ben"], where, 0, b"hello")).status_code == 500
+    answer = await ask(org["ben"], method, where, Upload_Offset="5")
+    assert (answer.status_code, answer.headers["upload-offset"]) == (200, "5")
+    (one,) = (await org["ben"].get("/attachments")).ok["attachments"]
+    assert (await org["ben"].open(f"/user_uploads/{one['path_id']}")).content == b"hello"
+    assert (await piece(org["ben"], where, 5, b"")).json()["url"].endswith(one["path_id"])
