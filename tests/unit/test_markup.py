@@ -2,6 +2,7 @@
 
 import pytest
 
+from tertulia.state.organization import State
 from tests.unit.markup_stage import line, rendered
 
 
@@ -100,3 +101,8 @@ def test_widgets_are_ordinary_text(content: str) -> None:
 def test_the_same_text_is_always_rendered_alike() -> None:
     content = "@**Ann** *a* #12 :tada: $$x$$"
     assert rendered(content) == rendered(content)
+
+
+def test_an_organization_that_is_being_founded_has_texts_already() -> None:
+    shown = rendered("**a** `b` #12 :tada:\n```\n1\n```", author_id=None, state=State()).html
+    assert shown.startswith("<p><strong>a</strong> <code>b</code> #12 <span ")

@@ -15,6 +15,7 @@ from tertulia.markup.code import Budget
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
+from tertulia.model.realm import Realm
 from tertulia.model.users import User
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
@@ -48,6 +49,11 @@ class Page:
     @property
     def state(self) -> State:
         return self.moment.state
+
+    @property
+    def realm(self) -> Realm | None:
+        """The organization; None while it is being founded."""
+        return self.state.realm if len(self.state.realms) else None
 
     @property
     def author(self) -> User | None:

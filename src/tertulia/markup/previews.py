@@ -135,7 +135,7 @@ class _Link:
 
 def added(page: Page, tokens: list[Token]) -> list[Token]:
     """The message with previews behind the blocks that link what can be shown."""
-    if not page.state.realm.inline_image_preview:
+    if page.realm is None or not page.realm.inline_image_preview:
         return tokens
     linked = _previewed(page, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:

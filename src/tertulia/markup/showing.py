@@ -116,7 +116,7 @@ def _cell(_page: Page, tokens: Sequence[Token], index: int) -> str:
 
 def _code(page: Page, tokens: Sequence[Token], index: int) -> str:
     token = tokens[index]
-    realm = page.state.realm if token.type == "fence" and len(page.state.realms) else None
+    realm = page.realm if token.type == "fence" else None
     default = "" if realm is None else realm.default_code_block_language
     return code.block(token.content, token.info, default, page.colours) + "\n"
 
