@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
@@ -32,6 +33,7 @@ class Node:
     log: Log
     delivery: Delivery
     vault: Vault
+    links: Links
     renderer: Renderer
     files: Files
     clock: Callable[[], float]
@@ -61,9 +63,9 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
-    def render(self, content: str) -> Rendered:
-        """A message's content as HTML, with what it refers to."""
-        return self.renderer.render(self.state, content)
+    def render(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to."""
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
 @dataclass(frozen=True)
