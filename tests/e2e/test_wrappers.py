@@ -173,6 +173,8 @@ def test_the_organization_is_looked_after(town: Town) -> None:
         linkifier = ok(ann.add_realm_filter("#(?P<id>[0-9]+)", "https://bugs.test/{id}"))["id"]
         (listed,) = ok(ben.get_realm_linkifiers())["linkifiers"]
         assert (listed["id"], listed["url_template"]) == (linkifier, "https://bugs.test/{id}")
+        rendered = ok(ben.render_message({"content": "#7"}))["rendered"]
+        assert rendered == '<p><a href="https://bugs.test/7">#7</a></p>'
         assert ben.remove_realm_filter(linkifier)["result"] == "error"
         ok(ann.remove_realm_filter(linkifier))
         assert ok(ben.get_realm_linkifiers())["linkifiers"] == []
@@ -213,6 +215,8 @@ def test_groups_and_channels_are_kept_in_order(town: Town) -> None:
         assert (shown["description"], shown["members"]) == ("They still cook", [ben_id])
         members = call(ben, "GET", f"user_groups/{group}/members")["members"]
         assert members == [ben_id]
+        said = say(ann, "@*cooks* what is there?")
+        assert "mentioned" in {m["id"]: m for m in messages(ben)}[said]["flags"]
         call(ann, "POST", f"user_groups/{group}/deactivate")
         assert group not in [one["id"] for one in ok(ben.get_user_groups())["user_groups"]]
 
