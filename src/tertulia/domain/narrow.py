@@ -142,7 +142,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
         if channel is None and _ID.fullmatch(operand):
             channel = state.channels.get(int(operand))
     if channel is None or not (
-        channel.is_web_public
+        permissions.open_to_spectators(channel)
         if user is None
         else permissions.sees_channel(state, user, channel, reader.now)
     ):
@@ -183,7 +183,7 @@ def _channels(reader: Reader, term: Asked) -> list[Term]:
 def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
-        return [c for c in reader.state.channels if c.is_web_public]
+        return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
     return [
         channel
         for channel in reader.state.channels

@@ -80,6 +80,11 @@ SIGHT_SETTINGS: Final = (
 """Those permissions of a private channel whose holders may know that it exists."""
 
 
+def open_to_spectators(channel: Channel) -> bool:
+    """Whether those without an account see the channel, and all that is in it."""
+    return channel.is_web_public and not channel.is_archived
+
+
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may know that the channel exists, and its settings."""
     return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel, now)

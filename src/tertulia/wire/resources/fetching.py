@@ -179,7 +179,7 @@ def _may_read(call: Call, user: User | None, message: Message) -> bool:
     if user is not None:
         return permissions.reads_message(call.state, user, message, call.now)
     channel = call.state.channels.get(message.channel_id)
-    return channel is not None and channel.is_web_public
+    return channel is not None and permissions.open_to_spectators(channel)
 
 
 async def _anchor(
