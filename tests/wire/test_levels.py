@@ -20,9 +20,16 @@ SCHEDULED = {
         ("GET", "/users/me", {"weather": "fine"}, ["weather"]),
         ("POST", "/scheduled_messages", {**SCHEDULED, "scheduled_message_id": 7}, None),
         ("PATCH", "/settings", {"dense_mode": True}, None),
+        ("POST", "/invites/multiuse", {"invite_expires_in_days": 3}, None),
         ("POST", "/realm/filters", {"pattern": "x", "url_template": "https://x.test/"}, []),
     ],
-    ids=["167: told at all", "184: editing is elsewhere", "364: no dense mode", "nothing of it"],
+    ids=[
+        "167: told at all",
+        "184: editing is elsewhere",
+        "364: no dense mode",
+        "126: minutes",
+        "none",
+    ],
 )
 async def test_what_is_no_parameter_any_more_is_named(
     org: Organization, method: str, path: str, sent: dict[str, Any], ignored: list[str] | None

@@ -121,9 +121,9 @@ async def test_what_is_archived_is_closed_to_spectators(org: Organization) -> No
         assert reply.status == 400 or reply.ok["messages"] == []
 
 
-@pytest.mark.parametrize("channel", ["999", "0", "9007199254740993"])
+@pytest.mark.parametrize("channel", ["999", "0", str(2**53)])
 async def test_an_unknown_channel_has_no_topics(org: Organization, channel: str) -> None:
-    assert (await org["ann"].get(f"/users/me/{channel}/topics")).status == 400
+    (await org["ann"].get(f"/users/me/{channel}/topics")).refused()
 
 
 # Sending to topics
