@@ -588,7 +588,16 @@ async def test_how_much_of_the_history_is_shown_is_the_organization_s_choice(
         assert ("content" in first) is has_content
 
 
-EVERYBODY = dict.fromkeys(("can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group", "can_resolve_topics_group"), SystemGroup.EVERYONE.value)
+EVERYBODY = dict.fromkeys(
+    (
+        "can_delete_any_message_group",
+        "can_delete_own_message_group",
+        "can_move_messages_out_of_channel_group",
+        "can_move_messages_within_channel_group",
+        "can_resolve_topics_group",
+    ),
+    SystemGroup.EVERYONE.value,
+)
 
 
 @pytest.mark.parametrize(
