@@ -59,7 +59,7 @@ def test_the_list_has_every_page_and_no_other() -> None:
     assert set(re.findall(r"\(specification/([\w-]+\.md)\)", listed)) == {p.name for p in PAGES}
 
 
-def test_the_list_leads_to_headings_that_are_there_and_leaves_out_no_page() -> None:
+def test_the_list_leads_to_headings_that_are_there() -> None:
     there = {
         (page.name, re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
         for page in PAGES
@@ -67,4 +67,3 @@ def test_the_list_leads_to_headings_that_are_there_and_leaves_out_no_page() -> N
     }
     named = set(re.findall(r"\(specification/([\w-]+\.md)#([\w-]+)\)", LIST.read_text()))
     assert named <= there
-    assert {page for page, _ in named} == {page.name for page in PAGES}
