@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import channels, names, notices, permissions, subscribing, users
+from tertulia.domain import channels, names, notices, permissions, subscribing
 from tertulia.domain.channels import NewChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.model.changes import (
@@ -39,8 +39,8 @@ PROPERTIES = (
 """A subscriber's own settings of a channel."""
 _COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
-Principals = Sequence[int | str] | None
-"""People by ID or address; None for the actor."""
+Principals = Sequence[int] | None
+"""People by ID; None for the actor."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """
 
     channels: tuple[NewChannel, ...]
-    principals: tuple[int | str, ...] | None = None
+    principals: tuple[int, ...] | None = None
     colors: dict[str, str] = {}
     refusals_are_fatal: bool = True
     announce: bool = False
@@ -80,18 +80,14 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
         return [actor]
     found: dict[int, User] = {}
     for principal in principals:
-        user = (
-            state.users.get(principal)
-            if isinstance(principal, int)
-            else users.account_with(state, actor, principal)
-        )
+        user = state.users.get(principal)
         if (
             user is None
             or not user.is_active
             or user.is_system_bot
             or not permissions.sees_user(state, actor, user, now)
         ):
-            raise Refused(f"No such user: {str(principal)[:100]}")
+            raise Refused(f"No such user: {principal}")
         found[user.id] = user
     return list(found.values())
 
