@@ -215,20 +215,22 @@ def _kept_unread(
     state: State, source: Channel, target: Channel, ids: Sequence[int]
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
-    old one; and of what a record must be kept, because it was."""
-    alike: dict[tuple[int | None, int], list[int]] = defaultdict(list)
+    old one; and of what a record must be kept, because it was, and is theirs to read now too."""
+    alike: dict[tuple[int | None, int, tuple[int, ...]], list[int]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
         if there.is_active:
             here = old.get(user_id)
             since = here.since if here is not None and here.is_active else None
-            alike[(since, there.since)].append(user_id)
+            hidden = () if target.history_public else tuple(i for i in ids if not there.covers(i))
+            alike[(since, there.since, hidden)].append(user_id)
     read: dict[tuple[int, ...], list[int]] = defaultdict(list)
     record: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for (here_since, there_since), users in alike.items():
+    for (here_since, there_since, hidden), users in alike.items():
         was_new = {one for one in ids if here_since is not None and one > here_since}
         fresh = tuple(one for one in ids if one > there_since and one not in was_new)
-        kept = tuple(one for one in ids if one <= there_since and one in was_new)
+        mine = was_new.difference(hidden)
+        kept = tuple(one for one in ids if one <= there_since and one in mine)
         if fresh:
             read[fresh].extend(users)
         if kept:
