@@ -103,8 +103,9 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
     """Subscribe people to channels, creating those that do not exist.
 
-    Raises Refused for names that cannot be one, for unknown people, without the right to create a
-    channel as asked; and, where refusals are fatal, without the right to subscribe these people.
+    Raises Refused for names that cannot be one, for unknown people, for options without the right
+    to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
+    these people.
     """
     state, actor = moment.state, moment.actor
     people = accounts(moment, wanted.principals)
@@ -113,16 +114,22 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     allowed: list[Channel] = []
     unauthorized: list[str] = []
     for new in _each_once(wanted.channels):
+        known = _known(moment, new)
+        name = known.name if known else names.channel_name(new.name)
+        if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
+            unauthorized.append(name)
+            continue
         channel = _existing(moment, new, wanted)
+        is_new = channel is None
         if channel is None:
             channel = channels.made(moment, new, state.channels.next_id() + len(created))
-            created.append(channel)
         if _may_subscribe(moment, people, channel):
             allowed.append(channel)
-        elif wanted.refusals_are_fatal or channel in created:
-            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
+            created.extend([channel] if is_new else [])
+        elif wanted.refusals_are_fatal:
+            raise Refused(f"You cannot subscribe these people to '{name}'.")
         else:
-            unauthorized.append(channel.name)
+            unauthorized.append(name)
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
     outcome = Outcome(
         subscribed={},
@@ -146,14 +153,22 @@ def _each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
     return list(found.values())
 
 
+def _known(moment: Moment, new: NewChannel) -> Channel | None:
+    """The channel of that name, if the actor may know of it."""
+    channel = moment.state.channel_named(new.name)
+    if channel is None:
+        return None
+    seen = permissions.sees_channel(moment.state, moment.actor, channel, moment.now)
+    return channel if seen else None
+
+
 def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
     """The channel of that name. One that the actor may not see is told by nothing but that it
     cannot be created: and that only to those who could create one."""
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = state.channel_named(new.name)
+    channel = moment.state.channel_named(new.name)
     if channel is None:
         return None
-    if wanted.must_be_new or not permissions.sees_channel(state, actor, channel, now):
+    if wanted.must_be_new or _known(moment, new) is None:
         channels.check_may_create(moment, new)
     if wanted.must_be_new:
         raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
