@@ -9,13 +9,13 @@ from msgspec import Struct
 from tertulia.domain import attachments, messages, permissions
 from tertulia.model.changes import MessageEdited
 from tertulia.model.errors import NoSuchMessage, Overtaken, Refused
-from tertulia.model.messages import Flag, Message, Rendered
+from tertulia.model.messages import ANY_MENTION, Flag, Message, Rendered
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 GRACE_SECONDS: Final = 20
 """Who began to type within the limit is let finish."""
-_BY_CONTENT: Final = Flag.MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED | Flag.HAS_ALERT_WORD
+_BY_CONTENT: Final = ANY_MENTION | Flag.HAS_ALERT_WORD
 """Flags that follow from what a message says."""
 
 

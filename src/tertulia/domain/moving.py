@@ -14,7 +14,7 @@ from tertulia.model.changes import AnyChange, MessagesMoved
 from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
-from tertulia.model.messages import Message, Propagation
+from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -57,7 +57,7 @@ def move(
     _check_rights(moment, source, target, topic, resolves=resolves)
     if not resolves:
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
-    change = _moved(moment, found, excerpt, [line.id for line in moved], target, topic, wanted)
+    change = _moved(moment, found, excerpt, moved, target, topic, wanted)
     told = _notices(moment, change, source, target, wanted, resolves=resolves)
     changes: list[AnyChange] = [
         change,
@@ -166,12 +166,13 @@ def _moved(
     moment: Moment,
     found: Found,
     excerpt: Excerpt,
-    ids: Sequence[int],
+    moved: Sequence[Line],
     target: Channel,
     topic: str,
     wanted: Move,
 ) -> MessagesMoved:
     state, message = moment.state, found.message
+    ids = [line.id for line in moved]
     source = state.channels[message.channel_id]
     gone = frozenset(ids)
     before = state.topics[(source.id, topic_key(message.topic))]
@@ -184,13 +185,15 @@ def _moved(
     marked_read: Groups = ()
     recorded: Groups = ()
     lost: tuple[int, ...] = ()
+    mentioned: Groups = ()
     if source.id != target.id:
         firsts = {
             source.id: topics.first_without(source, excerpt, gone),
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
         marked_read, recorded = _kept_unread(state, source, target, ids)
-        lost = _losing(moment, source, target, ids)
+        lost = _losing(moment, source, target, ids, excerpt.holders)
+        mentioned = _mentioned(moment, source, target, [one.id for one in moved if one.mentions_all])
     return MessagesMoved(
         message_ids=tuple(ids),
         anchor_id=message.id,
@@ -205,10 +208,20 @@ def _moved(
         lost=lost,
         marked_read=marked_read,
         recorded=recorded,
-        flags=dict(sorted(found.flags.items())),
+        mentioned=mentioned,
+        flags=_flags_then(found, mentioned),
         read_by=tuple(sorted(found.read_by)),
-        mentions_all=message.mentions_all,
+        mentions_all=message.mentions_all and source.id == target.id,
     )
+
+
+def _flags_then(found: Found, mentioned: Groups) -> dict[int, Flag]:
+    flags = dict(found.flags)
+    for ids, users in mentioned:
+        if found.message.id in ids:
+            for user_id in users:
+                flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
+    return dict(sorted(flags.items()))
 
 
 def _kept_unread(
@@ -241,7 +254,11 @@ def _grouped(found: dict[tuple[int, ...], list[int]]) -> Groups:
 
 
 def _losing(
-    moment: Moment, source: Channel, target: Channel, ids: Sequence[int]
+    moment: Moment,
+    source: Channel,
+    target: Channel,
+    ids: Sequence[int],
+    holders: frozenset[int],
 ) -> tuple[int, ...]:
     """Who could read messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now
@@ -250,11 +267,29 @@ def _losing(
     return tuple(
         sorted(
             user_id
-            for user_id in state.subscriptions_of_channel.get(source.id, {})
+            for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}
             if permissions.reads_message(state, state.users[user_id], old, now)
             and not permissions.reads_message(state, state.users[user_id], new, now)
         )
     )
+
+
+def _mentioned(moment: Moment, source: Channel, target: Channel, ids: Sequence[int]) -> Groups:
+    """Whom these messages mention as they do everybody: those who received them in the old channel
+    and can read them in the new one."""
+    state, now = moment.state, moment.now
+    there = [Message(id=one, sender_id=0, sent_at=0, channel_id=target.id) for one in ids]
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+        received = tuple(
+            message.id
+            for message in there
+            if subscription.covers(message.id)
+            and permissions.reads_message(state, state.users[user_id], message, now)
+        )
+        if received:
+            found[received].append(user_id)
+    return _grouped(found)
 
 
 def _notices(

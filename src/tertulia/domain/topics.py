@@ -19,6 +19,8 @@ class Line(Struct, frozen=True):
     """UNIX seconds."""
     topic: str
     """As it is spelled in this message."""
+    mentions_all: bool = False
+    """Whether it mentions everybody who received it."""
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
+    holders: frozenset[int] = frozenset()
+    """Everybody who has a sparse flag on one of them, where messages are to be moved."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

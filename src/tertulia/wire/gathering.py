@@ -3,6 +3,8 @@ the decision can tell whether it is still so."""
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tertulia.domain.deleting import Doomed
 from tertulia.domain.editing import Found
 from tertulia.domain.topics import Excerpt, Line
@@ -52,7 +54,11 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
 
     def look(connection: Connection) -> tuple[_One, Excerpt]:
         one = _one(connection, message_id)
-        return one, _NO_TOPIC if one is None else _excerpt(connection, [one[0]], whole=whole)
+        if one is None:
+            return None, _NO_TOPIC
+        excerpt = _excerpt(connection, [one[0]], whole=whole)
+        holders = editing.flagged_by(connection, [line.id for line in excerpt.lines])
+        return one, msgspec.structs.replace(excerpt, holders=holders)
 
     def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
         return _found(state, looked[0]), looked[1]

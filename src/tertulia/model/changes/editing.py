@@ -37,8 +37,12 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     and after; `flags` and `read_by` are that message's, as in `MessageEdited`. `topics` are the
     topics as they are then, `emptied` those without messages (channel and key), and
     `first_message_ids` the new beginnings of channels. `lost` are the users who could read the
-    messages and cannot any more. `marked_read` and `recorded` keep unread what was, and nothing
+    messages and cannot any more, and lose their sparse flags on them. `marked_read` and `recorded` keep unread what was, and nothing
     else: message IDs, and the users for whom they count as read, or who keep a record of them.
+
+    In another channel it does not follow from who was subscribed who received a message: none
+    mentions everybody by a mark of its own there, and `mentioned` are those whom some did, with
+    the IDs of these, as far as they can still read them.
     """
 
     message_ids: tuple[int, ...]
@@ -56,8 +60,9 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     recorded: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     flags: dict[int, Flag] = {}
     read_by: tuple[int, ...] = ()
+    mentioned: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     mentions_all: bool = False
-    """Whether the anchor mentions everybody who received it."""
+    """Whether the anchor mentions everybody who received it, where it is then."""
 
     @property
     def changes_channel(self) -> bool:

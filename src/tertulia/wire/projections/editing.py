@@ -140,6 +140,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             *ever.get(change.channel_id, {}),
             *ever.get(change.new_channel_id, {}),
             *change.flags,
+            *change.lost,
         }
 
     def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
