@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from tertulia.domain.messages import ToChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.topics import RESOLVED, Excerpt, Line
 from tertulia.model.changes import AnyChange, MessagesMoved
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
@@ -193,7 +194,9 @@ def _moved(
         }
         marked_read, recorded = _kept_unread(state, source, target, ids)
         lost = _losing(moment, source, target, ids, excerpt.holders)
-        mentioned = _mentioned(moment, source, target, [one.id for one in moved if one.mentions_all])
+        mentioned = _mentioned(
+            moment, source, target, [one.id for one in moved if one.mentions_all]
+        )
     return MessagesMoved(
         message_ids=tuple(ids),
         anchor_id=message.id,
@@ -229,19 +232,26 @@ def _kept_unread(
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
     old one; and of what a record must be kept, because it was."""
-    alike: dict[tuple[int | None, int], list[int]] = defaultdict(list)
+    alike: dict[tuple[Any, ...], list[Subscription]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
         if there.is_active:
             here = old.get(user_id)
             since = here.since if here is not None and here.is_active else None
-            alike[(since, there.since)].append(user_id)
+            alike[(since, there.spans)].append(there)
     read: dict[tuple[int, ...], list[int]] = defaultdict(list)
     record: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for (here_since, there_since), users in alike.items():
+    for (here_since, _), subscriptions in alike.items():
+        there, users = subscriptions[0], [one.user_id for one in subscriptions]
         was_new = {one for one in ids if here_since is not None and one > here_since}
-        fresh = tuple(one for one in ids if one > there_since and one not in was_new)
-        kept = tuple(one for one in ids if one <= there_since and one in was_new)
+        fresh = tuple(one for one in ids if one > there.since and one not in was_new)
+        kept = tuple(
+            one
+            for one in ids
+            if one <= there.since
+            and one in was_new
+            and (target.history_public or there.covers(one))
+        )
         if fresh:
             read[fresh].extend(users)
         if kept:
