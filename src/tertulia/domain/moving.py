@@ -12,6 +12,7 @@ from tertulia.domain.messages import ToChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.topics import RESOLVED, Excerpt, Line
 from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.changes.editing import Groups
 from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
@@ -19,9 +20,6 @@ from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
-
-Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-"""Message IDs, and the users whom they concern."""
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -88,11 +86,9 @@ def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> 
 
 def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
     """Those of the messages that the actor may read."""
-    state, actor = moment.state, moment.actor
-    if permissions.reads_whole_history(state, actor, channel, moment.now):
-        return list(lines)
-    subscription = state.subscription(actor.id, channel.id)
-    return [line for line in lines if subscription is not None and subscription.covers(line.id)]
+    ids = tuple(line.id for line in lines)
+    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids, moment.now))
+    return [line for line in lines if line.id in open_ids]
 
 
 def _check_rights(
@@ -173,7 +169,7 @@ def _moved(
     wanted: Move,
 ) -> MessagesMoved:
     state, message = moment.state, found.message
-    ids = [line.id for line in moved]
+    ids = tuple(line.id for line in moved)
     source = state.channels[message.channel_id]
     gone = frozenset(ids)
     before = state.topics[(source.id, topic_key(message.topic))]
@@ -185,7 +181,7 @@ def _moved(
     firsts: dict[int, int | None] = {}
     marked_read: Groups = ()
     recorded: Groups = ()
-    lost: tuple[int, ...] = ()
+    lost: Groups = ()
     mentioned: Groups = ()
     if source.id != target.id:
         firsts = {
@@ -194,11 +190,10 @@ def _moved(
         }
         marked_read, recorded = _kept_unread(state, source, target, ids)
         lost = _losing(moment, source, target, ids, excerpt.holders)
-        mentioned = _mentioned(
-            moment, source, target, [one.id for one in moved if one.mentions_all]
-        )
+        to_all = tuple(line.id for line in moved if line.mentions_all)
+        mentioned = _mentioned(moment, source, target, to_all)
     return MessagesMoved(
-        message_ids=tuple(ids),
+        message_ids=ids,
         anchor_id=message.id,
         channel_id=source.id,
         topic=message.topic,
@@ -267,38 +262,32 @@ def _losing(
     moment: Moment,
     source: Channel,
     target: Channel,
-    ids: Sequence[int],
+    ids: tuple[int, ...],
     holders: frozenset[int],
-) -> tuple[int, ...]:
-    """Who could read messages in the old channel, and cannot in the new one."""
+) -> Groups:
+    """Who could read which of the messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now
-    old = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=source.id)
-    new = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=target.id)
-    return tuple(
-        sorted(
-            user_id
-            for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}
-            if permissions.reads_message(state, state.users[user_id], old, now)
-            and not permissions.reads_message(state, state.users[user_id], new, now)
-        )
-    )
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
+        user = state.users[user_id]
+        before = permissions.readable(state, user, source, ids, now)
+        after = frozenset(permissions.readable(state, user, target, ids, now)) if before else ()
+        lost = tuple(one for one in before if one not in after)
+        if lost:
+            found[lost].append(user_id)
+    return _grouped(found)
 
 
-def _mentioned(moment: Moment, source: Channel, target: Channel, ids: Sequence[int]) -> Groups:
+def _mentioned(moment: Moment, source: Channel, target: Channel, ids: tuple[int, ...]) -> Groups:
     """Whom these messages mention as they do everybody: those who received them in the old channel
     and can read them in the new one."""
     state, now = moment.state, moment.now
-    there = [Message(id=one, sender_id=0, sent_at=0, channel_id=target.id) for one in ids]
     found: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
-        received = tuple(
-            message.id
-            for message in there
-            if subscription.covers(message.id)
-            and permissions.reads_message(state, state.users[user_id], message, now)
-        )
-        if received:
-            found[received].append(user_id)
+        received = tuple(one for one in ids if subscription.covers(one))
+        kept = permissions.readable(state, state.users[user_id], target, received, now)
+        if kept:
+            found[kept].append(user_id)
     return _grouped(found)
 
 

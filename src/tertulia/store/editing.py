@@ -84,11 +84,11 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         f" WHERE {dialect.among('id')}",
         (change.new_channel_id, change.new_topic, topic_key(change.new_topic), dialect.array(ids)),
     )
-    if change.lost:
+    for lost, user_ids in change.lost:
         connection.run(
             f"DELETE FROM message_flags WHERE {dialect.among('user_id')}"
             f" AND {dialect.among('message_id')}",
-            (dialect.array(change.lost), dialect.array(ids)),
+            (dialect.array(user_ids), dialect.array(lost)),
         )
     _write_edits(
         connection,

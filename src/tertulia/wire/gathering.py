@@ -10,7 +10,7 @@ from tertulia.domain.editing import Found
 from tertulia.domain.topics import Excerpt, Line
 from tertulia.log.writer import Log
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import NoSuchMessage
+from tertulia.model.errors import NoSuchMessage, Overtaken
 from tertulia.model.messages import Message
 from tertulia.state.organization import State
 from tertulia.store import attached, editing, reading
@@ -67,8 +67,8 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
-    """Those of the messages that there are, which must be of one conversation, with what deleting
-    them concerns."""
+    """Those of the messages that there are, with what deleting them concerns. Overtaken where they
+    are not of one conversation any more."""
 
     def look(
         connection: Connection,
@@ -84,6 +84,8 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
         state: State, looked: tuple[list[Message], Excerpt, frozenset[int], int]
     ) -> Doomed:
         found, excerpt, holders, last = looked
+        if len({message.conversation for message in found}) > 1:
+            raise Overtaken
         return Doomed(
             seq=state.seq,
             messages=found,

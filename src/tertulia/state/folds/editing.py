@@ -34,8 +34,9 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     state.reading.moved(change.message_ids, old, new)
-    for user_id in change.lost:
-        state.reading.forget(user_id, change.message_ids)
+    for message_ids, user_ids in change.lost:
+        for user_id in user_ids:
+            state.reading.forget(user_id, message_ids)
     for message_ids, user_ids in change.marked_read:
         for user_id in user_ids:
             state.reading.mark(user_id, message_ids, read=True)

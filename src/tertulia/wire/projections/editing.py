@@ -123,7 +123,10 @@ class MessageEditedProjection(Projection[MessageEdited]):
 
 
 class _MoveView(NamedTuple):
-    lost: bool
+    lost: tuple[int, ...]
+    """Messages that are out of sight."""
+    shown: tuple[int, ...]
+    """Messages that are seen where they are."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
@@ -140,38 +143,45 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             *ever.get(change.channel_id, {}),
             *ever.get(change.new_channel_id, {}),
             *change.flags,
-            *change.lost,
+            *(user_id for _, user_ids in change.lost for user_id in user_ids),
         }
 
     def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
-        capabilities = viewer.registration.capabilities
-        if user.id in change.lost:
-            return _MoveView(
-                True, (), capabilities.empty_topic_name, capabilities.bulk_message_deletion
-            )
-        moved = Message(
-            id=change.anchor_id,
-            sender_id=0,
-            sent_at=0,
-            channel_id=change.new_channel_id,
-            mentions_all=change.mentions_all,
-        )
-        if not permissions.reads_message(state, user, moved, scene.at):
+        channel = state.channels[change.new_channel_id]
+        lost = next((ids for ids, users in change.lost if user.id in users), ())
+        shown = permissions.readable(state, user, channel, change.message_ids, scene.at)
+        if lost:
+            shown = tuple(one for one in shown if one not in lost)
+        if not lost and not shown:
             return None
-        flags = _flags(state, user.id, moved, change.flags, change.read_by)
-        return _MoveView(False, flags, capabilities.empty_topic_name, False)
+        flags: tuple[str, ...] = ()
+        if change.anchor_id in shown:
+            moved = Message(
+                id=change.anchor_id,
+                sender_id=0,
+                sent_at=0,
+                channel_id=change.new_channel_id,
+                mentions_all=change.mentions_all,
+            )
+            flags = _flags(state, user.id, moved, change.flags, change.read_by)
+        capabilities = viewer.registration.capabilities
+        bulk = bool(lost) and capabilities.bulk_message_deletion
+        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk)
 
     def events(self, scene: Scene, change: MessagesMoved, view: Any) -> Iterable[Event]:
         old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
         if view.lost:
-            yield from _gone(change.message_ids, change.channel_id, old_topic, in_bulk=view.bulk)
+            yield from _gone(view.lost, change.channel_id, old_topic, in_bulk=view.bulk)
+        if not view.shown:
             return
+        # Who cannot read the message that was asked about hears of the others.
+        anchor_id = change.anchor_id if change.anchor_id in view.shown else view.shown[0]
         event = UpdateMessageEvent(
             user_id=scene.entry.actor_id,
             rendering_only=False,
-            message_id=change.anchor_id,
-            message_ids=list(change.message_ids),
+            message_id=anchor_id,
+            message_ids=list(view.shown),
             flags=list(view.flags),
             edit_timestamp=int(scene.at),
             stream_id=change.channel_id,
