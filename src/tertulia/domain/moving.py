@@ -188,8 +188,8 @@ def _moved(
             source.id: topics.first_without(source, excerpt, gone),
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
-        marked_read, recorded = _kept_unread(state, source, target, ids)
-        lost = _losing(moment, source, target, ids, excerpt.holders)
+        marked_read, recorded = _kept_unread(state, source, target, ids, excerpt)
+        lost = _losing(moment, source, target, ids, excerpt.flags)
         to_all = tuple(line.id for line in moved if line.mentions_all)
         mentioned = _mentioned(moment, source, target, to_all)
     return MessagesMoved(
@@ -223,7 +223,7 @@ def _flags_then(found: Found, mentioned: Groups) -> dict[int, Flag]:
 
 
 def _kept_unread(
-    state: State, source: Channel, target: Channel, ids: Sequence[int]
+    state: State, source: Channel, target: Channel, ids: Sequence[int], excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
     old one; and of what a record must be kept, because it was."""
@@ -232,20 +232,21 @@ def _kept_unread(
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
         if there.is_active:
             here = old.get(user_id)
-            since = here.since if here is not None and here.is_active else None
-            alike[(since, there.spans)].append(there)
+            since = state.unread_since(here) if here is not None and here.is_active else None
+            flags = excerpt.flags.get(user_id, {})
+            recorded = frozenset(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
+            alike[(since, recorded, there.spans)].append(there)
     read: dict[tuple[int, ...], list[int]] = defaultdict(list)
     record: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for (here_since, _), subscriptions in alike.items():
+    for (since, recorded, _), subscriptions in alike.items():
         there, users = subscriptions[0], [one.user_id for one in subscriptions]
-        was_new = {one for one in ids if here_since is not None and one > here_since}
-        fresh = tuple(one for one in ids if one > there.since and one not in was_new)
+        until = state.unread_since(there)
+        was_new = {one for one in ids if since is not None and (one > since or one in recorded)}
+        fresh = tuple(one for one in ids if (one > until or one in recorded) and one not in was_new)
         kept = tuple(
             one
             for one in ids
-            if one <= there.since
-            and one in was_new
-            and (target.history_public or there.covers(one))
+            if one <= until and one in was_new and (target.history_public or there.covers(one))
         )
         if fresh:
             read[fresh].extend(users)
@@ -263,7 +264,7 @@ def _losing(
     source: Channel,
     target: Channel,
     ids: tuple[int, ...],
-    holders: frozenset[int],
+    holders: Iterable[int],
 ) -> Groups:
     """Who could read which of the messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now

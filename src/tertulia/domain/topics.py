@@ -1,11 +1,12 @@
 """What becomes of topics when messages go from them or come to them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Topic, topic_key
+from tertulia.model.messages import Flag
 
 RESOLVED = "✔ "
 """A topic that begins so is resolved."""
@@ -30,8 +31,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
-    holders: frozenset[int] = frozenset()
-    """Everybody who has a sparse flag on one of them, where messages are to be moved."""
+    flags: Mapping[int, Mapping[int, Flag]] = {}
+    """Everybody's sparse flags on them, by user and message, where messages are to be moved."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

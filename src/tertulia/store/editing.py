@@ -207,6 +207,18 @@ def _line(row: tuple[Any, ...]) -> Line:
     return row[0], row[1], row[2], bool(row[3])
 
 
+def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
+    """Everybody's sparse flags on these messages, by user and message."""
+    dialect = connection.dialect
+    found: dict[int, dict[int, Flag]] = defaultdict(dict)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(message_ids),),
+    ):
+        found[user_id][message_id] = Flag(flags)
+    return found
+
+
 def of_topic(connection: Connection, channel_id: int, key: str) -> list[Line]:
     """All messages of a topic, ascending."""
     rows = connection.query(f"{_OF_TOPIC} ORDER BY id", (channel_id, key))
