@@ -11,6 +11,9 @@ from tertulia.model.messages import Flag
 RESOLVED = "✔ "
 """A topic that begins so is resolved."""
 
+Flags = Mapping[int, Mapping[int, Flag]]
+"""Everybody's sparse flags on some messages, by user and message."""
+
 
 class Line(Struct, frozen=True):
     """A message of a topic, as far as the topic is concerned."""
@@ -31,8 +34,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
-    flags: Mapping[int, Mapping[int, Flag]] = {}
-    """Everybody's sparse flags on them, by user and message, where messages are to be moved."""
+    flags: Flags = {}
+    """Everybody's sparse flags on them, where messages are to be moved."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

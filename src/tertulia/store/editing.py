@@ -185,14 +185,16 @@ def holders(connection: Connection, message_id: int) -> Holders:
     )
 
 
-def flagged_by(connection: Connection, message_ids: Sequence[int]) -> frozenset[int]:
-    """Everybody who has a sparse flag on one of the messages."""
+def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
+    """Everybody's sparse flags on these messages, by user and message."""
     dialect = connection.dialect
-    rows = connection.query(
-        f"SELECT DISTINCT user_id FROM message_flags WHERE {dialect.among('message_id')}",
+    found: dict[int, dict[int, Flag]] = defaultdict(dict)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
         (dialect.array(message_ids),),
-    )
-    return frozenset(user_id for (user_id,) in rows)
+    ):
+        found[user_id][message_id] = Flag(flags)
+    return found
 
 
 Line = tuple[int, int, str, bool]
@@ -205,18 +207,6 @@ _OF_TOPIC = (
 
 def _line(row: tuple[Any, ...]) -> Line:
     return row[0], row[1], row[2], bool(row[3])
-
-
-def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
-    """Everybody's sparse flags on these messages, by user and message."""
-    dialect = connection.dialect
-    found: dict[int, dict[int, Flag]] = defaultdict(dict)
-    for user_id, message_id, flags in connection.query(
-        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
-        (dialect.array(message_ids),),
-    ):
-        found[user_id][message_id] = Flag(flags)
-    return found
 
 
 def of_topic(connection: Connection, channel_id: int, key: str) -> list[Line]:

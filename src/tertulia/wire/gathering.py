@@ -7,7 +7,7 @@ import msgspec
 
 from tertulia.domain.deleting import Doomed
 from tertulia.domain.editing import Found
-from tertulia.domain.topics import Excerpt, Line
+from tertulia.domain.topics import Excerpt, Flags, Line
 from tertulia.log.writer import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import NoSuchMessage, Overtaken
@@ -72,25 +72,23 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
 
     def look(
         connection: Connection,
-    ) -> tuple[list[Message], Excerpt, frozenset[int], int]:
+    ) -> tuple[list[Message], Excerpt, Flags, int]:
         found = reading.messages(connection, message_ids)
         last = 0
         if found and found[0].direct_id is not None:
             last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
         excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
-        return found, excerpt, editing.flagged_by(connection, message_ids), last
+        return found, excerpt, editing.flags_on(connection, message_ids), last
 
-    def conclude(
-        state: State, looked: tuple[list[Message], Excerpt, frozenset[int], int]
-    ) -> Doomed:
-        found, excerpt, holders, last = looked
+    def conclude(state: State, looked: tuple[list[Message], Excerpt, Flags, int]) -> Doomed:
+        found, excerpt, flags, last = looked
         if len({message.conversation for message in found}) > 1:
             raise Overtaken
         return Doomed(
             seq=state.seq,
             messages=found,
             excerpt=excerpt,
-            holders=holders,
+            flags=flags,
             direct_last_id=last,
         )
 

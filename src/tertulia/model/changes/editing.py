@@ -82,7 +82,7 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
 
     `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
     newest message that a direct conversation has then. `holders` are the users who had a sparse
-    flag on one of them, `detached` the uploaded files that they linked.
+    flag on some of them, with the IDs of these; `detached` the uploaded files that they linked.
     """
 
     message_ids: tuple[int, ...]
@@ -93,5 +93,5 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
     emptied: tuple[tuple[int, str], ...] = ()
     first_message_ids: dict[int, int | None] = {}
     direct_last_id: int = 0
-    holders: tuple[int, ...] = ()
+    holders: Groups = ()
     detached: tuple[int, ...] = ()

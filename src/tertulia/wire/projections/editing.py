@@ -12,7 +12,7 @@ from tertulia.state.organization import State
 from tertulia.store.reading import Relation
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.messages import flags_of, topic_shown
-from tertulia.wire.projections.messages import reads_where_it_is
+from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
 
 
 class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
@@ -197,15 +197,27 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         yield event
 
 
+class _DeletedView(NamedTuple):
+    bulk: bool
+    empty_topic_name: bool
+
+
+class _HeldView(NamedTuple):
+    message_ids: tuple[int, ...]
+    """Messages that the viewer had flags on."""
+
+
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to those who may have the messages."""
+    """A deletion, to those who may have the messages; and to those who cannot read them any more
+    but noted something about them, that this is gone."""
 
     of = MessagesDeleted
 
     def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
         if change.channel_id is None:
             return state.directs[change.direct_id].members
-        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *change.holders}
+        holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
+        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *holders}
 
     def view(self, scene: Scene, change: MessagesDeleted, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
@@ -217,11 +229,21 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
             direct_id=change.direct_id,
         )
         if not permissions.reads_message(state, user, one, scene.at):
-            return None
+            held = next((ids for ids, users in change.holders if user.id in users), ())
+            return _HeldView(held) if held else None
         capabilities = viewer.registration.capabilities
-        return capabilities.bulk_message_deletion, capabilities.empty_topic_name
+        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
 
     def events(self, scene: Scene, change: MessagesDeleted, view: Any) -> Iterable[Event]:
+        if isinstance(view, _HeldView):
+            yield FlagsEvent(
+                op="remove",
+                operation="remove",
+                flag="starred",
+                messages=list(view.message_ids),
+                all=False,
+            )
+            return
         in_bulk, empty_topic_name = view
         topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
         yield from _gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
