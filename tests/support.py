@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from tertulia.app import asgi, due_work, opened_log, opened_node, opened_vault
+from tertulia.app import asgi, opened_log, opened_node, opened_vault
+from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
 from tertulia.log.clock import Clock

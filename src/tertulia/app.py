@@ -1,24 +1,18 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 from starlette.types import ASGIApp
 
-from tertulia import appointments
+from tertulia.background import working
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import attachments, channel_activity, waiting
 from tertulia.founding import NoOrganization, require_fitting
-from tertulia.log.clock import Clock, Due
-from tertulia.log.file_keeping import FileKeeper
-from tertulia.log.housekeeping import keep_pruned
+from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
-from tertulia.retention import keep_retained
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -111,37 +105,17 @@ async def opened_node(
             log=log,
             delivery=delivery,
             vault=vault,
+            links=Links(vault),
             renderer=Renderer(),
             files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),
         )
-        background = [
-            asyncio.create_task(keep_pruned(log.store, config.log_retention_days, log.clock)),
-            asyncio.create_task(Clock(log, due_work(node)).run()),
-            asyncio.create_task(keep_retained(log)),
-            asyncio.create_task(FileKeeper(log, node.uploads, attachments.files_deleted).run()),
-        ]
         try:
-            yield node
+            async with working(node):
+                yield node
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.wait(background)
             await delivery.close()
-
-
-def due_work(node: Node) -> Sequence[Due]:
-    """What the node does by itself when its time has come."""
-    days = node.config.unclaimed_upload_days
-    unclaimed = partial(attachments.unclaimed_due, days)
-    return (
-        Due(waiting.next_end, waiting.end),
-        Due(channel_activity.due, channel_activity.update),
-        appointments.messages_to_send(node),
-        appointments.messages_to_be_reminded_of(node),
-        Due(unclaimed, attachments.remove_unclaimed, (days,)),
-    )
 
 
 def asgi(node: Node) -> ASGIApp:

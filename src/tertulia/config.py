@@ -122,6 +122,40 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " anew. Messages and everything else are not concerned.",
         ),
     ] = 36500
+    smtp_host: Annotated[
+        str,
+        Meta(
+            description="Server that sends mails; it needs external_url, where their links lead."
+            " Empty: mails are written to the directory `mail` in the data directory."
+        ),
+    ] = ""
+    smtp_port: Annotated[
+        int, Meta(ge=1, le=65535, description="Its port: 587 for starttls, 465 for tls.")
+    ] = 587
+    smtp_security: Annotated[
+        str,
+        Meta(
+            pattern="^(starttls|tls|none)$",
+            description="How the connection to it is encrypted: asked for at its beginning, from"
+            " its beginning, or not at all.",
+        ),
+    ] = "starttls"
+    smtp_user: Annotated[str, Meta(description="Name to sign in with there; empty: none.")] = ""
+    smtp_password: Annotated[str, Meta(description="Password to sign in with there.")] = ""
+    mail_from: Annotated[
+        str,
+        Meta(
+            description="Address that mails come from, for example Chat <chat@example.com>. Empty:"
+            " noreply@ and the host of external_url."
+        ),
+    ] = ""
+    invitation_link_validity_minutes: Annotated[
+        int,
+        Meta(ge=1, le=52_704_000, description="Invitations last so long unless they say."),
+    ] = 14_400
+    invitations_per_day: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
+    ] = 100
     proxy_trusted: Annotated[
         str,
         Meta(
@@ -177,9 +211,14 @@ def load(
         from_file = _from_file(file)
     values = {**from_file, **from_environment, **given}
     try:
-        return msgspec.convert(values, Config, strict=False)
+        config = msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(_explained(error)) from None
+    if config.smtp_host and not config.external_url:
+        raise ConfigError(
+            "Setting smtp_host: needs external_url, the address that links in mails lead to."
+        )
+    return config
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Vault:
 
     def __init__(self, secret: str) -> None:
         key = hashlib.sha256(b"tertulia api keys\0" + secret.encode()).digest()
+        self._links = hashlib.sha256(b"tertulia links\0" + secret.encode()).digest()
         self._seal = Fernet(base64.urlsafe_b64encode(key))
         self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
@@ -85,6 +86,17 @@ class Vault:
             return self._seal.decrypt(fingerprint.encode()) == b"tertulia"
         except InvalidToken:
             return False
+
+    def token(self, purpose: str, number: int, nonce: str) -> str:
+        """What a link is made of that opens something: known to nobody who does not know the
+        secret, and the same each time."""
+        said = f"{purpose}\0{number}\0{nonce}".encode()
+        proof = hmac.digest(self._links, said, "sha256")
+        return base64.urlsafe_b64encode(proof).decode().rstrip("=")
+
+    def nonce(self) -> str:
+        """Something random, for `token`."""
+        return secrets.token_hex(16)
 
     async def credential(self, user_id: int, password: str | None) -> Credential:
         """A new credential with a new API key."""

@@ -620,6 +620,69 @@ async def delete_file(history: History) -> None:
     await history.org.node.log.settled()
 
 
+async def invite(history: History) -> None:
+    rng, state = history.rng, history.state
+    terms = {
+        "invite_as": rng.choice([400, 600]),
+        "stream_ids": [c.id for c in state.channels if rng.random() < 0.3],
+        "include_realm_default_subscriptions": rng.random() < 0.5,
+    }
+    person = history.org[history.who()]
+    if rng.random() < 0.5:
+        history.accepted(await person.post("/invites/multiuse", **terms))
+        return
+    whom = ", ".join(f"new{rng.randint(1, 9)}@example.com" for _ in range(rng.randint(1, 3)))
+    history.accepted(await person.post("/invites", invitee_emails=whom, **terms))
+
+
+async def look_after_invitations(history: History) -> None:
+    rng, person = history.rng, history.org[history.who()]
+    if not len(history.state.invitations):
+        return
+    number = rng.randint(1, len(history.state.invitations))
+    method, path = rng.choice(
+        [
+            ("DELETE", f"/invites/{number}"),
+            ("DELETE", f"/invites/multiuse/{number}"),
+            ("POST", f"/invites/{number}/resend"),
+        ]
+    )
+    history.accepted(await person.request(method, path))
+
+
+async def join(history: History) -> None:
+    """Somebody comes in by one of the links, if it is not over."""
+    state, rng = history.state, history.rng
+    if not len(state.invitations) or len(state.users) > 14:
+        return
+    invitation = rng.choice(list(state.invitations))
+    response = await history.org.http.post(
+        history.org.node.links.invitation("", invitation),
+        data={
+            "email": f"new{rng.randint(1, 9)}@example.com",
+            "full_name": f"New {rng.randint(1, 9)}",
+            "password": "a few good words",
+        },
+    )
+    assert response.status_code < 500, (history.done, response.text)
+
+
+async def change_address(history: History) -> None:
+    """Somebody asks for another address, and perhaps uses a link that was mailed."""
+    rng, state = history.rng, history.state
+    name = history.who()
+    # People are known by the part before the @, here and after a restart.
+    email = f"{name}@{rng.choice('xyz')}.example.com"
+    history.accepted(await history.org[name].patch("/settings", email=email))
+    waiting = [c for c in state.confirmations if c.user_id is not None]
+    if not waiting or rng.random() < 0.5:
+        return
+    response = await history.org.http.post(history.org.node.links.address("", rng.choice(waiting)))
+    assert response.status_code < 500, (history.done, response.text)
+    for somebody in history.org.people.values():
+        somebody.email = state.users[somebody.user_id].address
+
+
 STEPS: dict[Step, int] = {
     send_to_channel: 10,
     send_directly: 4,
@@ -654,6 +717,10 @@ STEPS: dict[Step, int] = {
     change_default_settings: 1,
     set_up: 4,
     take_onboarding_step: 1,
+    invite: 2,
+    look_after_invitations: 1,
+    join: 2,
+    change_address: 1,
     **PEOPLE_STEPS,
     **OWN_STEPS,
     upload: 2,

@@ -274,6 +274,18 @@ async def test_messages_go_to_another_channel(org: Organization) -> None:
     assert unread["streams"] == []
 
 
+async def test_what_one_cannot_read_in_the_new_channel_is_not_unread_there(
+    org: Organization,
+) -> None:
+    await org.channel("lounge", "ann", "ben")
+    mid = await org["ann"].send("lounge", "tea", "hot")
+    attic = await org.channel("attic", "ann", "ben", is_private=True, history_public=False)
+    (await org["ann"].patch(f"/messages/{mid}", stream_id=attic)).ok
+    (await org["ben"].get(f"/messages/{mid}")).refused()
+    unread = (await org["ben"].register()).data["unread_msgs"]["streams"]
+    assert all(mid not in topic["unread_message_ids"] for topic in unread)
+
+
 async def test_what_was_unread_is_unread_in_the_new_channel(org: Organization) -> None:
     await org.channel("lounge", "ann", "ben", "cleo")
     mid = await org["ann"].send("lounge", "tea", "hello")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.app import due_work
+from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import messages as messages_domain
 from tertulia.domain import scheduled as scheduled_domain

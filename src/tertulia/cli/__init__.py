@@ -12,6 +12,8 @@ from tertulia.cli import (
     create_bot,
     create_user,
     init,
+    invite,
+    mail,
     reactivate,
     restore,
     serve,
@@ -52,6 +54,8 @@ app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
+app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
+app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)

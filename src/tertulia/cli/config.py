@@ -63,6 +63,7 @@ def _masked(settings: Config) -> Config:
     return msgspec.structs.replace(
         settings,
         secret=_MASK if settings.secret else "",
+        smtp_password=_MASK if settings.smtp_password else "",
         database_url=_without_password(settings.database_url),
     )
 

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import gc
 import ipaddress
+import logging
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.demo import Resident, prepared
+from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
 from tertulia.wire.protocol import BoundedHttp
 
@@ -30,6 +32,8 @@ EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
     "To look around: `tertulia serve --demo --data-dir demo`"
 )
+logger = logging.getLogger("tertulia.mail")
+
 LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 10
 """How long requests in progress may take when the server is told to stop."""
@@ -91,6 +95,11 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         sys.stdout.flush()
 
     logs.begin(settings.log_level, settings.log_format)
+    if not settings.smtp_host:
+        logger.info(
+            "mails are written to a directory, set smtp_host to send them",
+            extra={"fields": {"directory": settings.data_path / FOLDER}},
+        )
     async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
         _spare_the_collector()
         await Server(node, listener, ready).serve([listener])

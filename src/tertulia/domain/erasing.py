@@ -3,7 +3,7 @@
 import msgspec
 
 from tertulia.domain import profiles, users
-from tertulia.model.changes import AnyChange, CredentialChanged, StatusChanged
+from tertulia.model.changes import AnyChange, ConfirmationsEnded, CredentialChanged, StatusChanged
 from tertulia.model.errors import Refused
 from tertulia.model.profiles import NO_EMOJI
 from tertulia.model.users import User
@@ -44,6 +44,9 @@ def _emptied(moment: Moment, target: User) -> list[AnyChange]:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:
         changes.append(StatusChanged(user_id=target.id, text="", emoji=NO_EMOJI))
+    asked = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
+    if asked:
+        changes.append(ConfirmationsEnded(confirmation_ids=asked))
     credential = state.credentials[target.id]
     if credential.password_hash is not None:
         bare = msgspec.structs.replace(credential, password_hash=None)

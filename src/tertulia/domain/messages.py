@@ -64,13 +64,19 @@ def send(moment: Moment, draft: Draft) -> Decision[int]:
 
 def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
     """The changes that sending several messages makes, in order. Raises as `send` does."""
-    first = moment.state.last_message_id + 1
+    return said_in_turn([(moment, draft) for draft in drafts])
+
+
+def said_in_turn(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
+    """The same for messages of several senders, each with the moment as its sender sees it."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
-    part_id = widgets.next_id(moment.state)
-    for n, draft in enumerate(drafts):
-        change = _with_widget(_sent(moment, draft, first + n, begun), draft, part_id)
-        part_id += change.widget is not None
+    begun_widgets = 0
+    for n, (moment, draft) in enumerate(drafts):
+        message_id = moment.state.last_message_id + 1 + n
+        part_id = widgets.next_id(moment.state) + begun_widgets
+        change = _with_widget(_sent(moment, draft, message_id, begun), draft, part_id)
+        begun_widgets += change.widget is not None
         sent.append(change)
     return sent
 

@@ -226,7 +226,7 @@ def _kept_unread(
     state: State, source: Channel, target: Channel, ids: Sequence[int], excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
-    old one; and of what a record must be kept, because it was."""
+    old one; and of what a record must be kept, because it was, and is theirs to read now too."""
     alike: dict[tuple[Any, ...], list[Subscription]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():

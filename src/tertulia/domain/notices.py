@@ -1,4 +1,4 @@
-"""What the Notification Bot writes about channels, as part of the decision it tells of."""
+"""What the server's bots write, as part of the decision they tell of."""
 
 import dataclasses
 import re
@@ -32,16 +32,23 @@ class Notice(Struct, frozen=True):
 
     to: ToChannel | ToPeople
     content: str
+    voice: int = NOTIFICATION_BOT
+    """The bot that tells it."""
 
 
 def sent(
-    moment: Moment, notices: Sequence[Notice], render: Render, new: Sequence[Channel] = ()
+    moment: Moment,
+    notices: Sequence[Notice],
+    render: Render,
+    new: Sequence[Channel] = (),
+    users: Sequence[User] = (),
 ) -> list[MessageSent]:
-    """The messages of the bot, in order. They mention nobody aloud, whatever they quote.
+    """The messages of the bots, in order. They mention nobody aloud, whatever they quote.
 
-    `new` are channels that the same decision creates: they are linked to.
+    `new` are channels that the same decision creates, and `users` accounts: they are linked to,
+    mentioned, and written to.
     """
-    state = moment.state.foreseen(new) if new else moment.state
+    state = moment.state.foreseen(new, users) if new or users else moment.state
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
@@ -54,10 +61,12 @@ def sent(
                 mentions_topic=False,
             )
         drafts.append(
-            Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT)
+            (
+                dataclasses.replace(moment, state=state, actor_id=notice.voice),
+                Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
+            )
         )
-    voice = dataclasses.replace(moment, actor_id=NOTIFICATION_BOT)
-    return messages.sent_in_turn(voice, drafts)
+    return messages.said_in_turn(drafts)
 
 
 def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:

@@ -65,6 +65,14 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
     )
 
 
+def may_add_subscribers_at_all(state: State, user: User, now: float) -> bool:
+    """Whether the user may subscribe others to channels in general, whatever
+    single channels say."""
+    return user.is_administrator or holds_as_member(
+        state, user, state.realm.can_add_subscribers_group, now
+    )
+
+
 def _invited_by_setting(state: State, user: User, channel: Channel, now: float) -> bool:
     """Membership of the groups that open a private channel's content without a subscription."""
     return holds_as_member(state, user, channel.can_add_subscribers_group, now) or holds_as_member(

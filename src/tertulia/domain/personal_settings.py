@@ -2,17 +2,19 @@
 
 import typing
 import zoneinfo
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import drafts, permissions, users
+from tertulia.domain import addresses, drafts, permissions, users
+from tertulia.domain.addresses import NewAddress
 from tertulia.domain.languages import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SettingsChanged
 from tertulia.model.errors import Refused
+from tertulia.model.mail import Mail
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state.moment import Decision, Moment
 
@@ -79,6 +81,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     full_name: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
     password: NewPassword | UnsetType = UNSET
+    address: NewAddress | UnsetType = UNSET
 
 
 class Changed(Struct, frozen=True, kw_only=True):
@@ -109,19 +112,25 @@ def change(moment: Moment, revision: Revision) -> Decision[Changed]:
     if revision.password is not UNSET:
         changes.append(_password_changed(moment, revision.password))
         names |= {"password"}
-    return Decision(Changed(names={actor.id: names}), changes)
+    mails: Sequence[Mail] = ()
+    if revision.address is not UNSET:
+        asked = addresses.ask_change(moment, revision.address)
+        changes += asked.changes
+        mails = asked.mails
+        names |= {"email"} if asked.changes else set()
+    return Decision(Changed(names={actor.id: names}), changes, mails)
 
 
 def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision[Changed]:
     """Change settings of others, for administrators (NotPermitted otherwise).
 
-    Refused for accounts and groups unknown or deactivated, and for a name or a password, which are
-    everybody's own.
+    Refused for accounts and groups unknown or deactivated, and for a name, an address or a
+    password, which are everybody's own.
     """
     permissions.require_administrator(moment.actor)
     permissions.require(
-        revision.full_name is UNSET and revision.password is UNSET,
-        "Names and passwords are changed one by one, and not for several accounts.",
+        revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
+        "Names, addresses and passwords are changed one by one, and not for several accounts.",
     )
     settings = all_checked(revision.settings)
     values: dict[str, Any] = {}

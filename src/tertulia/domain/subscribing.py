@@ -52,13 +52,17 @@ def subscribed(
     )
 
 
-def to_defaults(state: State, user: User) -> list[AnyChange]:
+def to_defaults(state: State, user: User, now: float) -> list[AnyChange]:
     """The changes that subscribe a new user to the default channels."""
+    defaults = [c for c in state.channels if c.is_default and not c.is_archived]
+    return first(state, user, defaults, now)
+
+
+def first(state: State, user: User, channels: Iterable[Channel], now: float) -> list[AnyChange]:
+    """The changes that subscribe a new user to the channels, and nothing else yet."""
     changes: list[AnyChange] = []
     taken: list[str] = []
-    for channel in state.channels:
-        if not channel.is_default or channel.is_archived:
-            continue
+    for channel in channels:
         color = color_for(state, user.id, taken)
         taken.append(color)
         changes.append(
@@ -66,7 +70,9 @@ def to_defaults(state: State, user: User) -> list[AnyChange]:
                 channel_id=channel.id,
                 colors={user.id: color},
                 after=state.last_message_id,
-                gained=(user.id,) if user.is_guest and not channel.is_web_public else (),
+                gained=(user.id,)
+                if not permissions.sees_unsubscribed(state, user, channel, now)
+                else (),
                 count=len(state.subscribers(channel.id)) + 1,
             )
         )

@@ -2,13 +2,22 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import devices, domains, names, permissions, profiles, subscribing, waiting
+from tertulia.domain import (
+    devices,
+    domains,
+    invited,
+    names,
+    permissions,
+    profiles,
+    subscribing,
+    waiting,
+)
 from tertulia.domain.profiles import NewProfile
 from tertulia.model.changes import (
     AnyChange,
@@ -59,21 +68,28 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     Refused for names and addresses that cannot be one, and for an address in use.
     """
     state = moment.state
-    user = User(
-        id=state.users.next_id(),
-        address=free_address(state, new.address),
-        full_name=free_name(state, new.full_name),
-        role=new.role,
-        joined_at=int(moment.now),
-        awaits_arrival=new.awaits_arrival,
-        avatar_source=state.realm.default_avatar_source,
-    )
+    user = made(moment, new.address, new.full_name, new.role)
+    user = msgspec.structs.replace(user, awaits_arrival=new.awaits_arrival)
     return Decision(
         user,
         [
             created(state, user, new.credential, moment.now),
-            *subscribing.to_defaults(state, user),
+            *subscribing.to_defaults(state, user, moment.now),
+            *invited.answered(state, user.address),
         ],
+    )
+
+
+def made(moment: Moment, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
+    """A new person's account. Refused as `create`."""
+    state = moment.state
+    return User(
+        id=state.users.next_id(),
+        address=free_address(state, address),
+        full_name=free_name(state, full_name),
+        role=role,
+        joined_at=int(moment.now),
+        avatar_source=state.realm.default_avatar_source,
     )
 
 
@@ -104,13 +120,16 @@ def arrive(moment: Moment) -> Decision[None]:
     return Decision(None, changed(moment, moment.actor, joined))
 
 
-def created(state: State, user: User, credential: Credential, now: float) -> UserCreated:
-    """The change that makes the account exist, with that credential for its own."""
+def created(
+    state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
+) -> UserCreated:
+    """The change that makes the account exist, with that credential for its own, and a member of
+    these groups beside those of its role."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
         settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
-        group_ids=state.system_groups_of(user, now),
+        group_ids=(*state.system_groups_of(user, now), *group_ids),
     )
 
 
@@ -157,6 +176,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     state, actor = moment.state, moment.actor
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
+    over: list[AnyChange] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -167,9 +187,10 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
             domains.require_admitted(state, address)
+            over = invited.answered(state, address)
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*changed(moment, target, values), *profile])
+    return Decision(None, [*over, *changed(moment, target, values), *profile])
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -245,7 +266,8 @@ def _channels_seen(state: State, user: User, now: float) -> set[int]:
 
 
 def deactivate(moment: Moment, user_id: int) -> Decision[None]:
-    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns.
+    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
+    invitations it made are over.
 
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
@@ -257,7 +279,13 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
     own = [u for u in state.users if u.is_active and u.bot and u.bot.owner_id == target.id]
-    return Decision(None, [_deactivated(moment, user) for user in [target, *own]])
+    return Decision(
+        None,
+        [
+            *(_deactivated(moment, user) for user in [target, *own]),
+            *invited.withdrawn(state, target),
+        ],
+    )
 
 
 def _deactivated(moment: Moment, user: User) -> UserDeactivated:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment, Verb
@@ -22,7 +23,7 @@ from tertulia.state.reading import ChannelMessages, Reader
 from tertulia.store import reading
 from tertulia.store.database import Connection
 from tertulia.store.store import CATCH_UP, Store
-from tertulia.store.writing import Batch, Note, QueueDeleted
+from tertulia.store.writing import Batch, MailAsked, Note, QueueDeleted
 
 logger = logging.getLogger("tertulia.log")
 
@@ -91,6 +92,7 @@ class Log:
         self._settling: asyncio.Future[None] | None = None
         self._followers: list[Follower] = []
         self._reloads: list[Callable[[], None]] = []
+        self._postmen: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._end_watch: Callable[[], None] | None = None
 
@@ -123,6 +125,10 @@ class Log:
     def on_reload(self, callback: Callable[[], None]) -> None:
         """Call when the state had to be thrown away and loaded again."""
         self._reloads.append(callback)
+
+    def on_mail(self, callback: Callable[[], None]) -> None:
+        """Call when this node has written down a mail to be sent."""
+        self._postmen.append(callback)
 
     # Requests
 
@@ -176,6 +182,10 @@ class Log:
         """Write this down with the next commit, or within a moment."""
         self._notes.append(note)
         self._wake.set()
+
+    def mail(self, mail: Mail) -> None:
+        """Have the mail sent: it is written down with the next commit, or within a moment."""
+        self.note(MailAsked(mail, self.clock()))
 
     async def settled(self, since: int | None = None) -> None:
         """Return when everything that the state shows now is on disk. Unavailable if it will not
@@ -256,8 +266,9 @@ class Log:
         self._adopt(await self.store.begin(self.state.seq))
         self._settling = asyncio.get_running_loop().create_future()
         entries: list[Entry] = []
-        outcomes = [(command, self._decide(command, entries)) for command in commands]
-        written = [*notes, *(note for command, _ in outcomes for note in command.notes)]
+        mails: list[MailAsked] = []
+        outcomes = [(command, self._decide(command, entries, mails)) for command in commands]
+        written = [*notes, *(note for command, _ in outcomes for note in command.notes), *mails]
         for snapshot in snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():
                 snapshot.registered = snapshot.queue(self.state.seq)
@@ -267,6 +278,9 @@ class Log:
         self._settling.set_result(None)
         self._settling = None
         self._tell(entries)
+        if any(isinstance(note, MailAsked) for note in written):
+            for callback in self._postmen:
+                callback()
         for command, outcome in outcomes:
             if command.answer.done():
                 continue
@@ -275,8 +289,9 @@ class Log:
             else:
                 command.answer.set_result(outcome)
 
-    def _decide(self, command: _Command, entries: list[Entry]) -> Any:
-        """The command's result, its changes folded and added to the entries; or its exception."""
+    def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
+        """The command's result, its changes folded and added to the entries, its mails to the
+        mails; or its exception."""
         now = self.clock()
         try:
             decision: Decision[Any] = command.verb(
@@ -293,6 +308,7 @@ class Log:
                 entries.append(entry)
         except Exception as error:
             raise _Misfold(command) from error
+        mails.extend(MailAsked(mail, now) for mail in decision.mails)
         return decision.result
 
     def _moment(self, actor_id: int | None, now: float) -> Moment:

@@ -155,6 +155,28 @@ class StaleExpectation(Refused):
     """What the caller believed to be the present value is not."""
 
 
+class InvitationFailed(Refused):
+    """Not everybody who was named was invited.
+
+    `errors` has the address, the reason, and whether there is a deactivated account, for each of
+    those who were not. `sent` says that the others were.
+    """
+
+    def __init__(
+        self, *, errors: list[tuple[str, str, bool]], sent: bool, daily_limit_reached: bool
+    ) -> None:
+        self.errors = errors
+        self.sent = sent
+        self.daily_limit_reached = daily_limit_reached
+        if daily_limit_reached:
+            text = "So many people cannot be invited in one day. Nobody was invited."
+        elif sent:
+            text = "Some of these people have an account already. The others were invited."
+        else:
+            text = "Nobody was invited."
+        super().__init__(text)
+
+
 class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 

@@ -15,6 +15,7 @@ from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
+from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation
 from tertulia.model.navigation import NavigationView
 from tertulia.model.organization import (
@@ -63,6 +64,8 @@ NOUNS: tuple[Noun, ...] = (
     Noun("subscriptions", Subscription, ("channel_id", "user_id")),
     Noun("topics", Topic, ("channel_id", "key")),
     Noun("direct_conversations", DirectConversation, ("id",)),
+    Noun("invitations", Invitation, ("id",)),
+    Noun("confirmations", Confirmation, ("id",), removable=True),
     Noun("custom_emoji", CustomEmoji, ("id",)),
     Noun("alert_words", AlertWords, ("user_id",)),
     Noun("muted_users", MutedUser, ("user_id", "muted_id")),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from tertulia.model.changes import AnyChange
+from tertulia.model.mail import Mail
 from tertulia.model.users import User
 from tertulia.state.organization import State
 
@@ -29,10 +30,14 @@ class Moment:
 
 @dataclass(frozen=True)
 class Decision(Generic[T]):
-    """The changes that a command asks for, in order, and what it answers when they are made."""
+    """The changes that a command asks for, in order, and what it answers when they are made.
+
+    `mails` are written down in the same commit, and sent afterwards.
+    """
 
     result: T
     changes: Sequence[AnyChange] = field(default=())
+    mails: Sequence[Mail] = field(default=())
 
 
 Verb = Callable[..., Decision[T]]

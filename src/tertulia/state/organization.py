@@ -14,6 +14,7 @@ from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import GroupSetting, Members, SystemGroup, UserGroup
+from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.messages import DirectConversation, Placed
 from tertulia.model.navigation import NavigationView
 from tertulia.model.nouns import NOUNS, Key
@@ -87,6 +88,8 @@ class State:
         self.custom_emoji: Table[CustomEmoji] = self.tables["custom_emoji"]
         self.alert_words: Table[AlertWords] = self.tables["alert_words"]
         self.muted_users: Table[MutedUser] = self.tables["muted_users"]
+        self.invitations: Table[Invitation] = self.tables["invitations"]
+        self.confirmations: Table[Confirmation] = self.tables["confirmations"]
         self.counters: Table[Counter] = self.tables["counters"]
         self.folders: Table[ChannelFolder] = self.tables["channel_folders"]
         self.user_topics: Table[UserTopic] = self.tables["user_topics"]
@@ -198,13 +201,14 @@ class State:
     def foreseen(
         self,
         channels: Sequence[Channel] = (),
+        users: Sequence[User] = (),
         *,
         group: UserGroup | None = None,
         realm: Realm | None = None,
     ) -> "State":
-        """The state with channels, a group or an organization as they are about to be, for looking
-        at and nothing else: what is said of a new channel is said before it exists, and what a
-        change of a group shows and hides is part of the change."""
+        """The state with channels, accounts, a group or an organization as they are about to be,
+        for looking at and nothing else: what is said of a new channel is said before it exists,
+        and what a change of a group shows and hides is part of the change."""
         ahead = copy.copy(self)
         ahead._members = {}
         if channels:
@@ -213,6 +217,8 @@ class State:
                 **self.channel_by_name,
                 **{channel.name.casefold(): channel.id for channel in channels},
             }
+        if users:
+            ahead.users = _with(self.users, users)
         if group is not None:
             ahead.groups = _with(self.groups, [group])
             ahead.members_of_group = {**self.members_of_group, group.id: frozenset(group.members)}

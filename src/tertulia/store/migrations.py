@@ -144,6 +144,17 @@ def _attachments(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
+    return (
+        records("invitations", "id BIGINT"),
+        records("confirmations", "id BIGINT"),
+        f"CREATE TABLE mails (id TEXT PRIMARY KEY, asked_at {dialect.real} NOT NULL,"
+        f" due_at {dialect.real} NOT NULL, attempts BIGINT NOT NULL, trouble TEXT NOT NULL,"
+        " doc TEXT NOT NULL)",
+        "CREATE INDEX mails_by_time ON mails (due_at)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -155,6 +166,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _administration,
     _reactions_and_widgets,
     _attachments,
+    _mails_and_invitations,
 )
 
 

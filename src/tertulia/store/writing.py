@@ -10,11 +10,12 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
+from tertulia.model.mail import Mail
 from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing
+from tertulia.store import editing, outbox
 from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
 
@@ -40,6 +41,13 @@ class PresenceSeen(Struct, frozen=True):
     idle_at: int
 
 
+class MailAsked(Struct, frozen=True):
+    """A mail is to be sent. `at` is when it was asked for, in UNIX seconds."""
+
+    mail: Mail
+    at: float
+
+
 class InputSeen(Struct, frozen=True):
     """A user gave input to a client on a day (of UNIX time)."""
 
@@ -47,7 +55,7 @@ class InputSeen(Struct, frozen=True):
     day: int
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -289,6 +297,8 @@ def _write_note(connection: Connection, note: Note) -> None:
                 " ON CONFLICT (user_id, day) DO NOTHING",
                 (user_id, day),
             )
+        case MailAsked(mail=mail, at=at):
+            outbox.put(connection, mail, at)
         case PresenceSeen():
             connection.run(
                 "INSERT INTO presence (user_id, active_at, idle_at) VALUES (?, ?, ?)"

@@ -11,6 +11,7 @@ from tertulia.wire.call import Node
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
+from tertulia.wire.pages_join import joining_pages
 from tertulia.wire.routes import ROUTES
 from tertulia.wire.tus import tus_pages
 
@@ -36,5 +37,12 @@ def application(node: Node) -> ASGIApp:
     return assembled(
         node,
         ROUTES,
-        [*pages, *pages_api.PAGES, *public_pages(node), *file_pages(node), *tus_pages(node)],
+        [
+            *pages,
+            *pages_api.PAGES,
+            *public_pages(node),
+            *file_pages(node),
+            *tus_pages(node),
+            *joining_pages(node),
+        ],
     )

@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
@@ -32,6 +33,7 @@ class Node:
     log: Log
     delivery: Delivery
     vault: Vault
+    links: Links
     renderer: Renderer
     files: Files
     clock: Callable[[], float]

@@ -163,6 +163,14 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = "REALM_UPLOAD_QUOTA"
         case errors.MayNotOpen():
             status = 403
+        case errors.InvitationFailed():
+            code = "INVITATION_FAILED"
+            extra = {
+                "errors": error.errors,
+                "sent_invitations": error.sent,
+                "daily_limit_reached": error.daily_limit_reached,
+                "license_limit_reached": False,
+            }
         case errors.StaleExpectation():
             code = "EXPECTATION_MISMATCH"
         case errors.ReactionExists():

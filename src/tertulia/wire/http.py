@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tertulia import links
 from tertulia.model.errors import (
     AccountDeactivated,
     NotAuthenticated,
@@ -146,7 +147,7 @@ class Endpoint:
             node=node,
             user_id=user.id if user else None,
             client=_client(request.headers, sent),
-            host=_host(request),
+            host=host_of(request),
             uploads=uploads,
             file=file,
             request=request,
@@ -243,7 +244,7 @@ def _client(headers: Headers, sent: Mapping[str, str]) -> str:
     return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
 
 
-def _host(request: Request) -> str:
+def host_of(request: Request) -> str:
     """Scheme and authority by which the client reached the server."""
     try:
         return f"{request.url.scheme}://{request.url.netloc}"
@@ -324,13 +325,18 @@ class Journal:
                 extra={
                     "fields": {
                         "method": scope["method"],
-                        "path": scope["path"],
+                        "path": _told_path(scope["path"]),
                         "user": user.id if user else "-",
                         "status": status,
                         "ms": round((time.perf_counter() - began) * 1000, 1),
                     }
                 },
             )
+
+
+def _told_path(path: str) -> str:
+    """The path without what opens something to whoever knows it."""
+    return next((f"{before}…" for before in links.PATHS if path.startswith(before)), path)
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -93,6 +93,26 @@ _ERROR_FIELDS: Final[Json] = {
             },
         },
     },
+    "errors": {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "prefixItems": [{"type": "string"}, {"type": "string"}, {"type": "boolean"}],
+            "minItems": 3,
+            "maxItems": 3,
+        },
+        "description": "Of INVITATION_FAILED: each address that was not invited, why, and whether"
+        " it has a deactivated account.",
+    },
+    "sent_invitations": {
+        "type": "boolean",
+        "description": "Of INVITATION_FAILED: whether the others were invited.",
+    },
+    "daily_limit_reached": {"type": "boolean", "description": "Of INVITATION_FAILED."},
+    "license_limit_reached": {
+        "type": "boolean",
+        "description": "Of INVITATION_FAILED; there is no such limit here.",
+    },
 }
 """What errors have beside `msg` and `code`; see `tertulia.wire.errors.told`."""
 

@@ -63,8 +63,8 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
 
     return (
         Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
-        _static(EMOJI_PATH, emoji_data, "application/json"),
-        *(_static(path, _file(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        static(EMOJI_PATH, emoji_data, "application/json"),
+        *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
@@ -98,7 +98,9 @@ def _may_see(node: Node, request: Request, user: User) -> bool:
     return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
 
 
-def _file(name: str) -> Callable[[], bytes]:
+def packaged(name: str) -> Callable[[], bytes]:
+    """The file of that name among our own."""
+
     @cache
     def content() -> bytes:
         return resources.files("tertulia.wire").joinpath("assets", name).read_bytes()
@@ -114,7 +116,7 @@ _PICTURE_HEADERS: Final = {
 }
 
 
-def _static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
+def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
     """A page that changes only with the server's release. It may be kept for a day, and is told
     apart by its ETag afterwards."""
 

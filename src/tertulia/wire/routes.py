@@ -17,6 +17,7 @@ from tertulia.wire.resources import (
     flags,
     folders,
     groups,
+    invitations,
     matching,
     memberships,
     messages,
@@ -119,6 +120,13 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("GET", "/user_groups/{user_group_id:int}/subgroups", memberships.get_subgroups),
     Route("POST", "/user_groups/{user_group_id:int}/subgroups", memberships.update_subgroups),
+    # Invitations
+    Route("GET", "/invites", invitations.get_invites),
+    Route("POST", "/invites", invitations.send_invites),
+    Route("POST", "/invites/multiuse", invitations.create_invite_link),
+    Route("DELETE", "/invites/{invite_id:int}", invitations.revoke_email_invite),
+    Route("POST", "/invites/{invite_id:int}/resend", invitations.resend_email_invite),
+    Route("DELETE", "/invites/multiuse/{invite_id:int}", invitations.revoke_invite_link),
     # Bots
     Route("GET", "/bots", bots.get_bots),
     Route("POST", "/bots", bots.create_bot),

@@ -43,6 +43,13 @@ from tertulia.model.changes.groups import (
     UserGroupCreated,
     UserGroupMembersChanged,
 )
+from tertulia.model.changes.invitations import (
+    ConfirmationAsked,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationSentAgain,
+    InvitationsMade,
+)
 from tertulia.model.changes.messages import (
     FlagsChanged,
     MessageSent,
@@ -121,6 +128,8 @@ __all__ = [
     "ChannelFolderCreated",
     "ChannelFoldersReordered",
     "ChannelSight",
+    "ConfirmationAsked",
+    "ConfirmationsEnded",
     "CredentialChanged",
     "CustomEmojiAdded",
     "CustomEmojiDeactivated",
@@ -138,6 +147,9 @@ __all__ = [
     "FilesDeleted",
     "FlagsChanged",
     "FullMembersChanged",
+    "InvitationSentAgain",
+    "InvitationsEnded",
+    "InvitationsMade",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
@@ -224,6 +236,11 @@ AnyChange = (
     | UserGroupChanged
     | UserGroupMembersChanged
     | FullMembersChanged
+    | InvitationsMade
+    | InvitationSentAgain
+    | InvitationsEnded
+    | ConfirmationAsked
+    | ConfirmationsEnded
     | MessageSent
     | FlagsChanged
     | MessagesRead

@@ -9,7 +9,8 @@ from tertulia.model.users import Credential, PersonalSettings, User
 
 
 class UserCreated(Change, frozen=True, tag="user_created"):
-    """An account exists. `group_ids` are the system groups that it is in."""
+    """An account exists. `group_ids` are the groups that it is directly in: system groups by its
+    role, others because it was made so."""
 
     user: User
     credential: Credential

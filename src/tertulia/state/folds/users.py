@@ -12,6 +12,10 @@ def _(state: State, change: changes.UserCreated) -> None:
     state.users.put(change.user)
     state.credentials.put(change.credential)
     state.settings.put(change.settings)
+    for group_id in change.group_ids:
+        group = state.groups[group_id]
+        if not group.is_system:  # Who is in those follows from the role.
+            state.groups.put(revised(group, {"members": (*group.members, change.user.id)}))
 
 
 @FOLDS.of(changes.UserChanged)

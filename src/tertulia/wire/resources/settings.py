@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import personal_settings
+from tertulia.domain.addresses import NewAddress
 from tertulia.domain.names import password
 from tertulia.domain.personal_settings import NewPassword, Revision, Targets
 from tertulia.model.errors import Refused
@@ -33,6 +34,10 @@ class UpdateSettings(SettingParams, kw_only=True, frozen=True):
         TargetUsers | None, Meta(description="Others, for administrators. The caller by default.")
     ] = None
     full_name: str | UnsetType = UNSET
+    email: Annotated[
+        str | UnsetType,
+        Meta(description="It is changed when the link is used that is mailed to this address."),
+    ] = UNSET
     timezone: Annotated[str | UnsetType, Meta(description="An IANA name, or nothing.")] = UNSET
     old_password: str | UnsetType = UNSET
     new_password: Annotated[str | UnsetType, Meta(description="Needs the old one beside it.")] = (
@@ -48,6 +53,7 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
         full_name=params.full_name,
         timezone=params.timezone,
         password=await _password(call, params),
+        address=_address(call, params),
     )
     targets = params.target_users
     if targets is None:
@@ -62,11 +68,20 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
     for user_id in changed.users_with("presence_enabled"):
         follow_settings(call.node, user_id, is_here=user_id == call.user.id)
     new = frozenset[str]().union(*changed.names.values())
-    asked = [*settings, *(n for n in ("full_name", "timezone") if getattr(params, n) is not UNSET)]
+    asked = [
+        *settings,
+        *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
+    ]
     call.ignored.extend(wire_name(name) for name in asked if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
     return Answer()
+
+
+def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
+    if isinstance(params.email, UnsetType):
+        return UNSET
+    return NewAddress(text=params.email, nonce=call.node.vault.nonce(), site=call.url)
 
 
 async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:

@@ -1,0 +1,103 @@
+"""`tertulia mail`: the mails that wait, and whether mails arrive at all."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia.app import opened_organization
+from tertulia.cli.errors import Failed
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.domain import names
+from tertulia.mailing import FOLDER, site, transport
+from tertulia.outbound.letters import trial
+from tertulia.outbound.transports import Delayed, Undeliverable
+from tertulia.store import outbox
+from tertulia.store.outbox import Waiting
+
+EXAMPLE = "Example: `tertulia mail --data-dir data --test you@example.com`"
+
+
+class WaitingMail(Struct, frozen=True, kw_only=True):
+    """A mail that waits, for the one who runs the server. Times are in UNIX seconds."""
+
+    id: str
+    kind: str
+    to: str
+    asked_at: int
+    due_at: int
+    attempts: int
+    trouble: str
+
+
+def mail(
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test", metavar="ADDRESS", help="Send a mail there now, and say if it left."
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the mails that wait to be sent, and why; or send a test mail.
+
+    A running server sends them by itself. The settings smtp_… say how; without smtp_host they are
+    written to the directory `mail` in the data directory.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    if test is not None:
+        asyncio.run(_test(settings, names.address(test)))
+        return
+    found = asyncio.run(_waiting(settings))
+    if as_json:
+        typer.echo(msgspec.json.encode({"waiting": found}).decode())
+        return
+    if not found:
+        typer.echo("No mail waits.")
+    for one in found:
+        typer.echo(f"{_time(one.asked_at)}  {one.kind:<16} {one.to}")
+        if one.trouble:
+            typer.echo(f"  tried {one.attempts} times, again at {_time(one.due_at)}: {one.trouble}")
+
+
+async def _waiting(settings: Config) -> list[WaitingMail]:
+    async with opened_organization(settings, _tell) as (log, _):
+        return [_shown(one) for one in await log.store.read(outbox.waiting)]
+
+
+def _shown(waiting: Waiting) -> WaitingMail:
+    return WaitingMail(
+        id=waiting.id,
+        kind=waiting.mail.kind.value,
+        to=waiting.mail.to,
+        asked_at=int(waiting.asked_at),
+        due_at=int(waiting.due_at),
+        attempts=waiting.attempts,
+        trouble=waiting.trouble,
+    )
+
+
+async def _test(settings: Config, address: str) -> None:
+    async with opened_organization(settings, _tell) as (log, vault):
+        letter = trial(log.state, address, site(settings))
+        try:
+            await transport(settings, log).send(letter, vault.nonce())
+        except (Delayed, Undeliverable) as error:
+            raise Failed(f"The mail could not be sent. {error}") from None
+    where = settings.smtp_host or f"the directory {settings.data_path / FOLDER}"
+    typer.echo(f"A mail to {address} was handed to {where}.")
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

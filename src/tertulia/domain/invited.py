@@ -1,0 +1,65 @@
+"""How invitations end, for the verbs that end them and those that do so in passing."""
+
+from collections.abc import Sequence
+
+from tertulia.model.changes import AnyChange, ConfirmationsEnded, InvitationsEnded
+from tertulia.model.invitations import Invitation, InvitationStatus
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+
+def is_usable(state: State, invitation: Invitation, now: float) -> bool:
+    """Whether somebody can join with it: it is open, and whoever made it could still offer such a
+    role."""
+    inviter = state.users[invitation.inviter_id]
+    return invitation.is_open(now) and inviter.role <= invitation.role
+
+
+def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
+    """Whether the viewer looks after it, and sees its link: whoever made it, and administrators;
+    with the role of an owner in it, it is the owners' business."""
+    if not is_usable(state, invitation, now):
+        return False
+    if invitation.inviter_id == viewer.id:
+        return True
+    return viewer.is_administrator and viewer.role <= invitation.role
+
+
+def ended(invitations: Sequence[Invitation], status: InvitationStatus) -> list[AnyChange]:
+    """The change that ends the invitations; none where there are none."""
+    if not invitations:
+        return []
+    return [
+        InvitationsEnded(
+            invitation_ids=tuple(sorted(one.id for one in invitations)),
+            inviter_ids=tuple(sorted({one.inviter_id for one in invitations})),
+            status=status,
+        )
+    ]
+
+
+def withdrawn(state: State, inviter: User) -> list[AnyChange]:
+    """What becomes of the invitations of somebody who leaves."""
+    mine = [
+        one
+        for one in state.invitations
+        if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
+    ]
+    return ended(mine, InvitationStatus.REVOKED)
+
+
+def answered(state: State, address: str) -> list[AnyChange]:
+    """What else would lead to an account with the address is over: there is one now."""
+    folded = address.casefold()
+    used = [
+        one
+        for one in state.invitations
+        if one.status is InvitationStatus.OPEN
+        and one.address is not None
+        and one.address.casefold() == folded
+    ]
+    confirmed = [c.id for c in state.confirmations if c.address.casefold() == folded]
+    changes = ended(used, InvitationStatus.USED)
+    if confirmed:
+        changes.append(ConfirmationsEnded(confirmation_ids=tuple(sorted(confirmed))))
+    return changes

@@ -1,0 +1,43 @@
+"""How a node's mails are sent, by its settings."""
+
+from typing import Literal, cast
+
+from tertulia.config import Config
+from tertulia.links import Links
+from tertulia.log.writer import Log
+from tertulia.outbound.letters import Letters
+from tertulia.outbound.postman import Postman
+from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport
+
+FOLDER = "mail"
+"""In the data directory: where mails are written when none can be sent."""
+
+
+def site(config: Config) -> str:
+    """Where links lead that are made without a request: the configured address, or the one that
+    the server listens on."""
+    return config.external_url or f"http://{config.host}:{config.port}"
+
+
+def transport(config: Config, log: Log) -> Transport:
+    """The configured server, or the directory."""
+    sender = config.mail_from or f"Tertulia <noreply@{config.address_host}>"
+    if not config.smtp_host:
+        return Folder(config.data_path / FOLDER, sender, log.clock)
+    security = cast(Literal["starttls", "tls", "none"], config.smtp_security)
+    return Smtp(
+        SmtpServer(
+            host=config.smtp_host,
+            port=config.smtp_port,
+            security=security,
+            user=config.smtp_user,
+            password=config.smtp_password,
+            sender=sender,
+        )
+    )
+
+
+def postman(config: Config, log: Log, links: Links) -> Postman:
+    """The node's sender of mails."""
+    letters = Letters(lambda: log.state, links)
+    return Postman(log.store, letters, transport(config, log), log.clock)

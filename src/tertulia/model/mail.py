@@ -1,0 +1,37 @@
+"""Mails that are to be sent."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+
+class MailKind(Enum):
+    """What a mail is for: it decides the words."""
+
+    INVITATION = "invitation"
+    """`about` is the invitation's ID."""
+    CONFIRM_SIGN_UP = "confirm_sign_up"
+    """`about` is the confirmation's ID."""
+    HAS_ACCOUNT = "has_account"
+    """Somebody wanted to sign up with an address that has an account."""
+    CONFIRM_ADDRESS = "confirm_address"
+    """`about` is the confirmation's ID."""
+    ADDRESS_CHANGED = "address_changed"
+    """To the address that was: `about` is the account's ID."""
+
+
+class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A mail to be written and sent.
+
+    It says what it is about and not what it says: the words, and any link that opens something, are
+    made when it is sent. A mail about something that is over by then is not sent at all.
+    """
+
+    kind: MailKind
+    to: str
+    """The address."""
+    site: str
+    """The server's address, for links: `https://chat.example.com`."""
+    about: int | None = None
+    facts: dict[str, str] = {}
+    """What cannot be looked up any more when it is sent."""

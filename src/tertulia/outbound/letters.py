@@ -1,0 +1,186 @@
+"""The words of mails."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final, Protocol
+
+import jinja2
+from msgspec import Struct
+
+from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.mail import Mail, MailKind
+from tertulia.state.organization import State
+
+
+class Links(Protocol):
+    """Makes the links that open something."""
+
+    def invitation(self, site: str, invitation: Invitation) -> str: ...
+
+    def sign_up(self, site: str, confirmation: Confirmation) -> str: ...
+
+    def address(self, site: str, confirmation: Confirmation) -> str: ...
+
+
+class Letter(Struct, frozen=True, kw_only=True):
+    """A mail in words, ready to be sent."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+
+
+class _Parts(Struct, frozen=True, kw_only=True):
+    """What the template makes a letter of."""
+
+    subject: str
+    paragraphs: tuple[str, ...]
+    button: str = ""
+    link: str = ""
+    ending: str = ""
+
+
+class Letters:
+    """Writes letters, with what the organization knows at that moment."""
+
+    def __init__(self, state: Callable[[], State], links: Links) -> None:
+        self._state = state
+        self._links = links
+
+    def written(self, mail: Mail, now: float) -> Letter | None:
+        """The mail in words; None where what it is about is over."""
+        state = self._state()
+        parts = _WRITERS[mail.kind](state, self._links, mail, now)
+        return None if parts is None else _letter(state.realm.name, mail.to, mail.site, parts)
+
+
+def trial(state: State, to: str, site: str) -> Letter:
+    """A letter that says that letters arrive."""
+    parts = _Parts(
+        subject=f"Mails from {state.realm.name} arrive",
+        paragraphs=("This mail was sent to see whether mails arrive. They do.",),
+    )
+    return _letter(state.realm.name, to, site, parts)
+
+
+def _letter(organization: str, to: str, site: str, parts: _Parts) -> Letter:
+    facts = {"organization": organization, "site": site, "parts": parts}
+    return Letter(
+        to=to,
+        subject=" ".join(parts.subject.split()),
+        text=_templates().get_template("letter.txt").render(facts),
+        html=_templates().get_template("letter.html").render(facts),
+    )
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("tertulia.outbound"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _invitation(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    invitation = state.invitations.get(mail.about)
+    if invitation is None or not invitation.is_open(now):
+        return None
+    inviter, name = state.users[invitation.inviter_id], state.realm.name
+    until = (
+        "The invitation is for you alone, and can be used once."
+        if invitation.expires_at is None
+        else f"The invitation is for you alone, and lasts until {_day(invitation.expires_at)}."
+    )
+    return _Parts(
+        subject=f"{inviter.full_name} invites you to {name}",
+        paragraphs=(
+            "Hello!",
+            f"{inviter.full_name} would like to talk with you in {name}, where a team writes"
+            " to each other in channels and topics.",
+        ),
+        button="Join",
+        link=links.invitation(mail.site, invitation),
+        ending=f"{until} If you do not know why you got it, you can leave it alone.",
+    )
+
+
+def _confirm_sign_up(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    confirmation = state.confirmations.get(mail.about)
+    if confirmation is None or confirmation.expires_at <= now:
+        return None
+    return _Parts(
+        subject=f"Join {state.realm.name}",
+        paragraphs=(
+            "Hello!",
+            f"Somebody, probably you, wants to join {state.realm.name} with this address.",
+        ),
+        button="Join",
+        link=links.sign_up(mail.site, confirmation),
+        ending=f"The link lasts until {_day(confirmation.expires_at)}. If it was not you, you"
+        " can leave it alone: nothing happens.",
+    )
+
+
+def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    return _Parts(
+        subject=f"You have an account in {state.realm.name}",
+        paragraphs=(
+            "Hello!",
+            f"Somebody, probably you, wanted to join {state.realm.name} with this address. There"
+            f" is an account with it already: sign in to {mail.site} with any client.",
+        ),
+        ending="If it was not you, you can leave it alone.",
+    )
+
+
+def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    confirmation = state.confirmations.get(mail.about)
+    user = None if confirmation is None else state.users.get(confirmation.user_id)
+    if confirmation is None or user is None or confirmation.expires_at <= now:
+        return None
+    return _Parts(
+        subject=f"Confirm your address for {state.realm.name}",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Your account in {state.realm.name} is to have this address instead of"
+            f" {user.address}.",
+        ),
+        button="Confirm",
+        link=links.address(mail.site, confirmation),
+        ending=f"The link lasts until {_day(confirmation.expires_at)}. If you did not ask for it,"
+        " you can leave it alone: the address stays as it is.",
+    )
+
+
+def _address_changed(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    user = state.users.get(mail.about)
+    if user is None:
+        return None
+    return _Parts(
+        subject=f"Your address for {state.realm.name} has changed",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Your account in {state.realm.name} has the address {mail.facts['address']} now,"
+            " and mails go there from now on.",
+        ),
+        ending="If this was not you, write to the people who run the organization at once.",
+    )
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
+
+
+_Writer = Callable[[State, Links, Mail, float], _Parts | None]
+_WRITERS: Final[Mapping[MailKind, _Writer]] = {
+    MailKind.INVITATION: _invitation,
+    MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
+    MailKind.HAS_ACCOUNT: _has_account,
+    MailKind.CONFIRM_ADDRESS: _confirm_address,
+    MailKind.ADDRESS_CHANGED: _address_changed,
+}

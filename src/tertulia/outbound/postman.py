@@ -1,0 +1,121 @@
+"""Sends the mails that wait, each until it has left or will never leave."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+from tertulia.log.writer import Log
+from tertulia.outbound.letters import Letters
+from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
+from tertulia.store import outbox
+from tertulia.store.database import Connection
+from tertulia.store.outbox import Waiting
+from tertulia.store.store import Store
+
+logger = logging.getLogger("tertulia.mail")
+
+LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
+"""A mail that was taken is this node's for so long: longer than an attempt can take."""
+FIRST_PAUSE: Final = 60.0
+LONGEST_PAUSE: Final = 4 * 3600.0
+"""Seconds between two attempts: each pause is twice the one before, up to this."""
+GIVEN_UP_AFTER: Final = 4 * 86400.0
+"""Seconds since the mail was asked for."""
+LONGEST_SLEEP: Final = 60.0
+"""Seconds: after so long it looks again, because another node may have left something to do."""
+
+
+class Postman:
+    """One node's sender."""
+
+    def __init__(
+        self, store: Store, letters: Letters, transport: Transport, clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._letters = letters
+        self._transport = transport
+        self._clock = clock
+        self._asked = asyncio.Event()
+
+    async def run(self, log: Log) -> None:
+        """Send what is to be sent, whenever it is, until cancelled."""
+        log.on_mail(self._asked.set)
+        while True:
+            self._asked.clear()
+            try:
+                await self.deliver()
+                due = await self._store.read(outbox.next_due)
+            except Exception:  # The server goes on, and it is tried again.
+                logger.exception("mails could not be looked for")
+                due = self._clock() + LONGEST_SLEEP
+            if _is_cancelled():
+                return
+            pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(pause, LONGEST_SLEEP)):
+                    await self._asked.wait()
+
+    async def deliver(self) -> None:
+        """Send everything that is due now."""
+        while not _is_cancelled() and await self._is_due():
+            for waiting in await self._store.write(self._take):
+                await self._send(waiting)
+
+    def _take(self, connection: Connection) -> list[Waiting]:
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, 1)
+
+    async def _is_due(self) -> bool:
+        due = await self._store.read(outbox.next_due)
+        return due is not None and due <= self._clock()
+
+    async def _send(self, waiting: Waiting) -> None:
+        """One attempt. What a mail says and whom it is for is not logged."""
+        facts = {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
+        letter = self._letters.written(waiting.mail, self._clock())
+        if letter is None:
+            logger.info("mail not sent, what it is about is over", extra={"fields": facts})
+            await self._store.write(lambda c: outbox.done(c, waiting))
+            return
+        try:
+            await self._transport.send(letter, waiting.id)
+        except Undeliverable as error:
+            logger.warning(
+                "mail given up, it was refused", extra={"fields": {**facts, "reason": str(error)}}
+            )
+        except (Delayed, TimeoutError) as error:
+            if self._clock() - waiting.asked_at < GIVEN_UP_AFTER:
+                await self._postpone(waiting, str(error) or "it took too long")
+                return
+            logger.warning(
+                "mail given up, it could not be sent for too long",
+                extra={"fields": {**facts, "reason": str(error)}},
+            )
+        else:
+            logger.info("mail sent", extra={"fields": facts})
+        await self._store.write(lambda c: outbox.done(c, waiting))
+
+    async def _postpone(self, waiting: Waiting, trouble: str) -> None:
+        pause = min(FIRST_PAUSE * 2 ** (min(waiting.attempts, 20) - 1), LONGEST_PAUSE)
+        # So that what failed together does not come back together.
+        until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+        logger.warning(
+            "mail delayed",
+            extra={
+                "fields": {
+                    "mail": waiting.id,
+                    "kind": waiting.mail.kind.value,
+                    "attempt": waiting.attempts,
+                    "reason": trouble,
+                }
+            },
+        )
+        await self._store.write(lambda c: outbox.postpone(c, waiting, until, trouble))
+
+
+def _is_cancelled() -> bool:
+    """Whether the task was told to end. What the SMTP library waits with may swallow it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

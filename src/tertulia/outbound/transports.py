@@ -1,0 +1,142 @@
+"""How letters leave: by SMTP, or into a directory where none is configured."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP as WIRE_POLICY
+from email.utils import format_datetime, parseaddr
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import aiosmtplib
+from msgspec import Struct
+
+from tertulia.outbound.letters import Letter
+
+TIMEOUT_SECONDS: Final = 30
+"""How long one letter may take."""
+
+
+class Undeliverable(Exception):
+    """This letter will never arrive: the server refuses it for good. `str(error)` is what it said,
+    for the operator."""
+
+
+class Delayed(Exception):
+    """The letter could not be sent now. `str(error)` says why, for the operator."""
+
+
+class Transport(Protocol):
+    """A way for letters to leave."""
+
+    async def send(self, letter: Letter, mail_id: str) -> None:
+        """Send the letter. Undeliverable or Delayed where it did not leave. `mail_id` is the same
+        for each attempt."""
+
+
+class SmtpServer(Struct, frozen=True, kw_only=True):
+    """The server that takes the letters."""
+
+    host: str
+    port: int
+    security: Literal["starttls", "tls", "none"]
+    user: str = ""
+    password: str = ""
+    sender: str
+    """As in a letter's From: a bare address, or `Name <address>`."""
+
+
+class Smtp:
+    """Sends each letter on a connection of its own."""
+
+    def __init__(self, server: SmtpServer) -> None:
+        self._server = server
+
+    async def send(self, letter: Letter, mail_id: str) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await self._sent(letter, mail_id)
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            codes = {refused.code for refused in error.recipients}
+            raise self._failure(min(codes, default=0), "it refused the recipient") from None
+        except (
+            aiosmtplib.SMTPAuthenticationError,
+            aiosmtplib.SMTPConnectError,
+            aiosmtplib.SMTPHeloError,
+        ) as error:
+            # Of the connection and not of the letter: an operator can mend it.
+            raise Delayed(f"{self._server.host}: {_said(error)}") from None
+        except aiosmtplib.SMTPResponseException as error:
+            raise self._failure(error.code, _said(error)) from None
+        except (aiosmtplib.SMTPException, OSError, ValueError) as error:
+            raise Delayed(f"{self._server.host}: {_said(error)}") from None
+
+    async def _sent(self, letter: Letter, mail_id: str) -> None:
+        server = self._server
+        message = composed(letter, mail_id, server.sender)
+        async with aiosmtplib.SMTP(
+            hostname=server.host,
+            port=server.port,
+            use_tls=server.security == "tls",
+            start_tls=server.security == "starttls",
+            username=server.user or None,
+            password=server.password or None,
+            timeout=TIMEOUT_SECONDS,
+        ) as connection:
+            await connection.send_message(
+                message, sender=parseaddr(server.sender)[1], recipients=[letter.to]
+            )
+
+    def _failure(self, code: int, said: str) -> Exception:
+        text = f"{self._server.host}: {code} {said}"
+        return Undeliverable(text) if 500 <= code < 600 else Delayed(text)
+
+
+def _said(error: Exception) -> str:
+    """What the server said, in one line that is not too long."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+class Folder:
+    """Writes each letter to a file that the operator can read; for trying things out, and for
+    servers that send no mails."""
+
+    def __init__(self, directory: Path, sender: str, clock: Callable[[], float]) -> None:
+        self._directory = directory
+        self._sender = sender
+        self._clock = clock
+
+    async def send(self, letter: Letter, mail_id: str) -> None:
+        try:
+            await asyncio.to_thread(self._write, letter, mail_id)
+        except OSError as error:
+            raise Delayed(f"{self._directory}: {error.strerror}") from None
+
+    def _write(self, letter: Letter, mail_id: str) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        place = self._directory / f"{now:%Y-%m-%dT%H-%M-%S}-{mail_id[:8]}.eml"
+        draft = place.with_suffix(".part")
+        message = composed(letter, mail_id, self._sender, readable=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(message.as_bytes())
+        draft.replace(place)
+
+
+def composed(letter: Letter, mail_id: str, sender: str, *, readable: bool = False) -> EmailMessage:
+    """The letter as it is sent, as text and as HTML. `readable` writes the text as it is, for
+    people who look at the file."""
+    message = EmailMessage(WIRE_POLICY.clone(linesep="\n") if readable else WIRE_POLICY)
+    message["From"] = sender
+    message["To"] = letter.to
+    message["Subject"] = letter.subject
+    message["Date"] = format_datetime(datetime.now(UTC))
+    message["Message-ID"] = f"<{mail_id}@{parseaddr(sender)[1].rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    encoding = "8bit" if readable else "quoted-printable"
+    message.set_content(letter.text, cte=encoding)
+    message.add_alternative(letter.html, subtype="html", cte=encoding)
+    return message

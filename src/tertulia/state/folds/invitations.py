@@ -1,0 +1,37 @@
+"""Folds of invitations, and of addresses that are to be confirmed."""
+
+from tertulia.model import changes
+from tertulia.state.folds.registry import Folds, revised
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.InvitationsMade)
+def _(state: State, change: changes.InvitationsMade) -> None:
+    for invitation in change.invitations:
+        state.invitations.put(invitation)
+
+
+@FOLDS.of(changes.InvitationSentAgain)
+def _(state: State, change: changes.InvitationSentAgain) -> None:
+    invitation = state.invitations[change.invitation_id]
+    state.invitations.put(revised(invitation, {"sent_at": (*invitation.sent_at, change.at)}))
+
+
+@FOLDS.of(changes.InvitationsEnded)
+def _(state: State, change: changes.InvitationsEnded) -> None:
+    for invitation_id in change.invitation_ids:
+        invitation = state.invitations[invitation_id]
+        state.invitations.put(revised(invitation, {"status": change.status}))
+
+
+@FOLDS.of(changes.ConfirmationAsked)
+def _(state: State, change: changes.ConfirmationAsked) -> None:
+    state.confirmations.put(change.confirmation)
+
+
+@FOLDS.of(changes.ConfirmationsEnded)
+def _(state: State, change: changes.ConfirmationsEnded) -> None:
+    for confirmation_id in change.confirmation_ids:
+        state.confirmations.remove(confirmation_id)

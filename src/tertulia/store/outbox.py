@@ -1,0 +1,101 @@
+"""Mails that wait to be sent. A row is deleted when its mail is sent, or given up.
+
+Whoever sends takes mails on a lease: `due_at` moves on, and should the sender die, they are due
+again by themselves. So two nodes never send the same mail unless the first one was lost after
+sending and before saying so.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.mail import Mail
+from tertulia.store.codec import encode
+from tertulia.store.database import Connection
+
+_decoder: Final = msgspec.json.Decoder(Mail)
+_COLUMNS: Final = "id, asked_at, due_at, attempts, trouble, doc"
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A mail in the outbox. Times are in UNIX seconds."""
+
+    id: str
+    asked_at: float
+    due_at: float
+    """When it is to be tried (again)."""
+    attempts: int
+    """How often it was tried, the attempt counted that is being made."""
+    trouble: str
+    """Why the last attempt failed."""
+    mail: Mail
+
+
+def put(connection: Connection, mail: Mail, at: float) -> None:
+    """Add a mail, to be sent at once, inside the transaction that is open."""
+    connection.run(
+        f"INSERT INTO mails ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+        (secrets.token_hex(16), at, at, 0, "", encode(mail)),
+    )
+
+
+def take(connection: Connection, now: float, lease: float, limit: int) -> list[Waiting]:
+    """The mails that are due, at most so many, oldest first. They are the caller's for the lease,
+    in seconds."""
+    rows = connection.query(
+        f"SELECT {_COLUMNS} FROM mails WHERE due_at <= ? ORDER BY due_at, asked_at, id LIMIT ?",
+        (now, limit),
+    )
+    found = [_waiting(row) for row in rows]
+    connection.run_many(
+        "UPDATE mails SET due_at = ?, attempts = attempts + 1 WHERE id = ?",
+        [(now + lease, one.id) for one in found],
+    )
+    return [
+        msgspec.structs.replace(one, due_at=now + lease, attempts=one.attempts + 1) for one in found
+    ]
+
+
+def done(connection: Connection, waiting: Waiting) -> None:
+    """The mail was sent, or is given up."""
+    connection.run(
+        "DELETE FROM mails WHERE id = ? AND attempts = ?", (waiting.id, waiting.attempts)
+    )
+
+
+def postpone(connection: Connection, waiting: Waiting, until: float, trouble: str) -> None:
+    """The attempt failed: try again then. Nothing happens where the lease has passed to another."""
+    connection.run(
+        "UPDATE mails SET due_at = ?, trouble = ? WHERE id = ? AND attempts = ?",
+        (until, trouble, waiting.id, waiting.attempts),
+    )
+
+
+def next_due(connection: Connection) -> float | None:
+    """When the next mail is due; None where none waits."""
+    ((due,),) = connection.query("SELECT MIN(due_at) FROM mails")
+    return None if due is None else float(due)
+
+
+def waiting(connection: Connection) -> Sequence[Waiting]:
+    """Every mail that waits, oldest first."""
+    rows = connection.query(f"SELECT {_COLUMNS} FROM mails ORDER BY asked_at, id")
+    return [_waiting(row) for row in rows]
+
+
+def _waiting(row: tuple[object, ...]) -> Waiting:
+    mail_id, asked_at, due_at, attempts, trouble, doc = row
+    return msgspec.convert(
+        {
+            "id": mail_id,
+            "asked_at": asked_at,
+            "due_at": due_at,
+            "attempts": attempts,
+            "trouble": trouble,
+            "mail": _decoder.decode(str(doc)),
+        },
+        Waiting,
+    )

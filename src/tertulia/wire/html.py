@@ -1,0 +1,35 @@
+"""Pages for people: plain HTML that needs no script."""
+
+from functools import cache
+from typing import Any, Final
+
+import jinja2
+from starlette.responses import HTMLResponse, Response
+
+STYLES: Final = "/static/page.css"
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("tertulia.wire"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def page(template: str, *, status: int = 200, **facts: Any) -> Response:
+    """The page that the template makes of the facts."""
+    text = _templates().get_template(template).render(styles=STYLES, **facts)
+    return HTMLResponse(text, status_code=status, headers=_HEADERS)

@@ -1,0 +1,126 @@
+"""`mail` and `invite`, and the settings of both."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tertulia.config import Config, ConfigError, load
+from tertulia.mailing import FOLDER
+from tests.cli.support import Place
+from tests.mails import mailed, no_postman
+from tests.support import reopened
+
+
+def config_of(place: Place) -> Config:
+    return Config(data_dir=str(place.data_dir), database_url=place.database_url)
+
+
+def letters(place: Place) -> list[Path]:
+    return sorted((place.data_dir / FOLDER).glob("*.eml"))
+
+
+def test_a_link_of_the_command_line_lets_somebody_in(place: Place) -> None:
+    place.found()
+    link = place.run("invite", "--role", "moderator", "--days", "0").stdout.strip()
+    one = place.answer("invite", "--email", "zoe@example.com")["invite_link"]
+    assert letters(place) == []
+
+    async def come_in() -> None:
+        async with reopened(config_of(place)) as org:
+            many, single = org.node.state.invitations
+            assert (many.expires_at, many.address, int(many.role)) == (None, None, 300)
+            assert (single.address, int(single.role)) == ("zoe@example.com", 400)
+            for path, email in ((link, "yan@example.com"), (one, "zoe@example.com")):
+                fields = {"email": email, "full_name": "Somebody", "password": "good words"}
+                page = await org.http.post(re.sub("https?://[^/]+", "", path), data=fields)
+                assert page.status_code == 200
+                assert org.node.state.user_with_address(email) is not None
+
+    asyncio.run(come_in())
+
+
+def test_an_invitation_of_somebody_who_is_here_is_refused(place: Place) -> None:
+    place.found()
+    result = place.run("invite", "--email", "ann@example.com")
+    assert result.exit_code == 1
+    assert "already" in result.stderr
+
+
+def test_the_links_lead_to_the_servers_address(place: Place) -> None:
+    place.found()
+    assert place.run("invite").stdout.startswith("http://127.0.0.1:9991/join/")
+    (place.data_dir / "tertulia.toml").write_text('external_url = "https://chat.example.com"\n')
+    assert place.run("invite").stdout.startswith("https://chat.example.com/join/")
+
+
+def test_a_running_server_comes_to_know_the_link(place: Place) -> None:
+    place.found()
+    with place.serving() as (_, address):
+        link = place.run("invite").stdout.strip()
+        path = re.sub("https?://[^/]+", "", link)
+        # It notices by itself, after a moment, what another process wrote.
+        assert 200 in (httpx.get(address + path).status_code for _ in range(1000))
+
+
+def test_a_test_mail_is_written_where_no_server_is_set(place: Place) -> None:
+    place.found()
+    result = place.run("mail", "--test", "you@example.com")
+    assert result.exit_code == 0
+    assert "was handed to" in result.stdout
+    (letter,) = letters(place)
+    assert "They do." in letter.read_text()
+
+
+def test_a_test_mail_that_cannot_be_sent_says_why(place: Place) -> None:
+    place.found()
+    (place.data_dir / "tertulia.toml").write_text(
+        'external_url = "https://chat.example.com"\nsmtp_host = "127.0.0.1"\nsmtp_port = 1\n'
+    )
+    result = place.run("mail", "--test", "you@example.com")
+    assert result.exit_code == 1
+    assert "could not be sent. 127.0.0.1:" in result.stderr
+    assert place.run("mail", "--test", "nobody").exit_code == 1
+
+
+@pytest.mark.usefixtures(no_postman.__name__)
+def test_the_mails_that_wait_are_listed(place: Place) -> None:
+    place.found()
+    assert "No mail waits." in place.run("mail").stdout
+
+    async def invite() -> None:
+        async with reopened(config_of(place)) as org:
+            sent = {"invitee_emails": "zoe@example.com", "stream_ids": []}
+            (await org["ann"].post("/invites", **sent)).ok
+
+    async def deliver() -> None:
+        async with reopened(config_of(place)) as org:
+            assert len(await mailed(org)) == 1
+
+    asyncio.run(invite())
+    (waiting,) = place.answer("mail")["waiting"]
+    assert (waiting["kind"], waiting["to"], waiting["attempts"]) == (
+        "invitation",
+        "zoe@example.com",
+        0,
+    )
+    listed = place.run("mail").stdout
+    assert "zoe@example.com" in listed
+    assert "/join/" not in listed
+    asyncio.run(deliver())
+    assert place.answer("mail")["waiting"] == []
+
+
+def test_a_server_for_mails_needs_the_address_that_links_lead_to() -> None:
+    with pytest.raises(ConfigError, match="external_url"):
+        load({}, environment={"TERTULIA_SMTP_HOST": "mail.example.com"})
+
+
+def test_the_password_of_the_server_for_mails_is_not_shown(place: Place) -> None:
+    place.found()
+    (place.data_dir / "tertulia.toml").write_text('smtp_password = "hush-hush"\n')
+    shown = place.run("config", "--show").stdout
+    assert "smtp_password" in shown
+    assert "hush-hush" not in shown

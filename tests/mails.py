@@ -1,0 +1,47 @@
+"""Mails as a test sees them: written, and handed over instead of sent."""
+
+import asyncio
+import re
+
+import pytest
+
+from tertulia.log.writer import Log
+from tertulia.outbound.letters import Letter, Letters
+from tertulia.outbound.postman import Postman
+from tests.support import Organization
+
+
+class Hand:
+    """A transport that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    async def send(self, letter: Letter, mail_id: str) -> None:
+        self.letters.append(letter)
+
+
+@pytest.fixture
+def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes send no mails by themselves: they wait until `mailed` takes them."""
+
+    async def idle(self: Postman, log: Log) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Postman, "run", idle)
+
+
+async def mailed(org: Organization) -> list[Letter]:
+    """The letters that are due now. They are gone afterwards."""
+    hand, node = Hand(), org.node
+    letters = Letters(lambda: node.state, node.links)
+    await Postman(node.store, letters, hand, node.clock).deliver()
+    return hand.letters
+
+
+def link_in(letter: Letter) -> str:
+    """The path of the letter's link."""
+    (found,) = re.findall(r"http://chat\.test(/(?:join|confirm)/\S+)", letter.text)
+    assert f'href="http://chat.test{found}"' in letter.html
+    path: str = found
+    return path

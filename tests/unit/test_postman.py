@@ -1,0 +1,429 @@
+"""Mails that wait: sent once, tried again, given up; by one node or by two."""
+
+import asyncio
+import contextlib
+import email
+import email.policy
+import itertools
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiosmtpd import smtp
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
+
+from tertulia import mailing
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.domain import realms
+from tertulia.links import Links
+from tertulia.log.writer import Log
+from tertulia.model.changes import RealmChanged
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.mail import Mail, MailKind
+from tertulia.outbound.letters import Letter, Letters
+from tertulia.outbound.postman import GIVEN_UP_AFTER, LEASE_SECONDS, Postman
+from tertulia.outbound.transports import (
+    TIMEOUT_SECONDS,
+    Delayed,
+    Smtp,
+    SmtpServer,
+    Undeliverable,
+)
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import outbox
+from tertulia.store.outbox import Waiting
+from tests.mails import Hand, link_in, mailed, no_postman
+from tests.support import Organization, TestClock, founded, reopened
+
+MAIL = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")
+LETTER = Letter(to="zoe@example.com", subject="Hé", text="Hello ☺\n", html="<p>Hello ☺</p>")
+
+
+@dataclass
+class Nodes:
+    """A log with an organization, and what its mails are sent by."""
+
+    log: Log
+    links: Links
+    clock: TestClock
+
+    def postman(self, transport: Any) -> Postman:
+        letters = Letters(lambda: self.log.state, self.links)
+        return Postman(self.log.store, letters, transport, self.clock)
+
+    async def ask(self, *mails: Mail) -> None:
+        def decide(_: Moment) -> Decision[None]:
+            return Decision(None, (), mails)
+
+        await self.log.submit(None, decide)
+
+    async def waiting(self) -> list[Waiting]:
+        return list(await self.log.store.read(outbox.waiting))
+
+
+@pytest.fixture
+async def nodes(config: Config) -> AsyncIterator[Nodes]:
+    vault, clock = opened_vault(config, create=True), TestClock()
+    with contextlib.closing(vault):
+        async with opened_log(config, lambda _: None, clock=clock) as log:
+            credential = await vault.credential(realms.FIRST_USER, None)
+            uuid, who = "00000000-0000-4000-8000-000000000000", ("ann@example.com", "Ann")
+            await log.submit(None, realms.found, "Example", uuid, *who, credential)
+            yield Nodes(log, Links(vault), clock)
+
+
+class Failing:
+    """A transport that fails so many times, and then does not."""
+
+    def __init__(self, failure: Exception, times: int = 10**9) -> None:
+        self.failure = failure
+        self.left = times
+        self.sent: list[str] = []
+
+    async def send(self, letter: Letter, mail_id: str) -> None:
+        if self.left:
+            self.left -= 1
+            raise self.failure
+        self.sent.append(mail_id)
+
+
+# Written down with the decision
+
+
+async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
+    nodes: Nodes,
+) -> None:
+    await nodes.ask(MAIL)
+    (waiting,) = await nodes.waiting()
+    assert waiting.mail == MAIL
+    hand = Hand()
+    await nodes.postman(hand).deliver()
+    assert [letter.to for letter in hand.letters] == ["zoe@example.com"]
+    assert await nodes.waiting() == []
+    await nodes.postman(hand).deliver()
+    assert len(hand.letters) == 1
+
+
+async def test_a_refusal_and_a_commit_that_fails_leave_no_mail(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Moment) -> Decision[None]:
+        raise Refused("no")
+
+    with pytest.raises(Refused):
+        await nodes.log.submit(None, refuse)
+
+    async def fail(batch: Any) -> None:
+        raise OSError("the disk is full")
+
+    def decide(_: Moment) -> Decision[None]:
+        return Decision(None, (RealmChanged(values={"description": "x"}),), (MAIL,))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nodes.log.store, "commit", fail)
+        with pytest.raises(Unavailable):
+            await nodes.log.submit(None, decide)
+    await nodes.log.submit(None, lambda _: Decision(None))
+    assert await nodes.waiting() == []
+
+
+async def test_a_mail_can_be_asked_for_without_a_decision(nodes: Nodes) -> None:
+    rung = asyncio.Event()
+    nodes.log.on_mail(rung.set)
+    nodes.log.mail(MAIL)
+    async with asyncio.timeout(5):
+        await rung.wait()
+    assert [one.mail for one in await nodes.waiting()] == [MAIL]
+
+
+@pytest.mark.usefixtures(no_postman.__name__)
+async def test_a_mail_that_waited_is_sent_after_a_restart(config: Config) -> None:
+    async with founded(config) as org:
+        await invite(org)
+    async with reopened(config) as org:
+        (letter,) = await mailed(org)
+        assert letter.to == "zoe@example.com"
+        assert (await org.http.get(link_in(letter))).status_code == 200
+        assert await mailed(org) == []
+
+
+# Trying again, and giving up
+
+
+async def test_what_fails_is_tried_again_later_and_later(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await nodes.ask(MAIL)
+    failing = Failing(Delayed("it is away"), 4)
+    postman = nodes.postman(failing)
+    pauses = []
+    for attempt in range(1, 5):
+        await postman.deliver()
+        (waiting,) = await nodes.waiting()
+        assert (waiting.attempts, waiting.trouble) == (attempt, "it is away")
+        pauses.append(waiting.due_at - nodes.clock())
+        await postman.deliver()
+        assert failing.left == 4 - attempt  # Not before its time.
+        nodes.clock.ahead += pauses[-1] + 1
+    for earlier, later in itertools.pairwise(pauses):
+        assert later > earlier * 1.1
+    assert 40 < pauses[0] < 80
+    await postman.deliver()
+    assert len(failing.sent) == 1
+    assert await nodes.waiting() == []
+    assert "zoe@example.com" not in caplog.text
+
+
+@pytest.mark.parametrize("failure", [Delayed("away"), TimeoutError()], ids=repr)
+async def test_what_fails_for_days_is_given_up_with_a_line_in_the_log(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, failure: Exception
+) -> None:
+    await nodes.ask(MAIL)
+    postman = nodes.postman(Failing(failure))
+    await postman.deliver()
+    nodes.clock.ahead = GIVEN_UP_AFTER - 60
+    await postman.deliver()
+    assert len(await nodes.waiting()) == 1
+    nodes.clock.ahead = 2 * GIVEN_UP_AFTER
+    await postman.deliver()
+    assert await nodes.waiting() == []
+    assert "given up" in caplog.text
+
+
+async def test_what_is_refused_for_good_is_given_up_at_once(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await nodes.ask(MAIL, msgspec.structs.replace(MAIL, to="yan@example.com"))
+    await nodes.postman(Failing(Undeliverable("550 nobody"), 1)).deliver()
+    assert await nodes.waiting() == []
+    assert "it was refused" in caplog.text
+
+
+async def test_a_mail_about_what_is_over_is_not_sent(nodes: Nodes) -> None:
+    for kind in (MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS):
+        await nodes.ask(msgspec.structs.replace(MAIL, kind=kind, about=7))
+    hand = Hand()
+    await nodes.postman(hand).deliver()
+    assert hand.letters == []
+    assert await nodes.waiting() == []
+
+
+# Several senders
+
+
+async def test_two_nodes_never_both_send(nodes: Nodes) -> None:
+    await nodes.ask(*(msgspec.structs.replace(MAIL, to=f"{n}@x.org") for n in range(25)))
+    hands = [Hand(), Hand()]
+    await asyncio.gather(*(nodes.postman(hand).deliver() for hand in hands))
+    sent = [letter.to for hand in hands for letter in hand.letters]
+    assert sorted(sent) == sorted(f"{n}@x.org" for n in range(25))
+
+
+async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_over(
+    nodes: Nodes,
+) -> None:
+    await nodes.ask(MAIL)
+    now = nodes.clock()
+    (lost,) = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, 10))
+    hand = Hand()
+    await nodes.postman(hand).deliver()
+    assert hand.letters == []
+    nodes.clock.ahead = LEASE_SECONDS + 1
+    later = nodes.clock()
+    (taken,) = await nodes.log.store.write(lambda c: outbox.take(c, later, LEASE_SECONDS, 10))
+    # What the lost one says afterwards is not heard.
+    await nodes.log.store.write(lambda c: outbox.postpone(c, lost, now, "late"))
+    await nodes.log.store.write(lambda c: outbox.done(c, lost))
+    (waiting,) = await nodes.waiting()
+    assert waiting == taken
+    assert TIMEOUT_SECONDS < LEASE_SECONDS
+
+
+# By SMTP
+
+
+@dataclass
+class Server:
+    """An SMTP server on this machine. `answers` are given after a letter, in turn; `hang_up` ends
+    the connection instead."""
+
+    answers: list[str] = field(default_factory=list)
+    refuses: str = ""
+    hang_up: bool = False
+    got: "asyncio.Queue[Envelope]" = field(default_factory=asyncio.Queue)
+    signed_in: list[bytes] = field(default_factory=list)
+    port: int = 0
+    protocols: list[smtp.SMTP] = field(default_factory=list)
+
+    async def handle_RCPT(  # noqa: N802 (its name)
+        self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
+    ) -> str:
+        if self.refuses:
+            return self.refuses
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(  # noqa: N802 (its name)
+        self, server: smtp.SMTP, _session: Session, envelope: Envelope
+    ) -> str:
+        if self.hang_up:
+            assert server.transport is not None
+            server.transport.close()
+            return "250 OK"
+        answer = self.answers.pop(0) if self.answers else "250 OK"
+        if answer.startswith("2"):
+            self.got.put_nowait(envelope)
+        return answer
+
+    def settings(self, **more: Any) -> SmtpServer:
+        return SmtpServer(
+            host="127.0.0.1",
+            port=self.port,
+            security="none",
+            sender="Chat <chat@example.com>",
+            **more,
+        )
+
+
+@contextlib.asynccontextmanager
+async def listening(server: Server, **options: Any) -> AsyncIterator[Server]:
+    """The server, on a port of its own."""
+
+    def protocol() -> smtp.SMTP:
+        return smtp.SMTP(server, enable_SMTPUTF8=True, hostname="mail.test", **options)
+
+    listener = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    server.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        listener.close()
+
+
+async def test_a_letter_arrives_as_text_and_as_html() -> None:
+    async with listening(Server()) as server:
+        await Smtp(server.settings()).send(LETTER, "abc")
+        envelope = await server.got.get()
+    assert (envelope.mail_from, envelope.rcpt_tos) == ("chat@example.com", ["zoe@example.com"])
+    assert isinstance(envelope.content, bytes)
+    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    assert (message["From"], message["To"], message["Subject"]) == (
+        "Chat <chat@example.com>",
+        "zoe@example.com",
+        "Hé",
+    )
+    assert message["Message-ID"] == "<abc@example.com>"
+    assert message["Auto-Submitted"] == "auto-generated"
+    parts = {
+        part.get_content_type(): part.get_content()
+        for part in message.walk()
+        if not part.is_multipart()
+    }
+    assert parts["text/plain"].replace("\r\n", "\n") == LETTER.text
+    assert LETTER.html in parts["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("server", "failure"),
+    [
+        (Server(refuses="550 nobody here"), Undeliverable),
+        (Server(refuses="450 come back"), Delayed),
+        (Server(answers=["554 looks like spam"]), Undeliverable),
+        (Server(answers=["451 not now"]), Delayed),
+        (Server(hang_up=True), Delayed),
+    ],
+    ids=["no recipient", "greylisted", "refused", "busy", "dies midway"],
+)
+async def test_what_the_server_answers_decides_whether_to_try_again(
+    server: Server, failure: type[Exception]
+) -> None:
+    async with listening(server):
+        with pytest.raises(failure) as raised:
+            await Smtp(server.settings()).send(LETTER, "abc")
+    assert "zoe@example.com" not in str(raised.value)
+    assert server.got.empty()
+
+
+async def test_a_server_that_is_not_there_or_speaks_no_smtp_is_tried_again() -> None:
+    async with listening(Server()) as server:
+        pass
+    with pytest.raises(Delayed):
+        await Smtp(server.settings()).send(LETTER, "abc")
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")
+async def test_one_signs_in_where_a_name_is_set_and_a_wrong_password_is_mended_by_time() -> None:
+    def check(_s: Any, _session: Any, _e: Any, _mechanism: Any, login: LoginPassword) -> AuthResult:
+        return AuthResult(success=login.password == b"right", handled=False)
+
+    options = {"authenticator": check, "auth_required": True, "auth_require_tls": False}
+    async with listening(Server(), **options) as server:
+        await Smtp(server.settings(user="chat", password="right")).send(LETTER, "abc")
+        with pytest.raises(Delayed) as raised:
+            await Smtp(server.settings(user="chat", password="very-wrong")).send(LETTER, "abc")
+        assert "very-wrong" not in str(raised.value)
+        assert server.got.qsize() == 1
+
+
+async def test_without_encryption_at_the_server_nothing_is_sent_where_it_is_asked_for() -> None:
+    async with listening(Server()) as server:
+        settings = msgspec.structs.replace(server.settings(), security="starttls")
+        with pytest.raises(Delayed):
+            await Smtp(settings).send(LETTER, "abc")
+        assert server.got.empty()
+
+
+async def test_a_node_sends_what_it_is_asked_for_by_itself(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with listening(Server()) as server:
+        own = msgspec.structs.replace(
+            config, smtp_host="127.0.0.1", smtp_port=server.port, smtp_security="none"
+        )
+        async with founded(own) as org:
+            await invite(org)
+            async with asyncio.timeout(5):
+                envelope = await server.got.get()
+    assert isinstance(envelope.content, bytes)
+    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    body = message.get_body(("plain",))
+    assert body is not None
+    assert "http://chat.test/join/i1-" in body.get_content()
+    assert message["From"] == "Tertulia <noreply@chat.test>"
+    told = [f"{r.msg} {getattr(r, 'fields', '')}" for r in caplog.records if "tertulia" in r.name]
+    assert any("mail sent" in line for line in told)
+    assert not any("zoe@" in line or "/join/i1" in line for line in told)
+
+
+async def invite(org: Organization) -> None:
+    (await org["ann"].post("/invites", invitee_emails="zoe@example.com", stream_ids=[])).ok
+
+
+# Without a server
+
+
+async def test_without_a_server_letters_are_files_that_the_owner_can_read(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    config = Config(data_dir=str(tmp_path / "letters"))
+    transport = mailing.transport(config, nodes.log)
+    await transport.send(LETTER, "abcdefghij")
+    (place,) = (Path(config.data_dir) / mailing.FOLDER).iterdir()
+    assert place.name.endswith("-abcdefgh.eml")
+    assert "Hello ☺" in place.read_text()
+    assert place.stat().st_mode & 0o077 == 0
+    assert place.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_a_folder_that_cannot_be_written_is_tried_again(nodes: Nodes, tmp_path: Path) -> None:
+    directory = tmp_path / "letters"
+    directory.mkdir()
+    (directory / mailing.FOLDER).write_text("in the way")
+    with pytest.raises(Delayed):
+        await mailing.transport(Config(data_dir=str(directory)), nodes.log).send(LETTER, "abc")

@@ -1,0 +1,195 @@
+"""Another address for an account: asked for, confirmed by the link that is mailed there."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain.addresses import CONFIRMATIONS_PER_ACCOUNT
+from tertulia.model.changes import RealmChanged
+from tertulia.model.users import AddressVisibility
+from tests.mails import link_in, mailed, no_postman
+from tests.support import PASSWORD, Organization, TestClock, founded, reopened
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+
+NEW = "benjamin@example.com"
+DAY = 86400
+
+
+async def asked(org: Organization, who: str = "ben", email: str = NEW) -> str:
+    """The path of the link that is mailed to the new address."""
+    (await org[who].patch("/settings", email=email)).ok
+    (letter,) = await mailed(org)
+    assert letter.to == email
+    return link_in(letter)
+
+
+async def address(org: Organization, who: str = "ben") -> str:
+    return org.node.state.users[org[who].user_id].address
+
+
+async def test_the_address_stays_until_the_link_is_used_by_its_button(org: Organization) -> None:
+    path = await asked(org)
+    assert await address(org) == "ben@example.com"
+    page = await org.http.get(path)
+    assert page.status_code == 200
+    assert NEW in page.text
+    assert '<form method="post">' in page.text
+    assert await address(org) == "ben@example.com"
+    page = await org.http.post(path)
+    assert page.status_code == 200
+    assert await address(org) == NEW
+    assert (await org.http.post(path)).status_code == 404
+    org["ben"].email = NEW
+    own = (await org["ben"].get("/users/me")).ok
+    assert own["email"] == own["delivery_email"] == NEW
+
+
+async def test_the_address_that_was_is_told(org: Organization) -> None:
+    await org.http.post(await asked(org))
+    (letter,) = await mailed(org)
+    assert letter.to == "ben@example.com"
+    assert NEW in letter.text
+    assert "/confirm/" not in letter.text
+
+
+async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organization) -> None:
+    listeners = {
+        who: await org[who].register(event_types=["realm_user"]) for who in ("ann", "ben", "gus")
+    }
+    await org.http.post(await asked(org))
+    org["ben"].email = NEW
+    for who, listener in listeners.items():
+        found: dict[str, Any] = {}
+        for event in await listener.events():
+            found |= event["person"]
+        assert found["user_id"] == org["ben"].user_id
+        assert found["delivery_email"] == NEW, who
+        assert found["new_email"] == NEW, who
+    hidden = AddressVisibility.ADMINISTRATORS.value
+    (await org["ben"].patch("/settings", email_address_visibility=hidden)).ok
+    for listener in listeners.values():
+        await listener.events()
+    await mailed(org)
+    await org.http.post(await asked(org, email="b@example.com"))
+    assert "b@example.com" in str(await listeners["ann"].events())
+    assert "b@example.com" not in str(await listeners["gus"].events())
+
+
+@pytest.mark.parametrize(
+    "email",
+    ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
+)
+async def test_what_is_no_address_or_in_use_or_not_admitted_is_refused(
+    org: Organization, email: str
+) -> None:
+    (await org["ben"].patch("/settings", email=email, full_name="Other")).refused()
+    assert org.node.state.users[org["ben"].user_id].full_name == "Ben"
+    assert await mailed(org) == []
+
+
+async def test_the_same_address_is_ignored_and_another_spelling_needs_no_mail(
+    org: Organization,
+) -> None:
+    same = (await org["ben"].patch("/settings", email="ben@example.com")).ok
+    assert same["ignored_parameters_unsupported"] == ["email"]
+    (await org["ben"].patch("/settings", email="Ben@Example.com")).ok
+    assert await address(org) == "Ben@Example.com"
+    assert await mailed(org) == []
+
+
+async def test_where_addresses_are_not_changed_administrators_change_theirs(
+    org: Organization,
+) -> None:
+    early = await asked(org)
+    await org.do(RealmChanged(values={"email_changes_disabled": True}))
+    (await org["ben"].patch("/settings", email="other@example.com")).refused()
+    assert (await org.http.post(early)).status_code == 400
+    assert await address(org) == "ben@example.com"
+    await org.http.post(await asked(org, "ann", "anna@example.com"))
+    assert await address(org, "ann") == "anna@example.com"
+
+
+async def test_a_bots_address_and_other_peoples_are_not_changed_so(org: Organization) -> None:
+    (await org["robo"].patch("/settings", email=NEW)).refused()
+    (
+        await org["ann"].patch(
+            "/settings", email=NEW, target_users={"user_ids": [org["ben"].user_id]}
+        )
+    ).refused()
+    assert await mailed(org) == []
+
+
+async def test_an_address_that_was_taken_in_the_meantime_is_refused(org: Organization) -> None:
+    path = await asked(org)
+    other = await asked(org, "cleo", NEW)
+    assert (await org.http.post(other)).status_code == 200
+    assert (await org.http.post(path)).status_code == 404  # It is somebody's: asked for no more.
+    assert await address(org) == "ben@example.com"
+
+
+async def test_of_two_who_confirm_at_the_same_moment_one_gets_it(org: Organization) -> None:
+    paths = [await asked(org), await asked(org, "cleo")]
+    responses = await asyncio.gather(*(org.http.post(path) for path in paths))
+    assert sorted(response.status_code for response in responses)[0] == 200
+    assert [await address(org), await address(org, "cleo")].count(NEW) == 1
+
+
+async def test_a_link_is_over_after_a_day_and_for_a_deactivated_account(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        path = await asked(org)
+        (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+        assert (await org.http.post(path)).status_code == 400
+        (await org["ann"].post(f"/users/{org['ben'].user_id}/reactivate")).ok
+        clock.ahead = DAY + 1
+        for response in (await org.http.get(path), await org.http.post(path)):
+            assert response.status_code == 410
+        assert await address(org) == "ben@example.com"
+        # What is over is cleared away when the next one is asked for.
+        await asked(org)
+        assert len(org.node.state.confirmations) == 1
+
+
+async def test_with_an_account_what_it_asked_for_is_deleted(org: Organization) -> None:
+    path = await asked(org)
+    who = f"/users/{org['ben'].user_id}"
+    (await org["ann"].delete(who, actions={"delete_profile": True})).ok
+    assert not len(org.node.state.confirmations)
+    assert (await org.http.post(path)).status_code == 404
+
+
+async def test_mails_are_not_asked_for_without_end(org: Organization) -> None:
+    for number in range(CONFIRMATIONS_PER_ACCOUNT):
+        (await org["ben"].patch("/settings", email=f"{number}@example.com")).ok
+    (await org["ben"].patch("/settings", email=NEW)).refused()
+
+
+async def test_a_link_to_join_confirms_no_address_and_the_other_way_round(
+    org: Organization,
+) -> None:
+    path = await asked(org)
+    assert (await org.http.get(path.replace("/confirm/", "/join/"))).status_code == 404
+    (await org["ann"].post("/invites", invitee_emails="z@x.org", stream_ids=[])).ok
+    (letter,) = await mailed(org)
+    join = link_in(letter)
+    assert (await org.http.get(join.replace("/join/", "/confirm/"))).status_code == 404
+
+
+async def test_a_confirmation_outlasts_a_restart_and_one_signs_in_with_the_new_address(
+    org: Organization, config: Config
+) -> None:
+    path = await asked(org, "ann", "anna@example.com")
+    async with reopened(config) as again:
+        assert (await again.http.post(path)).status_code == 200
+        (
+            await again.nobody.post(
+                "/fetch_api_key", username="anna@example.com", password=PASSWORD
+            )
+        ).ok
+        (
+            await again.nobody.post("/fetch_api_key", username="ann@example.com", password=PASSWORD)
+        ).refused("AUTHENTICATION_FAILED", 401)

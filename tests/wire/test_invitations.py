@@ -1,0 +1,643 @@
+"""Invitations: making, listing, sending again, revoking; who may, and who hears of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import ChannelChanged, RealmChanged, UserGroupCreated
+from tertulia.model.groups import Members, SystemGroup, UserGroup
+from tertulia.model.invitations import Invitation
+from tertulia.model.users import Role
+from tests.mails import link_in, mailed, no_postman
+from tests.support import Organization, TestClock, founded, reopened
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+
+NOBODY, ADMINISTRATORS, MEMBERS = (
+    group.value for group in (SystemGroup.NOBODY, SystemGroup.ADMINISTRATORS, SystemGroup.MEMBERS)
+)
+ZOE = {"invitee_emails": "zoe@example.com", "stream_ids": []}
+MINUTE, DAY = 60, 86400
+
+
+def last(org: Organization) -> Invitation:
+    return list(org.node.state.invitations)[-1]
+
+
+async def settle(org: Organization, **values: Any) -> None:
+    await org.do(RealmChanged(values=values))
+
+
+@pytest.fixture
+async def aged(config: Config) -> AsyncIterator[tuple[Organization, TestClock]]:
+    """An organization of ann, ben and cleo, with a clock to set forward."""
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await org.add("cleo")
+        yield org, clock
+
+
+# Making: parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "invited"),
+    [
+        ("zoe@example.com", ["zoe@example.com"]),
+        ("zoe@example.com,yan@example.com", ["zoe@example.com", "yan@example.com"]),
+        ("zoe@example.com\nyan@example.com", ["zoe@example.com", "yan@example.com"]),
+        (" zoe@example.com ,\r\n\n, yan@example.com,", ["zoe@example.com", "yan@example.com"]),
+        ("zoe@example.com, ZOE@example.com", ["zoe@example.com"]),
+        ("Zoe <zoe@example.com>", ["zoe@example.com"]),
+        ("zoë@exämple.org", ["zoë@exämple.org"]),
+    ],
+    ids=repr,
+)
+async def test_addresses_are_separated_by_commas_or_newlines(
+    org: Organization, text: str, invited: list[str]
+) -> None:
+    assert set((await org["ben"].post("/invites", invitee_emails=text, stream_ids=[])).ok) == {
+        "result",
+        "msg",
+    }
+    assert [one.address for one in org.node.state.invitations] == invited
+    assert sorted(letter.to for letter in await mailed(org)) == sorted(invited)
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "\n,\n"], ids=repr)
+async def test_an_invitation_without_an_address_is_refused(org: Organization, text: str) -> None:
+    (await org["ann"].post("/invites", invitee_emails=text, stream_ids=[])).refused()
+    assert not len(org.node.state.invitations)
+
+
+DEFAULTS: dict[str, Any] = {
+    "role": Role.MEMBER,
+    "channel_ids": (),
+    "group_ids": (),
+    "default_channels": False,
+    "tell_inviter": True,
+    "welcome_text": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ({}, {}),
+        ({"invite_as": 100}, {"role": Role.OWNER}),
+        ({"invite_as": 200}, {"role": Role.ADMINISTRATOR}),
+        ({"invite_as": 300}, {"role": Role.MODERATOR}),
+        ({"invite_as": 400}, {"role": Role.MEMBER}),
+        ({"invite_as": 600}, {"role": Role.GUEST}),
+        ({"include_realm_default_subscriptions": True}, {"default_channels": True}),
+        ({"notify_referrer_on_join": False}, {"tell_inviter": False}),
+        ({"welcome_message_custom_text": "null"}, {"welcome_text": None}),
+        ({"welcome_message_custom_text": ""}, {"welcome_text": ""}),
+        ({"welcome_message_custom_text": "Hi *you*"}, {"welcome_text": "Hi *you*"}),
+        ({"welcome_message_custom_text": "😀" * 8000}, {"welcome_text": "😀" * 8000}),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_parameters_of_an_invitation_and_their_defaults(
+    org: Organization, sent: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    (await org["ann"].post("/invites", **ZOE, **sent)).ok
+    values = msgspec.structs.asdict(last(org))
+    assert {name: values[name] for name in DEFAULTS} == DEFAULTS | kept
+    more = {name: value for name, value in sent.items() if name != "notify_referrer_on_join"}
+    (await org["ann"].post("/invites/multiuse", **more)).ok
+    values = msgspec.structs.asdict(last(org))
+    assert {name: values[name] for name in DEFAULTS} == DEFAULTS | kept | {"tell_inviter": False}
+
+
+async def test_a_link_has_no_addressees_and_no_notice_to_the_inviter(org: Organization) -> None:
+    reply = await org["ann"].post(
+        "/invites/multiuse", invitee_emails="x@example.com", notify_referrer_on_join=True
+    )
+    assert set(reply.ok["ignored_parameters_unsupported"]) == {
+        "invitee_emails",
+        "notify_referrer_on_join",
+    }
+    assert await mailed(org) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "minutes"),
+    [
+        ({}, 14400),
+        ({"invite_expires_in_minutes": 1}, 1),
+        ({"invite_expires_in_minutes": 1440}, 1440),
+        ({"invite_expires_in_minutes": "null"}, None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_an_invitation_ends_after_its_minutes_or_never_or_by_default_in_ten_days(
+    org: Organization, path: str, sent: dict[str, Any], minutes: int | None
+) -> None:
+    (await org["ann"].post(path, **(ZOE if path == "/invites" else {}), **sent)).ok
+    (shown,) = (await org["ann"].get("/invites")).ok["invites"]
+    expected = None if minutes is None else shown["invited"] + minutes * MINUTE
+    assert shown["expiry_date"] == expected
+
+
+async def test_the_default_of_the_end_is_the_servers_setting(config: Config) -> None:
+    own = msgspec.structs.replace(config, invitation_link_validity_minutes=7)
+    async with founded(own) as org:
+        (await org["ann"].post("/invites/multiuse")).ok
+        (shown,) = (await org["ann"].get("/invites")).ok["invites"]
+        assert shown["expiry_date"] == shown["invited"] + 7 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("invite_expires_in_minutes", value)
+        for value in ("0", "-5", "1.5", '"10"', "soon", "[]", str(2**63), str(10**30))
+    ]
+    + [("invite_as", value) for value in ("0", "500", "null ", '"400"', "[400]", "member")]
+    + [
+        (name, value)
+        for name in ("stream_ids", "group_ids")
+        for value in ("1", "{}", '["1"]', "[null]", "[1.5]", "[[1]]", f"[{2**63}]", "[1", "x")
+    ]
+    + [
+        (name, value)
+        for name in ("include_realm_default_subscriptions", "notify_referrer_on_join")
+        for value in ("1", "yes", '"true"', "[]")
+    ]
+    + [("welcome_message_custom_text", value) for value in ("x" * 8001, "a\0b")]
+    + [("invitee_emails", "zoe@example.com\0")],
+    ids=lambda value: str(value)[:40],
+)
+async def test_values_that_cannot_be_are_refused(
+    shared: Organization, name: str, value: str
+) -> None:
+    body = (await shared["ann"].post("/invites", **(ZOE | {name: value}))).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
+    assert body["var_name"] == name
+    assert not len(shared.node.state.invitations)
+
+
+@pytest.mark.parametrize("name", ["invitee_emails", "stream_ids"])
+async def test_addressees_and_channels_must_be_sent(shared: Organization, name: str) -> None:
+    sent = {other: value for other, value in ZOE.items() if other != name}
+    body = (await shared["ann"].post("/invites", **sent)).refused("REQUEST_VARIABLE_MISSING")
+    assert body["var_name"] == name
+
+
+# Making: permissions
+
+
+@pytest.mark.parametrize(
+    ("path", "setting"),
+    [
+        ("/invites", "can_invite_users_group"),
+        ("/invites/multiuse", "create_multiuse_invite_group"),
+    ],
+)
+async def test_whoever_is_not_in_the_permissions_group_cannot_invite(
+    org: Organization, path: str, setting: str
+) -> None:
+    sent = ZOE if path == "/invites" else {}
+    other = {"can_invite_users_group", "create_multiuse_invite_group"} - {setting}
+    await settle(org, **{setting: ADMINISTRATORS}, **dict.fromkeys(other, MEMBERS))
+    (await org["ann"].post(path, **sent)).ok
+    (await org["ben"].post(path, **sent)).refused()
+    await settle(org, **{setting: Members((org["ben"].user_id, org["gus"].user_id), ())})
+    (await org["ben"].post(path, **sent, invite_as=600)).ok
+    for who in ("ann", "cleo"):
+        (await org[who].post(path, **sent, invite_as=600)).refused()
+    # Guests have no such permission, whatever group they are in; bots invite nobody.
+    (await org["gus"].post(path, **sent, invite_as=600)).refused()
+    await settle(org, **{setting: MEMBERS})
+    (await org["robo"].post(path, **sent)).refused()
+    await settle(org, **{setting: NOBODY})
+    (await org["ann"].post(path, **sent)).refused()
+
+
+async def test_by_default_members_invite_by_mail_and_administrators_make_links(
+    org: Organization,
+) -> None:
+    await org.add("ada", Role.ADMINISTRATOR)
+    await org.add("mo", Role.MODERATOR)
+    for who, by_mail, by_link in (
+        ("ann", True, True),
+        ("ada", True, True),
+        ("mo", True, False),
+        ("ben", True, False),
+        ("gus", False, False),
+    ):
+        mail = await org[who].post("/invites", **ZOE, invite_as=600)
+        link = await org[who].post("/invites/multiuse", invite_as=600)
+        assert (mail.status == 200, link.status == 200) == (by_mail, by_link), who
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"),
+    [
+        (Role.OWNER, {100, 200, 300, 400, 600}),
+        (Role.ADMINISTRATOR, {200, 300, 400, 600}),
+        (Role.MODERATOR, {300, 400, 600}),
+        (Role.MEMBER, {400, 600}),
+    ],
+)
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_one_invites_to_ones_own_role_and_to_stricter_ones(
+    org: Organization, path: str, role: Role, allowed: set[int]
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    person = await org.add("pat", role)
+    sent = ZOE if path == "/invites" else {}
+    done = set()
+    for number in (100, 200, 300, 400, 600):
+        reply = await person.post(path, **sent, invite_as=number)
+        if reply.status == 200:
+            done.add(number)
+        else:
+            reply.refused()
+    assert done == allowed
+
+
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_channels_are_default_ones_or_those_to_which_one_may_subscribe_others(
+    org: Organization, path: str
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    default = await org.channel("everybody", is_default=True)
+    public = await org.channel("public")
+    hidden = await org.channel("hidden", "ann", is_private=True)
+    own = await org.channel(
+        "own", "ben", can_add_subscribers_group=Members((org["ben"].user_id,), ())
+    )
+    sent = {"invitee_emails": "zoe@example.com"} if path == "/invites" else {}
+
+    async def attempt(*channel_ids: int) -> bool:
+        reply = await org["ben"].post(path, **sent, stream_ids=list(channel_ids))
+        if reply.status != 200:
+            reply.refused()
+            return False
+        assert last(org).channel_ids == channel_ids
+        return True
+
+    assert await attempt(default, public, own)
+    assert not await attempt(public, hidden)
+    assert not await attempt(public, 999)
+    await settle(org, can_add_subscribers_group=ADMINISTRATORS)
+    # Without the right to subscribe others there is nothing to name, not even default channels.
+    assert not await attempt(public)
+    assert not await attempt(default)
+    assert await attempt()
+    # With it for one channel, default ones may be named beside it.
+    assert await attempt(own)
+    assert await attempt(default, own)
+    assert not await attempt(public, own)
+    assert (
+        await org["ben"].post(path, **sent, stream_ids=[], include_realm_default_subscriptions=True)
+    ).ok
+    await org.do(
+        ChannelChanged(channel_id=own, values={"is_archived": True}, was={"is_archived": False})
+    )
+    assert not await attempt(own)
+
+
+async def test_an_invalid_channel_invites_nobody(org: Organization) -> None:
+    body = (
+        await org["ann"].post("/invites", invitee_emails="zoe@example.com", stream_ids=[404])
+    ).refused()
+    assert "404" in body["msg"]
+    assert not len(org.node.state.invitations)
+    assert await mailed(org) == []
+
+
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_groups_are_those_to_which_one_may_add_members(org: Organization, path: str) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    ben = Members((org["ben"].user_id,), ())
+    kinds: dict[int, tuple[bool, dict[str, Any]]] = {
+        101: (True, {"can_add_members_group": ben}),
+        102: (True, {"can_manage_group": ben}),
+        103: (False, {"can_join_group": ben, "can_remove_members_group": ben}),
+        104: (False, {"can_add_members_group": ben, "deactivated": True}),
+    }
+    for group_id, (_, settings) in kinds.items():
+        group = UserGroup(id=group_id, name=f"group {group_id}", **settings)
+        await org.do(UserGroupCreated(group=group))
+    sent = ZOE if path == "/invites" else {}
+    for group_id, (allowed, _) in kinds.items():
+        reply = await org["ben"].post(path, **sent, group_ids=[group_id])
+        assert (reply.status == 200) is allowed, group_id
+        if not allowed:
+            reply.refused()
+    for group_id in (SystemGroup.MEMBERS.value, SystemGroup.NOBODY.value, 999, -1):
+        (await org["ben"].post(path, **sent, group_ids=[group_id])).refused()
+    await settle(org, can_manage_all_groups=MEMBERS)
+    (await org["ben"].post(path, **sent, group_ids=[103])).ok
+    assert last(org).group_ids == (103,)
+
+
+@pytest.mark.parametrize("path", ["/invites", "/invites/multiuse"])
+async def test_the_welcome_text_is_taken_from_administrators_only(
+    org: Organization, path: str
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.add("ada", Role.ADMINISTRATOR)
+    sent = ZOE if path == "/invites" else {}
+    for who, kept in (("ann", "Hi"), ("ada", "Hi"), ("ben", None)):
+        (await org[who].post(path, **sent, welcome_message_custom_text="Hi")).ok
+        assert last(org).welcome_text == kept, who
+
+
+# Those who cannot be invited
+
+
+async def test_accounts_are_left_out_and_the_others_are_invited(org: Organization) -> None:
+    (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+    reply = await org["ann"].post(
+        "/invites",
+        invitee_emails="BEN@example.com, zoe@example.com, cleo@example.com",
+        stream_ids=[],
+    )
+    body = reply.refused("INVITATION_FAILED")
+    assert {address: gone for address, _, gone in body["errors"]} == {
+        "BEN@example.com": False,
+        "cleo@example.com": True,
+    }
+    assert all(isinstance(reason, str) and reason for _, reason, _ in body["errors"])
+    assert body["sent_invitations"] is True
+    assert body["daily_limit_reached"] is False
+    assert body["license_limit_reached"] is False
+    assert [letter.to for letter in await mailed(org)] == ["zoe@example.com"]
+    assert [one["email"] for one in (await org["ann"].get("/invites")).ok["invites"]] == [
+        "zoe@example.com"
+    ]
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        "ben@example.com",
+        "not an address, zoe@example.com",
+        "zoe@example.com, zoe@",
+        "zoe@example.com, me@mailinator.com",
+        "zoe@example.com, me@sub.mailinator.com",
+        f"zoe@example.com, {'x' * 250}@example.com",
+    ],
+    ids=lambda value: value[:60],
+)
+async def test_nobody_is_invited_where_there_is_nobody_or_somebody_cannot_be(
+    org: Organization, addresses: str
+) -> None:
+    reply = await org["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
+    body = reply.refused("INVITATION_FAILED")
+    assert body["sent_invitations"] is False
+    assert len(body["errors"]) == 1
+    assert not len(org.node.state.invitations)
+
+
+async def test_throw_away_addresses_are_taken_where_the_organization_lets_them(
+    org: Organization,
+) -> None:
+    await settle(org, disallow_disposable_email_addresses=False)
+    (await org["ann"].post("/invites", invitee_emails="a@mailinator.com", stream_ids=[])).ok
+
+
+async def test_only_the_organizations_domains_are_admitted_where_it_says_so(
+    org: Organization,
+) -> None:
+    (await org["ann"].post("/realm/domains", domain="home.org", allow_subdomains=False)).ok
+    (await org["ann"].patch("/realm", emails_restricted_to_domains=True)).ok
+    body = (await org["ann"].post("/invites", **ZOE)).refused("INVITATION_FAILED")
+    assert body["sent_invitations"] is False
+    (await org["ann"].post("/invites", invitee_emails="zoe@home.org", stream_ids=[])).ok
+    (await org["ben"].patch("/settings", email="ben@away.org")).refused()
+    (await org["ben"].patch("/settings", email="ben@home.org")).ok
+
+
+async def test_no_more_are_mailed_in_a_day_than_the_server_lets(config: Config) -> None:
+    clock = TestClock()
+    own = msgspec.structs.replace(config, invitations_per_day=3)
+    async with founded(own, clock=clock) as org:
+        await org.add("ben")
+        (await org["ann"].post("/invites", invitee_emails="a@x.org,b@x.org", stream_ids=[])).ok
+        reply = await org["ben"].post("/invites", invitee_emails="c@x.org,d@x.org", stream_ids=[])
+        body = reply.refused("INVITATION_FAILED")
+        assert body["daily_limit_reached"] is True
+        assert body["sent_invitations"] is False
+        assert body["errors"] == []
+        first = (await org["ann"].get("/invites")).ok["invites"][0]["id"]
+        # Revoking gives nothing back, and sending again counts.
+        (await org["ann"].delete(f"/invites/{first + 1}")).ok
+        (await org["ann"].post(f"/invites/{first}/resend")).ok
+        (await org["ann"].post(f"/invites/{first}/resend")).refused()
+        (await org["ben"].post("/invites", invitee_emails="c@x.org", stream_ids=[])).refused(
+            "INVITATION_FAILED"
+        )
+        # Links are not mailed.
+        (await org["ann"].post("/invites/multiuse")).ok
+        clock.ahead = DAY + 1
+        (await org["ben"].post("/invites", invitee_emails="c@x.org", stream_ids=[])).ok
+
+
+async def test_two_who_invite_at_the_same_moment_share_the_days_limit(config: Config) -> None:
+    own = msgspec.structs.replace(config, invitations_per_day=3)
+    async with founded(own) as org:
+        replies = await asyncio.gather(
+            *(
+                org["ann"].post("/invites", invitee_emails=f"{n}@x.org,{n}@y.org", stream_ids=[])
+                for n in range(3)
+            )
+        )
+        assert sorted(reply.status for reply in replies) == [200, 400, 400]
+        assert len(org.node.state.invitations) == 2
+
+
+# Listing
+
+
+async def test_an_invitation_is_listed_with_all_that_is_known_of_it(org: Organization) -> None:
+    (await org["ben"].post("/invites", **ZOE, invite_as=600, notify_referrer_on_join=False)).ok
+    link = (await org["ann"].post("/invites/multiuse", invite_expires_in_minutes="null")).ok
+    by_mail, by_link = (await org["ann"].get("/invites")).ok["invites"]
+    now = int(org.node.clock())
+    assert now - 60 <= by_mail.pop("invited") <= now
+    by_mail.pop("expiry_date")
+    assert by_mail == {
+        "id": 1,
+        "invited_by_user_id": org["ben"].user_id,
+        "invited_as": 600,
+        "email": "zoe@example.com",
+        "notify_referrer_on_join": False,
+        "is_multiuse": False,
+    }
+    by_link.pop("invited")
+    assert by_link == {
+        "id": 2,
+        "invited_by_user_id": org["ann"].user_id,
+        "expiry_date": None,
+        "invited_as": 400,
+        "link_url": link["invite_link"],
+        "notify_referrer_on_join": False,
+        "is_multiuse": True,
+    }
+    assert link["invite_link"].startswith("http://chat.test/join/")
+
+
+async def test_administrators_see_all_invitations_and_others_their_own(org: Organization) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.add("ada", Role.ADMINISTRATOR)
+    for who, role in (("ann", 100), ("ann", 200), ("ben", 400), ("cleo", 600)):
+        (await org[who].post("/invites/multiuse", invite_as=role)).ok
+    for who, ids in (
+        ("ann", [1, 2, 3, 4]),
+        ("ada", [2, 3, 4]),  # What makes an owner is the owners' business.
+        ("ben", [3]),
+        ("cleo", [4]),
+        ("gus", []),
+        ("robo", []),
+    ):
+        shown = (await org[who].get("/invites")).ok["invites"]
+        assert [one["id"] for one in shown] == ids, who
+    (await org.nobody.get("/invites")).refused("UNAUTHORIZED", 401)
+
+
+async def test_what_is_over_is_not_listed(aged: tuple[Organization, TestClock]) -> None:
+    org, clock = aged
+    (await org["ben"].post("/invites", **ZOE, invite_expires_in_minutes=10)).ok
+    (await org["ann"].post("/invites/multiuse", invite_expires_in_minutes=20)).ok
+    clock.ahead = 10 * MINUTE + 1
+    (one,) = (await org["ann"].get("/invites")).ok["invites"]
+    assert one["is_multiuse"]
+    (await org["ann"].delete("/invites/1")).refused()
+    (await org["ann"].post("/invites/1/resend")).refused()
+    clock.ahead = 20 * MINUTE + 1
+    assert (await org["ann"].get("/invites")).ok["invites"] == []
+    (await org["ann"].delete("/invites/multiuse/2")).refused()
+
+
+# Revoking and sending again
+
+CALLS = (
+    ("DELETE", "/invites/{mail}"),
+    ("DELETE", "/invites/multiuse/{link}"),
+    ("POST", "/invites/{mail}/resend"),
+)
+
+
+async def made(org: Organization, who: str, role: int = 400) -> dict[str, int]:
+    """An invitation by mail and a link of that person; their IDs."""
+    (await org[who].post("/invites", **ZOE, invite_as=role)).ok
+    by_mail = last(org).id
+    (await org[who].post("/invites/multiuse", invite_as=role)).ok
+    return {"mail": by_mail, "link": last(org).id}
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+async def test_the_inviter_and_administrators_manage_an_invitation(
+    org: Organization, method: str, path: str
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    await org.add("ada", Role.ADMINISTRATOR)
+    await org.add("mo", Role.MODERATOR)
+    for inviter, role, allowed, refused in (
+        ("ben", 400, ("ben",), ("cleo", "mo", "gus", "robo")),
+        ("ben", 400, ("ada",), ()),
+        ("ben", 400, ("ann",), ()),
+        ("ann", 100, ("ann",), ("ada", "ben")),
+    ):
+        ids = await made(org, inviter, role)
+        for who in refused:
+            (await org[who].request(method, path.format(**ids))).refused()
+        for who in allowed:
+            (await org[who].request(method, path.format(**ids))).ok
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+async def test_what_is_unknown_revoked_or_of_the_other_kind_is_refused(
+    org: Organization, method: str, path: str
+) -> None:
+    ids = await made(org, "ann")
+    other = {"mail": ids["link"], "link": ids["mail"]}
+    for wrong in (other, {"mail": 999, "link": 999}, {"mail": 2**52, "link": 2**52}):
+        (await org["ann"].request(method, path.format(**wrong))).refused()
+    (await org["ann"].delete(f"/invites/{ids['mail']}")).ok
+    (await org["ann"].delete(f"/invites/multiuse/{ids['link']}")).ok
+    (await org["ann"].request(method, path.format(**ids))).refused()
+    assert (await org["ann"].get("/invites")).ok["invites"] == []
+
+
+async def test_an_invitation_is_mailed_again_with_the_same_link(org: Organization) -> None:
+    (await org["ben"].post("/invites", **ZOE)).ok
+    (first,) = await mailed(org)
+    before = (await org["ben"].get("/invites")).ok["invites"]
+    (await org["ben"].post("/invites/1/resend")).ok
+    (second,) = await mailed(org)
+    assert link_in(first) == link_in(second)
+    assert second.to == "zoe@example.com"
+    assert (await org["ben"].get("/invites")).ok["invites"] == before
+
+
+async def test_an_invitation_that_was_revoked_is_not_mailed_any_more(org: Organization) -> None:
+    (await org["ben"].post("/invites", **ZOE)).ok
+    (await org["ben"].delete("/invites/1")).ok
+    assert await mailed(org) == []
+
+
+async def test_whoever_leaves_takes_their_invitations_along(org: Organization) -> None:
+    ids = await made(org, "ann")
+    (await org["ben"].post("/invites", **ZOE)).ok
+    listener = await org["ann"].register(event_types=["invites_changed"])
+    (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    assert [event["type"] for event in await listener.events()] == ["invites_changed"]
+    shown = (await org["ann"].get("/invites")).ok["invites"]
+    assert {one["id"] for one in shown} == set(ids.values())
+
+
+async def test_invitations_outlast_a_restart(org: Organization, config: Config) -> None:
+    ids = await made(org, "ann")
+    before = (await org["ann"].get("/invites")).ok["invites"]
+    async with reopened(config) as again:
+        assert (await again["ann"].get("/invites")).ok["invites"] == before
+        (await again["ann"].delete(f"/invites/{ids['mail']}")).ok
+
+
+# Events
+
+
+async def test_administrators_and_the_inviter_hear_that_the_list_is_another_one(
+    org: Organization,
+) -> None:
+    await settle(org, create_multiuse_invite_group=MEMBERS)
+    listeners = {
+        who: await org[who].register(event_types=["invites_changed"])
+        for who in ("ann", "ben", "cleo", "gus", "robo")
+    }
+
+    async def heard() -> dict[str, int]:
+        found = {}
+        for who, listener in listeners.items():
+            events = await listener.events()
+            assert all(set(event) == {"id", "type"} for event in events)
+            if events:
+                found[who] = len(events)
+        return found
+
+    for method, path, parameters in (
+        ("POST", "/invites", ZOE | {"invitee_emails": "a@x.org,b@x.org"}),
+        ("POST", "/invites/1/resend", {}),
+        ("DELETE", "/invites/1", {}),
+        ("POST", "/invites/multiuse", {}),
+        ("DELETE", "/invites/multiuse/3", {}),
+    ):
+        (await org["ben"].request(method, path, **parameters)).ok
+        assert await heard() == {"ann": 1, "ben": 1}, path
+    (await org["ben"].post("/invites", invitee_emails="cleo@example.com", stream_ids=[])).refused(
+        "INVITATION_FAILED"
+    )
+    assert await heard() == {}

@@ -1,0 +1,545 @@
+"""Joining: the pages that invitations and confirmations lead to, and the accounts that follow."""
+
+import asyncio
+import logging
+import re
+from html import unescape
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain.realms import WELCOME_BOT
+from tertulia.model.changes import (
+    ChannelChanged,
+    RealmChanged,
+    UserGroupCreated,
+)
+from tertulia.model.groups import UserGroup
+from tertulia.model.users import Role
+from tertulia.wire import visit
+from tests.mails import link_in, mailed, no_postman
+from tests.support import Organization, Person, TestClock, founded, reopened
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__)
+
+PASSWORD = "a few good words"
+FILLED = {"full_name": "Zoe Zander", "password": PASSWORD}
+DAY = 86400
+
+
+async def invited(org: Organization, who: str = "ann", **terms: Any) -> str:
+    """The link of an invitation of zoe@example.com."""
+    sent = {"invitee_emails": "zoe@example.com", "stream_ids": [], **terms}
+    (await org[who].post("/invites", **sent)).ok
+    (letter,) = await mailed(org)
+    return link_in(letter)
+
+
+async def opened(org: Organization, **terms: Any) -> str:
+    """The path of a reusable link."""
+    link = (await org["ann"].post("/invites/multiuse", **terms)).ok["invite_link"]
+    return str(link.removeprefix("http://chat.test"))
+
+
+async def send(org: Organization, path: str, **fields: str) -> httpx.Response:
+    return await org.http.post(path, data=fields)
+
+
+async def joined(org: Organization, path: str, **fields: str) -> Person:
+    """Somebody who fills in the form and is there."""
+    response = await send(org, path, **(FILLED | fields))
+    assert response.status_code == 200, response.text
+    user = max(org.node.state.users, key=lambda user: user.id)
+    assert fields.get("full_name", "Zoe Zander") in unescape(response.text)
+    return org.know(user.address.partition("@")[0], user)
+
+
+def words(response: httpx.Response) -> str:
+    """What a page says."""
+    return unescape(re.sub(r"<[^>]+>", " ", response.text))
+
+
+async def settle(org: Organization, **values: Any) -> None:
+    await org.do(RealmChanged(values=values))
+
+
+# The pages
+
+
+async def test_the_form_says_where_one_joins_and_as_whom(org: Organization) -> None:
+    await settle(org, name="Tea & <Talk>")
+    page = await org.http.get(await invited(org))
+    assert page.status_code == 200
+    assert "Join Tea & <Talk>" in words(page)
+    assert "<Talk>" not in page.text
+    assert 'value="zoe@example.com"' in page.text
+    assert re.search(r'name="email"[^>]* readonly', page.text)
+    for name in ("full_name", "password"):
+        assert f'<label for="{name}">' in page.text
+        assert re.search(rf'id="{name}" name="{name}"[^>]* required', page.text)
+    assert "<script" not in page.text
+
+
+async def test_the_pages_are_shown_by_nobody_else_and_kept_nowhere(org: Organization) -> None:
+    path = await invited(org)
+    for response in (
+        await org.http.get(path),
+        await send(org, path, full_name="", password=""),
+        await org.http.get("/join"),
+        await org.http.get("/join/i1-wrong"),
+        await org.http.get("/confirm/c1-wrong"),
+    ):
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "script" not in policy
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["x-content-type-options"] == "nosniff"
+    assert (await org.http.head(path)).status_code == 200
+    styles = re.search(r'stylesheet" href="([^"]+)"', (await org.http.get(path)).text)
+    assert styles is not None
+    found = await org.http.get(styles[1])
+    assert found.headers["content-type"].startswith("text/css")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("", "x", "i1", "i1-", "1-abc", "i999-{proof}", "c1-{proof}", "i2-{proof}", "i01-{proof}"),
+        *("i1-{proof}x", "i1-{other}", "I1-{proof}", "i1-{proof}/", "%00", "i1-%F0%9F%98%80"),
+        "i99999999999999999999-{proof}",
+    ],
+)
+async def test_a_link_that_was_not_made_here_opens_nothing(org: Organization, token: str) -> None:
+    await invited(org)
+    proof = org.node.links.invitation("", org.node.state.invitations[1]).partition("-")[2]
+    (await org["ann"].post("/invites/multiuse")).ok
+    other = ("B" if proof[0] != "B" else "C") + proof[1:]
+    path = "/join/" + token.format(proof=proof, other=other)
+    for response in (await org.http.get(path), await send(org, path, **FILLED)):
+        assert response.status_code == 404, path
+    assert org.node.state.user_with_address("zoe@example.com") is None
+
+
+async def test_what_opens_something_is_not_in_the_log(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    path = await invited(org)
+    await org.http.get(path)
+    await joined(org, path)
+    told = " ".join(
+        f"{r.getMessage()} {getattr(r, 'fields', '')}"
+        for r in caplog.records
+        if r.name.startswith("tertulia")
+    )
+    assert "/join/…" in told
+    assert path.rpartition("-")[2] not in told
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"full_name": "Z"}, "A name has"),
+        ({"full_name": ""}, "A name has"),
+        ({"full_name": "z" * 101}, "A name has"),
+        ({"full_name": "Zoe *"}, "cannot contain"),
+        ({"full_name": "Zoe\0Z"}, "cannot contain"),
+        ({"password": "short"}, "A password has"),
+        ({"password": ""}, "A password has"),
+        ({"password": "x" * 101}, "A password has"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+async def test_what_cannot_be_is_said_and_the_name_is_kept(
+    org: Organization, fields: dict[str, str], said: str
+) -> None:
+    page = await send(org, await invited(org), **(FILLED | fields))
+    assert page.status_code == 400
+    assert said in words(page)
+    assert 'role="alert"' in page.text
+    assert PASSWORD not in page.text
+    if "password" in fields:
+        assert 'value="Zoe Zander"' in page.text
+    assert org.node.state.user_with_address("zoe@example.com") is None
+
+
+async def test_a_name_that_must_be_unique_and_is_taken_is_refused(org: Organization) -> None:
+    await settle(org, require_unique_names=True)
+    path = await invited(org)
+    assert (await send(org, path, full_name="ben", password=PASSWORD)).status_code == 400
+    await joined(org, path)
+
+
+async def test_a_body_that_is_no_form_or_too_large_is_refused(org: Organization) -> None:
+    path = await invited(org)
+    for body, kind, status in (
+        (b"{}", "application/json", 400),
+        (b"full_name=%FF", "application/x-www-form-urlencoded", 400),
+        (b"a=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
+    ):
+        response = await org.http.post(path, content=body, headers={"Content-Type": kind})
+        assert response.status_code == status
+        assert response.headers["content-type"].startswith("text/html")
+    assert (await org.http.delete(path)).status_code == 405
+
+
+async def test_whoever_tries_again_and_again_is_held_up(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await invited(org)
+    for _ in range(visit.TRIES):
+        assert (await send(org, path, full_name="", password="")).status_code == 400
+    assert (await send(org, path, **FILLED)).status_code == 429
+    assert (await org.http.get(path)).status_code == 200
+
+
+# Joining by an invitation
+
+
+async def test_whoever_joins_signs_in_with_their_password(org: Organization) -> None:
+    page = await send(org, await invited(org), **FILLED, email="other@example.com")
+    assert "http://chat.test" in words(page)
+    assert "zoe@example.com" in words(page)
+    reply = await org.nobody.post("/fetch_api_key", username="zoe@example.com", password=PASSWORD)
+    zoe = Person(org.http, reply.ok["user_id"], "zoe@example.com", reply.ok["api_key"])
+    own = (await zoe.get("/users/me")).ok
+    assert (own["full_name"], own["role"], own["delivery_email"]) == (
+        "Zoe Zander",
+        400,
+        "zoe@example.com",
+    )
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_the_account_has_the_role_of_the_invitation(org: Organization, role: Role) -> None:
+    person = await joined(org, await invited(org, invite_as=int(role)))
+    assert (await person.get("/users/me")).ok["role"] == role
+
+
+async def test_the_account_is_in_the_channels_and_groups_of_the_invitation(
+    org: Organization,
+) -> None:
+    default = await org.channel("everybody", "ben", is_default=True)
+    public = await org.channel("public")
+    hidden = await org.channel("hidden", "ann", is_private=True)
+    gone = await org.channel("gone")
+    await org.do(
+        UserGroupCreated(group=UserGroup(id=101, name="bakers", members=(org["ben"].user_id,))),
+        UserGroupCreated(group=UserGroup(id=102, name="drivers")),
+        RealmChanged(values={"can_manage_all_groups": 6}),
+    )
+    path = await invited(org, stream_ids=[public, hidden, gone], group_ids=[101, 102])
+    await org.do(
+        ChannelChanged(channel_id=gone, values={"is_archived": True}, was={"is_archived": False})
+    )
+    listener = await org["ben"].register()
+    zoe = await joined(org, path)
+    subscriptions = (await zoe.get("/users/me/subscriptions")).ok["subscriptions"]
+    assert {one["stream_id"] for one in subscriptions} == {public, hidden}
+    assert len({one["color"] for one in subscriptions}) == 2
+    groups = {g["id"]: g["members"] for g in (await zoe.get("/user_groups")).ok["user_groups"]}
+    assert groups[101] == [org["ben"].user_id, zoe.user_id]
+    assert groups[102] == [zoe.user_id]
+    events = await listener.events()
+    kinds = [(event["type"], event.get("op")) for event in events]
+    assert kinds[0] == ("realm_user", "add")
+    assert ("subscription", "peer_add") in kinds
+    added = {e["group_id"] for e in events if e.get("op") == "add_members"}
+    assert {101, 102} <= added
+    assert default not in {i for e in events for i in e.get("stream_ids", ())}
+
+
+async def test_the_default_channels_are_joined_where_the_invitation_says_so(
+    org: Organization,
+) -> None:
+    first = await org.channel("first", is_default=True)
+    path = await invited(org, include_realm_default_subscriptions=True)
+    later = await org.channel("later", is_default=True)
+    zoe = await joined(org, path)
+    subscriptions = (await zoe.get("/users/me/subscriptions")).ok["subscriptions"]
+    assert {one["stream_id"] for one in subscriptions} == {first, later}
+
+
+async def received(person: Person, sender_id: int) -> list[str]:
+    """What one of the server's voices wrote to somebody, as Markdown."""
+    messages = (
+        await person.get(
+            "/messages", anchor="newest", num_before=50, num_after=0, apply_markdown=False
+        )
+    ).ok["messages"]
+    return [
+        m["content"] for m in messages if m["sender_id"] == sender_id and m["type"] == "private"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("organization", "invitation", "said", "unsaid"),
+    [
+        ("", None, [], []),
+        ("of all", None, ["of all"], []),
+        ("of all", "", [], ["of all"]),
+        ("of all", "for you", ["for you"], ["of all"]),
+        ("", "😀" * 8000, ["😀" * 8000], []),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_the_welcome_bot_writes_with_the_text_of_the_invitation_or_the_organization(
+    org: Organization, organization: str, invitation: str | None, said: list[str], unsaid: list[str]
+) -> None:
+    await settle(org, welcome_message_custom_text=organization)
+    zoe = await joined(org, await invited(org, welcome_message_custom_text=invitation))
+    (text,) = await received(zoe, WELCOME_BOT)
+    assert "Welcome to **Example**!" in text
+    assert all(part in text for part in said)
+    assert not any(part in text for part in unsaid)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_inviter_hears_of_it_where_they_want_to(org: Organization, wanted: bool) -> None:
+    zoe = await joined(org, await invited(org, "ben", notify_referrer_on_join=wanted))
+    told = await received(org["ben"], 1)
+    assert len(told) == int(wanted)
+    assert all(f"@_**Zoe Zander|{zoe.user_id}**" in text for text in told)
+    await joined(org, await opened(org), email="yan@example.com", full_name="Yan")
+    assert await received(org["ann"], 1) == []
+
+
+async def test_new_accounts_are_announced_where_the_organization_wants_it(
+    org: Organization,
+) -> None:
+    board = await org.channel("board", "ben")
+    await settle(org, signup_announcements_channel_id=board)
+    zoe = await joined(org, await invited(org))
+    (message,) = (await org["ben"].get("/messages", anchor="newest", num_before=9, num_after=0)).ok[
+        "messages"
+    ]
+    assert (message["subject"], message["stream_id"]) == ("signups", board)
+    assert f'data-user-id="{zoe.user_id}"' in message["content"]
+
+
+async def test_an_invitation_by_mail_is_used_once(org: Organization) -> None:
+    path = await invited(org)
+    again = await invited(org, "ben")
+    listeners = [await org[who].register(event_types=["invites_changed"]) for who in ("ann", "ben")]
+    await joined(org, path)
+    for listener in listeners:
+        assert [event["type"] for event in await listener.events()] == ["invites_changed"]
+    assert (await org["ann"].get("/invites")).ok["invites"] == []
+    for used in (path, again):
+        for response in (await org.http.get(used), await send(org, used, **FILLED)):
+            assert response.status_code == 410
+            assert "used already" in words(response)
+
+
+async def test_of_two_who_use_it_at_the_same_moment_one_joins(org: Organization) -> None:
+    path = await invited(org)
+    responses = await asyncio.gather(*(send(org, path, **FILLED) for _ in range(3)))
+    statuses = sorted(response.status_code for response in responses)
+    assert statuses[0] == 200
+    assert set(statuses[1:]) <= {409, 410}
+    assert sum(user.full_name == "Zoe Zander" for user in org.node.state.users) == 1
+
+
+async def test_an_invitation_that_was_revoked_says_so(org: Organization) -> None:
+    path, link = await invited(org), await opened(org)
+    (await org["ann"].delete("/invites/1")).ok
+    (await org["ann"].delete("/invites/multiuse/2")).ok
+    for one in (path, link):
+        for response in (await org.http.get(one), await send(org, one, **FILLED, email="y@x.org")):
+            assert response.status_code == 410
+            assert "withdrawn" in words(response)
+
+
+async def test_an_invitation_that_is_over_says_so(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        path, link = await invited(org), await opened(org, invite_expires_in_minutes=10 * 1440)
+        ever = await opened(org, invite_expires_in_minutes="null")
+        clock.ahead = 10 * DAY - 60
+        assert (await org.http.get(path)).status_code == 200
+        clock.ahead = 10 * DAY + 60
+        for one in (path, link):
+            for response in (await org.http.get(one), await send(org, one, **FILLED)):
+                assert response.status_code == 410
+                assert "in time" in words(response)
+        clock.ahead = 4000 * DAY
+        assert (await org.http.get(ever)).status_code == 200
+
+
+@pytest.mark.parametrize("by", ["a new account", "a new address"])
+async def test_where_there_is_an_account_by_then_it_says_how_to_sign_in(
+    org: Organization, by: str
+) -> None:
+    path, link = await invited(org), await opened(org)
+    if by == "a new account":
+        who = {"email": "Zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
+        (await org["ann"].post("/users", **who)).ok
+    else:
+        changed = f"/users/{org['ben'].user_id}"
+        (await org["ann"].patch(changed, new_email="Zoe@example.com")).ok
+    assert (await org["ann"].get("/invites")).ok["invites"][0]["is_multiuse"]
+    for response in (await org.http.get(path), await send(org, path, **FILLED)):
+        assert response.status_code == 410
+    response = await send(org, link, **FILLED, email="ZOE@example.com")
+    assert response.status_code == 409
+    assert "already" in words(response)
+
+
+async def test_a_link_can_be_used_again_and_again(org: Organization) -> None:
+    path = await opened(org, invite_as=600)
+    for name in ("Xaver", "Yan"):
+        person = await joined(org, path, full_name=name, email=f"{name.lower()}@example.com")
+        assert org.node.state.users[person.user_id].role is Role.GUEST
+    assert len((await org["ann"].get("/invites")).ok["invites"]) == 1
+
+
+@pytest.mark.parametrize("email", ["", "nobody", "a b@x.org", "me@mailinator.com", "a@b\0.org"])
+async def test_a_link_takes_addresses_that_can_be_and_are_admitted(
+    org: Organization, email: str
+) -> None:
+    page = await send(org, await opened(org), **FILLED, email=email)
+    assert page.status_code == 400
+    assert 'role="alert"' in page.text
+
+
+async def test_an_invitation_to_more_than_the_inviter_has_by_then_is_over(
+    org: Organization,
+) -> None:
+    path, link = await invited(org, invite_as=100), await opened(org, invite_as=100)
+    fine = await opened(org, invite_as=400)
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=100)).ok
+    (await org["cleo"].patch(f"/users/{org['ann'].user_id}", role=400)).ok
+    for one in (path, link):
+        assert (await send(org, one, **FILLED, email="y@x.org")).status_code == 410
+    assert len((await org["ann"].get("/invites")).ok["invites"]) == 1
+    await joined(org, fine, email="y@x.org")
+
+
+async def test_a_link_is_the_same_after_a_restart(org: Organization, config: Config) -> None:
+    path = await invited(org)
+    async with reopened(config) as again:
+        await joined(again, path)
+
+
+# With a server that sends mails, addresses are confirmed
+
+
+@pytest.fixture
+async def posting(config: Config) -> Any:
+    """An organization whose mails are sent by a server, with a clock to set forward."""
+    clock = TestClock()
+    own = msgspec.structs.replace(config, smtp_host="mail.test")
+    async with founded(own, clock=clock) as org:
+        await org.add("ben")
+        yield org, clock
+
+
+async def confirmed(org: Organization, path: str, email: str) -> str:
+    """The link that is mailed to the address."""
+    response = await send(org, path, email=email)
+    assert response.status_code == 200
+    assert "Look into your mail" in words(response)
+    (letter,) = await mailed(org)
+    assert letter.to == email
+    return link_in(letter)
+
+
+async def test_by_a_reusable_link_the_address_is_confirmed_first(posting: Any) -> None:
+    org, _ = posting
+    path = await opened(org, invite_as=600)
+    assert 'name="password"' not in (await org.http.get(path)).text
+    link = await confirmed(org, path, "zoe@example.com")
+    person = await joined(org, link, email="other@example.com")
+    assert person.email == "zoe@example.com"
+    assert org.node.state.users[person.user_id].role is Role.GUEST
+    assert (await org.http.get(link)).status_code == 404
+    assert not len(org.node.state.confirmations)
+
+
+async def test_a_confirmation_ends_with_its_link_and_after_a_day(posting: Any) -> None:
+    org, clock = posting
+    path = await opened(org)
+    link = await confirmed(org, path, "zoe@example.com")
+    clock.ahead = DAY + 60
+    assert (await org.http.get(link)).status_code == 410
+    newer = await confirmed(org, path, "zoe@example.com")
+    assert len(org.node.state.confirmations) == 1
+    assert (await org.http.get(link)).status_code == 404
+    (await org["ann"].delete("/invites/multiuse/1")).ok
+    assert (await send(org, newer, **FILLED)).status_code == 410
+
+
+async def test_whether_there_is_an_account_is_told_to_its_address_alone(posting: Any) -> None:
+    org, _ = posting
+    path = await opened(org)
+    one = await send(org, path, email="ben@example.com")
+    other = await send(org, path, email="nob@example.com")
+    assert one.status_code == other.status_code == 200
+    assert words(one).replace("ben@", "nob@") == words(other)
+    letters = {letter.to: letter for letter in await mailed(org)}
+    assert "There is an account with it already" in letters["ben@example.com"].text
+    assert "/join/" not in letters["ben@example.com"].text
+    assert "/join/" in letters["nob@example.com"].text
+
+
+async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
+    org, clock = posting
+    path = await opened(org)
+    await confirmed(org, path, "zoe@example.com")
+    assert (await send(org, path, email="zoe@example.com")).status_code == 200
+    assert await mailed(org) == []  # One is under way.
+    clock.ahead = 61
+    await confirmed(org, path, "zoe@example.com")
+    for number in range(visit.MAILS - 3):
+        assert (await send(org, path, email=f"{number}@x.org")).status_code == 200
+    assert (await send(org, path, email="more@x.org")).status_code == 429
+
+
+# Without an invitation
+
+
+async def test_nobody_joins_an_organization_that_is_closed(org: Organization) -> None:
+    path = await invited(org)
+    (await org["ann"].post("/realm/deactivate", deletion_delay_days="null")).ok
+    for response in (await org.http.get(path), await send(org, path, **FILLED)):
+        assert response.status_code == 401
+        assert "closed" in words(response)
+    assert org.node.state.user_with_address("zoe@example.com") is None
+
+
+async def test_without_an_invitation_nobody_joins_where_one_is_needed(org: Organization) -> None:
+    page = await org.http.get("/join")
+    assert page.status_code == 403
+    assert "invitation" in words(page)
+    assert (await send(org, "/join", email="zoe@example.com")).status_code == 403
+    assert await mailed(org) == []
+
+
+async def test_where_anybody_may_sign_up_the_address_is_confirmed(org: Organization) -> None:
+    await settle(org, invite_required=False)
+    default = await org.channel("everybody", is_default=True)
+    assert 'type="email"' in (await org.http.get("/join")).text
+    assert (await send(org, "/join", email="nobody")).status_code == 400
+    link = await confirmed(org, "/join", "zoe@example.com")
+    early = await confirmed(org, "/join", "yan@example.com")
+    zoe = await joined(org, link)
+    assert (await zoe.get("/users/me")).ok["role"] == 400
+    subscriptions = (await zoe.get("/users/me/subscriptions")).ok["subscriptions"]
+    assert [one["stream_id"] for one in subscriptions] == [default]
+    assert len(await received(zoe, WELCOME_BOT)) == 1
+    await settle(org, invite_required=True)
+    assert (await send(org, early, **FILLED)).status_code == 410
+
+
+async def test_a_deactivated_inviters_links_open_nothing(org: Organization) -> None:
+    path = await invited(org, "ben")
+    (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    assert (await org.http.get(path)).status_code == 410
+    (await org["ann"].post(f"/users/{org['ben'].user_id}/reactivate")).ok
+    assert (await send(org, path, **FILLED)).status_code == 410
