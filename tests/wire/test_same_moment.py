@@ -16,6 +16,7 @@ from PIL import Image
 
 from tests.property.histories import assert_folds
 from tests.support import Organization, Reply
+from tests.unit.test_log import until
 
 FAR = 4_000_000_000
 ONE, BOTH, SOME = {1}, {2}, {1, 2}
@@ -371,4 +372,7 @@ async def test_of_two_at_one_moment_one_is_first(
     assert all(reply.status < 500 for reply in replies), replies
     assert sum(reply.status == 200 for reply in replies) in case.succeed, replies
     assert case.after(org)
+    # The server deletes files by itself, and writes that down.
+    await until(lambda: not len(org.node.state.removed_files))
+    await org.node.log.settled()
     await assert_folds(org.node.log)
