@@ -252,6 +252,12 @@ def _kept_unread(
             read[fresh].extend(users)
         if kept:
             record[kept].extend(users)
+    for user_id, flags in excerpt.flags.items():
+        # What is unread by a record alone would come back when they subscribe.
+        if not state.is_subscribed(user_id, target.id):
+            left = tuple(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
+            if left:
+                read[left].append(user_id)
     return _grouped(read), _grouped(record)
 
 
