@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import asking, limits, machine, report
+from bench import asking, limits, machine, rendering, report
 from bench.organization import LARGE, MIDDLE, SENDERS, SIZES, SMALL, Organization, made
 from bench.report import Case, Sample
 from tertulia.config import Config
@@ -178,6 +178,7 @@ def main() -> None:
         organization = asyncio.run(made(Config(data_dir=str(directory))))
         with served(directory) as port:
             cases = list(Bench(directory, organization, port, seconds).cases())
+        cases.extend(rendering.cases(seconds / 4))
         about = machine.described(directory)
     sys.stdout.write(report.table(cases, about))
     if options.json:

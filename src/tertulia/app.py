@@ -106,7 +106,7 @@ async def opened_node(
             delivery=delivery,
             vault=vault,
             links=Links(vault),
-            renderer=Renderer(),
+            renderer=Renderer(config.external_url or ""),
             files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),

@@ -26,6 +26,7 @@ def messages_to_send(node: Node) -> Due:
             node.state.users[first.user_id],
             scheduled.destination(first),
             first.content,
+            author_id=first.user_id,
             client=first.client,
             read_by_sender=first.read_by_sender,
         )

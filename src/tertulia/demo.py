@@ -16,6 +16,7 @@ from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
+from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.store import database_at
@@ -216,7 +217,9 @@ async def _create_channels(log: Log, cast: dict[str, User], render: Render) -> N
             new = NewChannel(
                 name=name,
                 description=description,
-                rendered_description=render(log.state, description).html,
+                rendered_description=render(
+                    Moment(log.state, log.clock(), cast[OWNER.name].id), description
+                ).html,
             )
             wanted = subscriptions.Wanted(
                 channels=(new,),
@@ -239,7 +242,7 @@ async def _talk(log: Log, cast: dict[str, User], render: Render) -> None:
         draft = messages.Draft(
             to=to,
             content=names.message_content(text),
-            rendered=render(log.state, text),
+            rendered=render(Moment(log.state, log.clock(), cast[who].id), text),
             client=CLIENT,
             read_by_sender=True,
         )

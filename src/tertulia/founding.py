@@ -11,6 +11,7 @@ from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
+from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.store import Store
@@ -69,7 +70,7 @@ async def found(log: Log, vault: Vault, founder: Founder) -> User:
                 NewChannel(
                     name=name,
                     description=text,
-                    rendered_description=render(log.state, text).html,
+                    rendered_description=render(Moment(log.state, log.clock(), None), text).html,
                     is_default=True,
                 )
                 for name, text in FIRST_CHANNELS

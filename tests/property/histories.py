@@ -45,6 +45,8 @@ TEXTS = (
     "https://example.com",
     "/poll When?\n- now\n- later",
     "/todo Today\neat: well",
+    "@*Group 0* and @_*Group 1*, @*Group 2*",
+    "> @**Ben** said\n\nabout #12 :tada:",
     "LUNCH, somebody?",
 )
 

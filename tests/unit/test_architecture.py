@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "state": {"model"},
     "domain": {"model", "state"},
-    "markup": {"model", "state"},
+    "markup": {"model", "state", "domain"},
     "store": {"model"},
     "log": {"model", "state", "store"},
     "delivery": {"model", "state", "log", "store"},

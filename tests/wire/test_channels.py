@@ -11,7 +11,7 @@ from tertulia.domain.channels import NewChannel
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
-from tertulia.state.organization import State
+from tertulia.state.moment import Moment
 from tests.support import Listener, Organization, founded, reopened
 
 ARCHIVED = {"archived_channels": True}
@@ -171,8 +171,8 @@ async def test_a_new_channel_is_announced_where_asked(org: Organization) -> None
 async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organization) -> None:
     known: list[tuple[str, bool]] = []
 
-    def render(state: State, content: str) -> Rendered:
-        known.append((content, state.channel_named("den") is not None))
+    def render(moment: Moment, content: str) -> Rendered:
+        known.append((content, moment.state.channel_named("den") is not None))
         return Rendered(html=content)
 
     wanted = subscriptions.Wanted(

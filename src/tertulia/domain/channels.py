@@ -224,7 +224,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         "You do not have permission to administer this channel.",
     )
     values: dict[str, Any] = {
-        **_described(state, channel, edit, render),
+        **_described(moment, channel, edit, render),
         **_kept(state, actor, channel, edit, now),
         **_privacy(state, actor, channel, edit, now),
         **_permissions(state, actor, channel, edit, now),
@@ -255,7 +255,10 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     )
 
 
-def _described(state: State, channel: Channel, edit: ChannelEdit, render: Render) -> dict[str, Any]:
+def _described(
+    moment: Moment, channel: Channel, edit: ChannelEdit, render: Render
+) -> dict[str, Any]:
+    state = moment.state
     values: dict[str, Any] = {}
     if edit.name is not UNSET:
         name = names.channel_name(edit.name)
@@ -268,7 +271,7 @@ def _described(state: State, channel: Channel, edit: ChannelEdit, render: Render
     if edit.description is not UNSET:
         description = names.channel_description(edit.description)
         values["description"] = description
-        values["rendered_description"] = render(state, description).html
+        values["rendered_description"] = render(moment, description).html
     return values
 
 

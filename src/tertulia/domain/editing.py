@@ -69,7 +69,8 @@ def edit(
         channel = state.channels[message.channel_id]
         messages.check_wildcards(moment, channel, rendered, participants)
     received = frozenset(receivers(state, message))
-    after = messages.mentions(rendered, participants, received)
+    direct = message.channel_id is None
+    after = messages.mentions(moment, rendered, participants, received, direct=direct)
     for user_id in state.alerts.alerted_by(content) & received:
         after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
     before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
@@ -85,7 +86,7 @@ def edit(
             content=content,
             rendered=rendered.html,
             has_link=rendered.has_link or bool(attachments.linked(state, content)),
-            has_image=any(attachment.picture for attachment in claimed),
+            has_image=rendered.has_image,
             has_attachment=bool(claimed),
             is_me=rendered.is_me,
             mentions_all=rendered.mentions_all and message.channel_id is not None,

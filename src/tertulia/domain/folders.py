@@ -56,7 +56,7 @@ def create(moment: Moment, name: str, description: str, render: Render) -> Decis
         id=state.folders.next_id(),
         name=_free_name(state, name),
         description=final,
-        rendered_description=render(state, final).html,
+        rendered_description=render(moment, final).html,
         order=len(state.folders),
         created_at=int(moment.now),
         creator_id=moment.actor.id,
@@ -82,7 +82,7 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
         values["name"] = names.folder_name(edit.name)
     if edit.description is not UNSET:
         values["description"] = names.folder_description(edit.description)
-        values["rendered_description"] = render(state, values["description"]).html
+        values["rendered_description"] = render(moment, values["description"]).html
     after = msgspec.structs.replace(folder, **values)
     if not after.is_archived:
         _check_free(state, after.name, but=folder_id)

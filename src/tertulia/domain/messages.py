@@ -112,7 +112,7 @@ def _sent(
         rendered=draft.rendered.html,
         client=draft.client,
         has_link=draft.rendered.has_link or bool(attachments.linked(state, draft.content)),
-        has_image=any(attachment.picture for attachment in claimed),
+        has_image=draft.rendered.has_image,
         has_attachment=bool(claimed),
         is_me=draft.rendered.is_me,
     )
@@ -143,7 +143,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
         return user_id in subscribers and subscribers[user_id].is_active
 
     present = (user_id for user_id, one in subscribers.items() if one.is_active)
-    flags = mentions(rendered, participants, present)
+    flags = mentions(moment, rendered, participants, present)
     _alert(state, draft, flags, receives)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
@@ -173,20 +173,45 @@ def check_wildcards(
 
 
 def mentions(
-    rendered: Rendered, participants: Collection[int], receivers: Iterable[int]
+    moment: Moment,
+    rendered: Rendered,
+    participants: Collection[int],
+    receivers: Iterable[int],
+    *,
+    direct: bool = False,
 ) -> dict[int, Flag]:
-    """The mention flags of those receivers who are mentioned, by name or as participants."""
-    named = rendered.mentions
-    if not named and not rendered.mentions_topic:
+    """The mention flags of those receivers who are mentioned: by name, in a group, or as
+    participants, which in a direct conversation all are.
+
+    Refused where the actor may not notify a group that the message names.
+    """
+    named = rendered.mentions | _members_mentioned(moment, rendered)
+    everybody = direct and rendered.mentions_all
+    if not named and not rendered.mentions_topic and not everybody:
         return {}
     flags: dict[int, Flag] = {}
     for user_id in receivers:
         flag = Flag.MENTIONED if user_id in named else Flag(0)
-        if rendered.mentions_topic and user_id in participants:
+        if everybody:
+            flag |= Flag.CHANNEL_WILDCARD_MENTIONED
+        if rendered.mentions_topic and (direct or user_id in participants):
             flag |= Flag.TOPIC_WILDCARD_MENTIONED
         if flag:
             flags[user_id] = flag
     return flags
+
+
+def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
+    """Who is notified because a group is. Refused where the actor may not do that (any more)."""
+    state, found = moment.state, frozenset[int]()
+    for group_id in sorted(rendered.mentioned_groups):
+        group = state.groups[group_id]
+        permissions.require(
+            permissions.may_mention_group(state, moment.actor, group, moment.now),
+            f"You are not allowed to mention the group '{group.name}'.",
+        )
+        found |= state.members(group_id, moment.now)
+    return found
 
 
 def _alert(
@@ -257,7 +282,7 @@ def _to_people(
         new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
         begun[members] = new
         direct_id = new.id
-    flags = dict.fromkeys(draft.rendered.mentions & set(members), Flag.MENTIONED)
+    flags = mentions(moment, draft.rendered, (), members, direct=True)
     _alert(state, draft, flags, members.__contains__)
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),

@@ -23,8 +23,8 @@ CHANNEL_EVENTS = "channel events"
 NEW_CHANNELS = "new channels"
 CLIENT = "Internal"
 
-Render = Callable[[State, str], Rendered]
-"""Markdown to HTML, with the names of a state."""
+Render = Callable[[Moment, str], Rendered]
+"""Markdown to HTML, as the actor of a moment writes it."""
 
 
 class Notice(Struct, frozen=True):
@@ -49,20 +49,22 @@ def sent(
     mentioned, and written to.
     """
     state = moment.state.foreseen(new, users) if new or users else moment.state
+    seen = dataclasses.replace(moment, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
         content = names.message_content(notice.content)
         if content not in rendered:
             rendered[content] = msgspec.structs.replace(
-                render(state, content),
+                render(seen, content),
                 mentions=frozenset(),
+                mentioned_groups=frozenset(),
                 mentions_all=False,
                 mentions_topic=False,
             )
         drafts.append(
             (
-                dataclasses.replace(moment, state=state, actor_id=notice.voice),
+                dataclasses.replace(seen, actor_id=notice.voice),
                 Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
             )
         )

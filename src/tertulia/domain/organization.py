@@ -75,7 +75,7 @@ def change(moment: Moment, edit: Edit, render: Render) -> Decision[None]:
     check_may_change(moment, frozenset([*edit.values, *edit.groups]))
     values = {name: _checked(moment, name, value) for name, value in edit.values.items()}
     if "description" in values:
-        values["rendered_description"] = render(state, values["description"]).html
+        values["rendered_description"] = render(moment, values["description"]).html
     for name, given in edit.groups.items():
         values[name] = group_settings.revised(
             state, name, REALM_SETTINGS[name], getattr(state.realm, name), given

@@ -15,7 +15,6 @@ from tertulia.model.messages import Rendered
 from tertulia.model.profiles import FieldKind, ProfileField, ProfileValue
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 
 MAX_SHORT = 50
 MAX_LONG = 500
@@ -29,7 +28,7 @@ class NewProfile(Struct, frozen=True, kw_only=True):
     """What is to be in some fields, by their IDs."""
 
     values: tuple[tuple[int, Value], ...]
-    render: Callable[[State, str], Rendered]
+    render: Callable[[Moment, str], Rendered]
 
 
 def change_own(moment: Moment, new: NewProfile) -> Decision[None]:
@@ -53,7 +52,7 @@ def emptied(moment: Moment, user: User, field_ids: Sequence[int]) -> list[AnyCha
     return changed(moment, user, NewProfile(values=values, render=_no_text))
 
 
-def _no_text(_: State, content: str) -> Rendered:
+def _no_text(_: Moment, content: str) -> Rendered:
     raise ValueError("there is no text where everything is taken away")
 
 
@@ -80,7 +79,7 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
             user_id=user.id,
             field_id=field_id,
             value=text,
-            rendered=new.render(state, text).html if is_text else "",
+            rendered=new.render(moment, text).html if is_text else "",
         )
     values = tuple(v for v in put.values() if state.profile_values.get((user.id, v.field_id)) != v)
     gone = tuple(sorted(one for one in emptied if (user.id, one) in state.profile_values))

@@ -1,5 +1,7 @@
 """Reminders: a message that its reader wants to see again, at a time of their own."""
 
+import dataclasses
+
 from tertulia.domain import names, notices, permissions
 from tertulia.domain.messages import ToPeople
 from tertulia.domain.notices import Notice, Render
@@ -45,7 +47,7 @@ def set_reminder(
         message_id=message.id,
         note=note,
         content=content,
-        rendered=render(state, content).html,
+        rendered=render(moment, content).html,
         deliver_at=deliver_at,
     )
     return Decision(reminder.id, (ReminderSet(user_id=actor.id, reminder=reminder),))
@@ -87,7 +89,9 @@ def deliver(
         text = "You asked to be reminded of a message that you cannot read any more."
         text += _noted(reminder.note)
     notice = Notice(ToPeople(frozenset({reader.id})), text)
-    sent = notices.sent(moment, [notice], render)
+    # It quotes what the reader can read, and links what they can see.
+    as_reader = dataclasses.replace(moment, actor_id=reader.id)
+    sent = notices.sent(as_reader, [notice], render)
     return Decision(None, (*sent, _removed(reminder)))
 
 

@@ -1,5 +1,8 @@
 """Messages as HTML.
 
-At present: paragraphs, line breaks, emphasis, code, quotations, bare links, mentions of people and
-of everybody, and links to channels; everything else is shown as it is written.
+`render.Renderer` parses a message by rules of our own on markdown-it-py: each module has those of
+one noun (`mentions`, `channels`, `links`, `emoji`, `code`, `fences`, ...). What a rule makes is
+made by `elements`, which knows no other elements and attributes than those of messages; so nothing
+that is typed can run in a reader's browser. `page.Page` is one message on its way: who writes it,
+and what it refers to.
 """

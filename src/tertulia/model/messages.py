@@ -119,9 +119,12 @@ class Rendered(Struct, frozen=True, kw_only=True):
     html: str
     mentions: frozenset[int] = frozenset()
     """Users who are mentioned aloud."""
+    mentioned_groups: frozenset[int] = frozenset()
+    """Groups that are: their members are mentioned when the message is sent."""
     mentions_all: bool = False
     mentions_topic: bool = False
     has_link: bool = False
+    has_image: bool = False
     is_me: bool = False
 
 

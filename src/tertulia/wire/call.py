@@ -63,9 +63,9 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
-    def render(self, content: str) -> Rendered:
-        """A message's content as HTML, with what it refers to."""
-        return self.renderer.render(self.state, content)
+    def render(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to."""
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.domain import permissions, users
+from tertulia.markup.emoji import extra_address
 from tertulia.model.errors import Refused
+from tertulia.model.reactions import EXTRA_NAMES
 from tertulia.model.users import User
 from tertulia.wire.avatars import avatar_pages
 from tertulia.wire.caching import unless_known
@@ -35,6 +37,7 @@ _PICTURES: Final = {
     LOGO_PATH: "logo.svg",
     NIGHT_LOGO_PATH: "logo-night.svg",
     UNKNOWN_AVATAR: "person.svg",
+    **{extra_address(name): "icon.svg" for name in EXTRA_NAMES},
 }
 
 

@@ -1,13 +1,13 @@
 """Messages on the wire."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.names import EMPTY_TOPIC_NAME
 from tertulia.domain.topics import toggles_resolution
+from tertulia.markup import linkifiers
 from tertulia.model.changes import MessageSent
 from tertulia.model.messages import ANY_MENTION, Edit, Flag, Message
 from tertulia.model.users import User
@@ -59,7 +59,7 @@ class MessageObject(Struct, kw_only=True):
     content_type: str
     timestamp: int
     subject: str
-    topic_links: list[Any] = []
+    topic_links: list["TopicLink"] = []
     stream_id: int | UnsetType = UNSET
     display_recipient: str | list[Participant]
     recipient_id: int
@@ -73,6 +73,18 @@ class MessageObject(Struct, kw_only=True):
     flags: list[str] | UnsetType = UNSET
     match_content: str | UnsetType = UNSET
     match_subject: str | UnsetType = UNSET
+
+
+class TopicLink(Struct, kw_only=True):
+    """A link in the name of a topic."""
+
+    text: str
+    url: str
+
+
+def topic_links(state: State, topic: str) -> list[TopicLink]:
+    """What the name of a topic links, in its order."""
+    return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
 
 
 def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
@@ -124,6 +136,7 @@ def message_object(
         content_type="text/html" if apply_markdown else "text/x-markdown",
         timestamp=message.sent_at,
         subject=topic_shown(message.topic, empty_topic_name=empty_topic_name) if is_channel else "",
+        topic_links=topic_links(state, message.topic),
         stream_id=message.channel_id if message.channel_id is not None else UNSET,
         display_recipient=recipient,
         recipient_id=recipient_id(message),

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tertulia.markup.emoji import custom_address
 from tertulia.model.messages import Submessage
 from tertulia.model.reactions import CustomEmoji, EmojiKind, Reaction
 from tertulia.state.organization import State
@@ -83,7 +84,7 @@ def submessage_object(submessage: Submessage) -> SubmessageObject:
 
 def emoji_address(state: State, file: str) -> str:
     """Where an emoji's picture is, below the organization's address."""
-    return f"/user_avatars/{state.realm.id}/emoji/images/{file}"
+    return custom_address(state.realm.id, file)
 
 
 def custom_emoji_object(state: State, emoji: CustomEmoji) -> CustomEmojiObject:

@@ -11,7 +11,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
 from tertulia.store.reading import Relation
 from tertulia.wire.events import Event, Projection, Scene, Viewer
-from tertulia.wire.objects.messages import flags_of, topic_shown
+from tertulia.wire.objects.messages import TopicLink, flags_of, topic_links, topic_shown
 from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
 
 
@@ -38,7 +38,7 @@ class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
     propagate_mode: str | UnsetType = UNSET
     orig_subject: str | UnsetType = UNSET
     subject: str | UnsetType = UNSET
-    topic_links: list[Any] | UnsetType = UNSET
+    topic_links: list[TopicLink] | UnsetType = UNSET
     new_stream_id: int | UnsetType = UNSET
 
 
@@ -193,7 +193,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             event.new_stream_id = change.new_channel_id
         if change.changes_topic:
             event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
-            event.topic_links = []
+            event.topic_links = topic_links(scene.state, change.new_topic)
         yield event
 
 

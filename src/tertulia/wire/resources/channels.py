@@ -239,7 +239,7 @@ def new_channel(
     return NewChannel(
         name=name,
         description=final,
-        rendered_description=call.node.render(final).html,
+        rendered_description=call.node.render(final, call.user.id).html,
         is_private=options.invite_only,
         is_web_public=options.is_web_public,
         is_default=options.is_default_stream,

@@ -105,6 +105,7 @@ async def send_message(call: Call, params: SendMessage) -> SentMessage:
         call.user,
         _destination(call, params),
         names.message_content(params.content),
+        author_id=call.user.id,
         client=call.client,
         read_by_sender=counts_as_read(call, params.read_by_sender),
         queue_id=params.queue_id,
@@ -127,6 +128,7 @@ async def composed(
     to: messages.ToChannel | messages.ToPeople,
     content: str,
     *,
+    author_id: int,
     client: str,
     read_by_sender: bool,
     queue_id: str | None = None,
@@ -135,7 +137,7 @@ async def composed(
 ) -> messages.Draft:
     """A message that can be sent now: its content, which is final, rendered, and with all that
     must be looked up for it."""
-    rendered = node.render(content)
+    rendered = node.render(content, author_id)
     participants: frozenset[int] = frozenset()
     if rendered.mentions_topic and isinstance(to, messages.ToChannel):
         participants = await _topic_senders(node, to)

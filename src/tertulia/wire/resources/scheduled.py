@@ -65,6 +65,7 @@ async def schedule_message(call: Call, params: ScheduleMessage) -> NewScheduled:
         call.user,
         _destination(_is_direct(params.type), params.to, params.topic),
         names.message_content(params.content),
+        author_id=call.user.id,
         client=call.client,
         read_by_sender=counts_as_read(call, params.read_by_sender),
     )
@@ -125,6 +126,7 @@ async def _rewritten(call: Call, before: ScheduledMessage, params: EditScheduled
         call.user,
         _redirected(before, params),
         content,
+        author_id=call.user.id,
         client=call.client,
         read_by_sender=before.read_by_sender,
     )

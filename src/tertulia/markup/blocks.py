@@ -1,0 +1,141 @@
+"""Quotations, headings and lists."""
+
+import re
+from typing import Final
+
+from markdown_it.rules_block import StateBlock, blockquote, heading
+from markdown_it.token import Token
+
+from tertulia.markup.page import MAX_NESTING, page_of
+
+_LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
+_MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
+_INDENT: Final = 2
+"""Columns by which what belongs to an item of a list is further in than its sign."""
+
+
+def line(state: StateBlock, number: int) -> str:
+    """A line of the block, without what is before it."""
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+
+
+def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """Lines that begin with `>`. Such signs alone are text."""
+    if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
+        return False
+    if state.level >= MAX_NESTING or _is_lone(state, begin, end):
+        return False
+    return blockquote(state, begin, end, silent)
+
+
+def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
+    """Whether nothing but signs of quotation follow until the next empty line."""
+    known = page_of(state).lone
+    seen: list[tuple[int, int]] = []
+    found = True
+    for number in range(begin, end):
+        place = number, state.bMarks[number] + state.tShift[number]
+        if place in known:
+            found = known[place]
+            break
+        text = line(state, number)
+        if not text:
+            break
+        if not _LONE.match(text):
+            found = False
+            break
+        seen.append(place)
+    known.update(dict.fromkeys(seen, found))
+    return found and bool(_LONE.match(line(state, begin)))
+
+
+def titled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """`# Heading`. Signs without a text behind them are text."""
+    return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
+
+
+def listed(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """A list. Its items may have different signs, and what belongs to one is two columns in."""
+    if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
+        return False
+    marker = _MARKER.match(line(state, begin))
+    if marker is None:
+        return False
+    number = marker["number"]
+    if silent:
+        interrupts = state.parentType == "paragraph" and state.sCount[begin] >= state.blkIndent
+        empty = marker.end() == len(line(state, begin))
+        return not interrupts or not (empty or len(number or "") > 1)
+    _list(state, begin, end, number)
+    return True
+
+
+def _list(state: StateBlock, begin: int, end: int, number: str | None) -> None:
+    kind, tag = ("bullet_list", "ul") if number is None else ("ordered_list", "ol")
+    first = len(state.tokens)
+    token = state.push(f"{kind}_open", tag, 1)
+    if number is not None and int(number) != 1:
+        token.attrs = {"start": int(number)}
+    outer = state.parentType
+    state.parentType = "list"
+    current, tight, gap = begin, True, False
+    while current < end:
+        marker = _item(state, current, ordered=number is not None)
+        if marker is None:
+            break
+        if gap:
+            tight = False
+        state.push("list_item_open", "li", 1)
+        loose = _contents(state, current, end, marker.end())
+        state.push("list_item_close", "li", -1)
+        tight = tight and not loose
+        gap = state.line - current > 1 and state.isEmpty(state.line - 1)
+        current = state.line
+        if current < end and _ends(state, current, end):
+            break
+    state.push(f"{kind}_close", tag, -1)
+    state.line = current
+    state.parentType = outer
+    if tight:
+        _hide_paragraphs(state.tokens, first, state.level + 2)
+
+
+def _item(state: StateBlock, number: int, *, ordered: bool) -> re.Match[str] | None:
+    """The sign of the item of such a list that begins in this line."""
+    marker = _MARKER.match(line(state, number))
+    return None if marker is None or (marker["number"] is None) is ordered else marker
+
+
+def _ends(state: StateBlock, number: int, end: int) -> bool:
+    """Whether the list is over before this line."""
+    if state.sCount[number] < state.blkIndent or state.is_code_block(number):
+        return True
+    rules = state.md.block.ruler.getRules("list")
+    return any(rule(state, number, end, True) for rule in rules)
+
+
+def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
+    """What stands in an item, which begins so many characters behind the line's own begin. Returns
+    whether there are empty lines in it."""
+    kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
+    outside = state.blkIndent, state.tight
+    state.blkIndent = state.sCount[begin] + _INDENT
+    state.bMarks[begin] += state.tShift[begin] + offset
+    state.tShift[begin] = 0
+    state.sCount[begin] = state.blkIndent
+    state.tight = True
+    if not line(state, begin) and state.isEmpty(begin + 1):
+        state.line = min(begin + 2, end)
+    else:
+        state.md.block.tokenize(state, begin, end)
+    loose = not state.tight
+    state.bMarks[begin], state.tShift[begin], state.sCount[begin] = kept
+    state.blkIndent, state.tight = outside
+    return loose
+
+
+def _hide_paragraphs(tokens: list[Token], first: int, level: int) -> None:
+    """Items that follow each other closely are no paragraphs."""
+    for token in tokens[first:]:
+        if token.level == level and token.type in {"paragraph_open", "paragraph_close"}:
+            token.hidden = True

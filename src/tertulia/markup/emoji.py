@@ -1,0 +1,161 @@
+"""Emoji: by name, as characters, and as the faces that people make of punctuation."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from tertulia.markup.elements import element
+from tertulia.markup.page import Page, made, made_token, page_of
+from tertulia.model.emoji import codes_by_name, names_by_code, text_of
+from tertulia.model.reactions import EXTRA_NAMES
+
+_NAME: Final = re.compile(r":([\w+-]{1,100}):")
+_VARIATION: Final = "\ufe0f"
+_FIRST_ALONE: Final = 0x2300
+"""From here on an emoji is one without a sign that says so; below are arrows and letters."""
+_EMOTICONS: Final[Mapping[str, str]] = {
+    ":)": "smile",
+    ":-)": "smile",
+    "(:": "smile",
+    ":(": "frown",
+    ":-(": "frown",
+    "<3": "heart",
+    ":|": "expressionless",
+    ":/": "confused",
+    ":-/": "confused",
+    ";)": "wink",
+    ";-)": "wink",
+    ":D": "grinning",
+    ":-D": "grinning",
+    ":P": "stuck_out_tongue",
+    ":p": "stuck_out_tongue",
+    ":o": "open_mouth",
+    ":O": "open_mouth",
+    ":'(": "cry",
+}
+_EMOTICON: Final = re.compile(
+    r"(?<!\S)(?:" + "|".join(map(re.escape, sorted(_EMOTICONS, key=len, reverse=True))) + r")(?!\S)"
+)
+
+
+def by_name(state: StateInline, silent: bool) -> bool:
+    """`:name:`, of Unicode's or of the organization's own."""
+    if state.src[state.pos] != ":":
+        return False
+    match = _NAME.match(state.src, state.pos, state.posMax)
+    html = None if match is None else shown(page_of(state), match[1])
+    if match is None or html is None:
+        return False
+    if not silent:
+        made(state, html)
+    state.pos = match.end()
+    return True
+
+
+def shown(page: Page, name: str) -> str | None:
+    """The emoji of that name; None where there is none. The organization's own come first."""
+    emoji_id = page.state.emoji_by_name.get(name)
+    if emoji_id is not None:
+        file = page.state.custom_emoji[emoji_id].file
+        return _picture(name, custom_address(page.state.realm.id, file))
+    if name in EXTRA_NAMES:
+        return _picture(name, extra_address(name))
+    code = codes_by_name().get(name)
+    return None if code is None else _character(code, name)
+
+
+def custom_address(realm_id: int, file: str) -> str:
+    """Where the picture of one of the organization's emoji is."""
+    return f"/user_avatars/{realm_id}/emoji/images/{file}"
+
+
+def extra_address(name: str) -> str:
+    """Where the picture of an emoji is that the service itself adds."""
+    return f"/static/generated/emoji/images/emoji/unicode/{name}.png"
+
+
+def _picture(name: str, address: str) -> str:
+    return element(
+        "img",
+        {"alt": f":{name}:", "class": "emoji", "src": address, "title": name.replace("_", " ")},
+    )
+
+
+def _character(code: str, name: str) -> str:
+    label = name.replace("_", " ")
+    attributes = {
+        "aria-label": label,
+        "class": f"emoji emoji-{code}",
+        "role": "img",
+        "title": label,
+    }
+    return element("span", attributes, f":{name}:")
+
+
+@cache
+def _sequences() -> tuple[Mapping[str, str], frozenset[str], int]:
+    """The codes of all emoji by their characters, the characters they begin with, and the length
+    of the longest."""
+    every = {text_of(code): code for code in names_by_code()}
+    return every, frozenset(text[0] for text in every), max(map(len, every))
+
+
+def characters(_page: Page, text: str) -> list[Token | str] | None:
+    """The text with the emoji in it as elements; None where there are none."""
+    if text.isascii() and "\u20e3" not in text:
+        return None
+    every, first, longest = _sequences()
+    parts: list[Token | str] = []
+    done = position = 0
+    while position < len(text):
+        found = _at(text, position, every, longest) if text[position] in first else None
+        if found is None:
+            position += 1
+            continue
+        code, end = found
+        parts.append(text[done:position])
+        parts.append(made_token(_character(code, names_by_code()[code][0])))
+        done = position = end
+    if not parts:
+        return None
+    parts.append(text[done:])
+    return parts
+
+
+def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[str, int] | None:
+    """The longest emoji that begins there, and where it ends."""
+    found = None
+    plain = ""
+    end = begin
+    while end < len(text) and len(plain) < longest:
+        plain += text[end]
+        end += 1
+        varied = text[end : end + 1] == _VARIATION
+        end += varied
+        code = every.get(plain)
+        if code is not None and (varied or len(plain) > 1 or ord(plain) >= _FIRST_ALONE):
+            found = code, end
+    return found
+
+
+def emoticons(page: Page, text: str) -> list[Token | str] | None:
+    """The text with the emoticons in it as emoji, if its author wants them so."""
+    author = page.author
+    settings = None if author is None else page.state.settings.get(author.id)
+    if settings is None or not settings.translate_emoticons:
+        return None
+    parts: list[Token | str] = []
+    done = 0
+    for match in _EMOTICON.finditer(text):
+        html = shown(page, _EMOTICONS[match[0]])
+        if html is not None:
+            parts.extend((text[done : match.start()], made_token(html)))
+            done = match.end()
+    if not parts:
+        return None
+    parts.append(text[done:])
+    return parts

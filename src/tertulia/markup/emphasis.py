@@ -1,0 +1,74 @@
+"""Emphasis by asterisks, code between backticks, and what a backslash keeps from being markup."""
+
+import re
+from typing import Final
+
+from markdown_it.rules_inline import StateInline, emphasis
+from markdown_it.token import Token
+
+from tertulia.markup.elements import element, literal
+from tertulia.markup.page import made, marks_of
+
+_ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
+_BOTH: Final = frozenset({"em_open", "em_close", "strong_open", "strong_close"})
+_BACKTICKS: Final = re.compile(r"`+")
+
+
+def asterisks(state: StateInline, silent: bool) -> bool:
+    """Asterisks emphasize; underscores stand in too many names."""
+    return state.src[state.pos] == "*" and emphasis.tokenize(state, silent)
+
+
+def escape(state: StateInline, silent: bool) -> bool:
+    """A backslash before a sign of the markup: the sign is text."""
+    if state.src[state.pos] != "\\":
+        return False
+    match = _ESCAPED.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.append_pending(match[1])
+    state.pos = match.end()
+    return True
+
+
+def code(state: StateInline, silent: bool) -> bool:
+    """Code: between two runs of as many backticks."""
+    if state.src[state.pos] != "`":
+        return False
+    begin = _BACKTICKS.match(state.src, state.pos, state.posMax)
+    if begin is None:
+        return False
+    length = len(begin[0])
+    end = marks_of(state).next_backticks(length, begin.end())
+    if end is None or end + length > state.posMax:
+        if not silent:
+            state.append_pending(begin[0])
+        state.pos = begin.end()
+        return True
+    if not silent:
+        made(state, element("code", {}, literal(state.src[begin.end() : end])))
+    state.pos = end + length
+    return True
+
+
+def strong_outside(state: StateInline) -> None:
+    """Where a text is both strong and emphasized, the strong element is the outer one."""
+    tokens = [token for token in state.tokens if token.type != "text" or token.content]
+    if len(tokens) != len(state.tokens):
+        state.tokens[:] = tokens
+    pending: list[int] = []
+    begins: dict[int, int] = {}
+    for index, token in enumerate(tokens):
+        if token.nesting > 0:
+            pending.append(index)
+        elif token.nesting < 0 and pending:
+            begin = begins[index] = pending.pop()
+            if token.type == "em_close" and begins.get(index - 1) == begin + 1:
+                _exchange(state.tokens, begin, begin + 1)
+                _exchange(state.tokens, index - 1, index)
+
+
+def _exchange(tokens: list[Token], one: int, other: int) -> None:
+    if {tokens[one].type, tokens[other].type} <= _BOTH:
+        tokens[one], tokens[other] = tokens[other], tokens[one]

@@ -1,0 +1,125 @@
+"""Links that administrators defined by patterns: `#123` as the address of a ticket, say."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]  # it comes without types
+import uritemplate
+from markdown_it.token import Token
+
+from tertulia.markup.addresses import safe
+from tertulia.markup.links import Match, addresses, bare
+from tertulia.markup.page import Page
+from tertulia.model.organization import Linkifier
+from tertulia.state.organization import State
+
+MAX_LINKS: Final = 200
+"""That linkifiers make in one piece of text."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An organization's linkifiers, ready to be matched: all at once to know whether there is
+    anything, then one by one."""
+
+    defined: tuple[Linkifier, ...]
+    any: Any
+    patterns: tuple[Any, ...]
+
+
+_ready: dict[tuple[Linkifier, ...], Ready] = {}
+"""The last ones that were used; they change seldom."""
+
+
+def ready(state: State) -> Ready | None:
+    """The organization's linkifiers; None where it has none."""
+    if not len(state.linkifiers):
+        return None
+    defined = tuple(state.linkifiers_in_order)
+    found = _ready.get(defined)
+    if found is None:
+        _ready.clear()
+        found = _ready[defined] = _compiled(defined)
+    return found
+
+
+def _compiled(defined: Sequence[Linkifier]) -> Ready:
+    options = re2.Options()
+    options.log_errors = False
+    every = re2.Set.SearchSet(options)
+    for linkifier in defined:
+        every.Add(linkifier.pattern)
+    every.Compile()
+    # What is matched is no part of a word: the first group tells where it begins and ends.
+    patterns = tuple(
+        re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", options)
+        for linkifier in defined
+    )
+    return Ready(tuple(defined), every, patterns)
+
+
+def matches(state: State, text: str) -> list[Match]:
+    """The links that the linkifiers make of the text, in its order. Where two overlap, that of the
+    earlier linkifier wins."""
+    linkifiers = ready(state)
+    if linkifiers is None:
+        return []
+    found: list[Match] = []
+    for index in sorted(linkifiers.any.Match(text) or ()):
+        for match in _of_one(linkifiers, index, text):
+            if len(found) >= MAX_LINKS:
+                break
+            if not any(match.begin < other.end and other.begin < match.end for other in found):
+                found.append(match)
+    return sorted(found, key=lambda match: match.begin)
+
+
+def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Match]:
+    pattern = linkifiers.patterns[index]
+    template = linkifiers.defined[index].url_template
+    position = 0
+    while position <= len(text):
+        match = pattern.search(text, position)
+        if match is None:
+            return
+        begin, end = match.span(1)
+        if begin == end:
+            position = match.end() + 1
+            continue
+        groups = {name: value or "" for name, value in match.groupdict().items()}
+        url = safe(uritemplate.expand(template, groups))
+        if url is not None:
+            yield Match(begin, end, url)
+        # What stands behind one match may stand before the next one.
+        position = end
+
+
+def found(page: Page, text: str) -> list[Token | str] | None:
+    """The text with the links in it; None where there are none."""
+    linked = matches(page.state, text)
+    if not linked:
+        return None
+    parts: list[Token | str] = []
+    done = 0
+    for match in linked:
+        token = Token("made", "", 0)
+        token.content = bare(page, match.url, text[match.begin : match.end])
+        parts.extend((text[done : match.begin], token))
+        done = match.end
+    parts.append(text[done:])
+    return parts
+
+
+def in_topic(state: State, topic: str) -> list[tuple[str, str]]:
+    """The links in the name of a topic, in its order: each as its text and its address."""
+    if not len(state.linkifiers) and "://" not in topic:
+        return []
+    linked = addresses(topic)
+    linked.extend(
+        match
+        for match in matches(state, topic)
+        if not any(match.begin < other.end and other.begin < match.end for other in linked)
+    )
+    linked.sort(key=lambda match: match.begin)
+    return [(topic[match.begin : match.end], match.url) for match in linked]

@@ -1,0 +1,106 @@
+"""People and groups that a message names, and notifies if it does so aloud."""
+
+import re
+from typing import Final
+
+from markdown_it.rules_inline import StateInline
+
+from tertulia.markup.elements import element, literal
+from tertulia.markup.page import Page, made, page_of
+from tertulia.model.groups import SystemGroup, UserGroup
+from tertulia.model.users import User
+from tertulia.state.organization import State
+
+_CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
+_TOPIC_WILDCARD: Final = "topic"
+_BEFORE: Final = frozenset("'\"({[/<")
+"""What may stand before a mention, beside white space."""
+_MENTION: Final = re.compile(r"@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))")
+_LABELS: Final = {
+    SystemGroup.NOBODY: "Nobody",
+    SystemGroup.OWNERS: "Owners",
+    SystemGroup.ADMINISTRATORS: "Administrators",
+    SystemGroup.MODERATORS: "Moderators",
+    SystemGroup.FULL_MEMBERS: "Full members",
+    SystemGroup.MEMBERS: "Members",
+    SystemGroup.EVERYONE: "Everyone",
+    SystemGroup.INTERNET: "Everyone on the internet",
+}
+"""What the groups of the roles are called for people."""
+
+
+def mention(state: StateInline, silent: bool) -> bool:
+    """`@**name**`, `@**name|17**`, `@*group*`; with an underscore behind the `@`, in silence."""
+    if state.src[state.pos] != "@":
+        return False
+    if state.pos and not _may_precede(state.src[state.pos - 1]):
+        return False
+    match = _MENTION.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    page = page_of(state)
+    quiet = bool(match[1]) or page.quoted
+    html = (
+        _person(page, match[2].strip(), quiet)
+        if match[2] is not None
+        else _group(page, match[3].strip(), quiet)
+    )
+    if html is None:
+        return False
+    if not silent:
+        made(state, html)
+    state.pos = match.end()
+    return True
+
+
+def _may_precede(character: str) -> bool:
+    return character.isspace() or character in _BEFORE
+
+
+def _person(page: Page, name: str, quiet: bool) -> str | None:
+    if name in _CHANNEL_WILDCARDS:
+        page.all = page.all or not quiet
+        kind = "user-mention channel-wildcard-mention"
+        return _shown(name, quiet, kind, {"data-user-id": "*"})
+    if name == _TOPIC_WILDCARD:
+        page.topic = page.topic or not quiet
+        return _shown(name, quiet, "topic-mention", {})
+    user = _named(page.state, name)
+    if user is None or not page.may_name(user):
+        return None
+    if not quiet:
+        page.users.add(user.id)
+    return _shown(user.full_name, quiet, "user-mention", {"data-user-id": str(user.id)})
+
+
+def _named(state: State, name: str) -> User | None:
+    """`Name`, `Name|17` or `|17`."""
+    full_name, bar, number = name.rpartition("|")
+    if bar and number.isascii() and number.isdigit() and len(number) < 16:
+        user = state.users.get(int(number))
+        if user is not None and (not full_name or user.full_name == full_name):
+            return user
+    if name not in state.users_by_name:
+        return None
+    return state.users[min(state.users_by_name[name])]
+
+
+def _group(page: Page, name: str, quiet: bool) -> str | None:
+    group_id = page.state.group_by_name.get(name.casefold())
+    group = None if group_id is None else page.state.groups[group_id]
+    if group is None or not (quiet or page.may_mention(group)):
+        return None
+    if not quiet:
+        page.groups.add(group.id)
+    attributes = {"data-user-group-id": str(group.id)}
+    return _shown(group_label(group), quiet, "user-group-mention", attributes)
+
+
+def group_label(group: UserGroup) -> str:
+    """What the group is called for people."""
+    return _LABELS[SystemGroup(group.id)] if group.is_system else group.name
+
+
+def _shown(name: str, quiet: bool, kind: str, attributes: dict[str, str]) -> str:
+    sign, extra = ("", " silent") if quiet else ("@", "")
+    return element("span", {"class": kind + extra, **attributes}, literal(sign + name))

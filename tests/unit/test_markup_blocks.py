@@ -1,0 +1,247 @@
+"""Markdown as HTML: paragraphs, headings, quotations, lists, tables, code, formulas."""
+
+import msgspec
+import pytest
+
+from tertulia.markup import code
+from tertulia.markup.formulas import MAX_SOURCE
+from tests.unit.markup_stage import STATE, html, organization, rendered
+
+Q = "<blockquote>\n<p>{}</p>\n</blockquote>"
+CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("one\n\ntwo", "<p>one</p>\n<p>two</p>"),
+        ("# One", "<h1>One</h1>"),
+        ("###### Six *x*", "<h6>Six <em>x</em></h6>"),
+        ("####### Seven", "<p>####### Seven</p>"),
+        ("#none", "<p>#none</p>"),
+        ("#", "<p>#</p>"),
+        ("# ", "<p>#</p>"),
+        ("One\n---", "<p>One</p>\n<hr>"),
+        ("One\n===", "<p>One<br>\n===</p>"),
+        ("***", "<hr>"),
+        ("--", "<p>--</p>"),
+        ("> said\n> so", Q.format("said<br>\nso")),
+        ("> said\nso", Q.format("said<br>\nso")),
+        ("> a\n\nb", Q.format("a") + "\n<p>b</p>"),
+        ("> > a", f"<blockquote>\n{Q.format('a')}\n</blockquote>"),
+        (">", "<p>&gt;</p>"),
+        ("> \n>", "<p>&gt;<br>\n&gt;</p>"),
+        ("a\n> b", f"<p>a</p>\n{Q.format('b')}"),
+        ("```quote\na\n```\nb", f"{Q.format('a')}\n<p>b</p>"),
+        ("~~~quote\na\n~~~", Q.format("a")),
+        ("```quote\na", Q.format("a")),
+        (
+            "````quote\n```quote\na\n```\nb\n````",
+            f"<blockquote>\n{Q.format('a')}\n<p>b</p>\n</blockquote>",
+        ),
+        (
+            "```quote\n```js\n1\n```\na\n```\nb",
+            "<blockquote>\n"
+            + CODE.format(' data-code-language="JavaScript"', '<span class="mf">1</span>\n')
+            + "\n<p>a</p>\n</blockquote>\n<p>b</p>",
+        ),
+        (
+            "```spoiler Who *did* it\nThe **cook**\n```",
+            '<div class="spoiler-block"><div class="spoiler-header">\n<p>Who <em>did</em> it</p>\n'
+            '</div><div class="spoiler-content" aria-hidden="true">\n'
+            "<p>The <strong>cook</strong></p>\n</div></div>",
+        ),
+        (
+            "```spoiler\na\n```",
+            '<div class="spoiler-block"><div class="spoiler-header">\n'
+            '</div><div class="spoiler-content" aria-hidden="true">\n<p>a</p>\n</div></div>',
+        ),
+    ],
+)
+def test_each_block_has_its_element(content: str, expected: str) -> None:
+    assert html(content) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("* a\n* b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>"),
+        ("* a\n- b\n+ c", "<ul>\n<li>a</li>\n<li>b</li>\n<li>c</li>\n</ul>"),
+        ("x\n* a", "<p>x</p>\n<ul>\n<li>a</li>\n</ul>"),
+        ("x\n2. a", '<p>x</p>\n<ol start="2">\n<li>a</li>\n</ol>'),
+        ("x\n1984. a", "<p>x<br>\n1984. a</p>"),
+        ("1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>"),
+        ("1. a\n1. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>"),
+        ("5. a\n5. b", '<ol start="5">\n<li>a</li>\n<li>b</li>\n</ol>'),
+        ("1) a", "<p>1) a</p>"),
+        ("*a", "<p>*a</p>"),
+        ("* a\n  * b", "<ul>\n<li>a<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"),
+        ("1. a\n  * b", "<ol>\n<li>a<ul>\n<li>b</li>\n</ul>\n</li>\n</ol>"),
+        ("1. a\n   * b", "<ol>\n<li>a<ul>\n<li>b</li>\n</ul>\n</li>\n</ol>"),
+        ("* a\n * b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>"),
+        ("* a\n  b", "<ul>\n<li>a<br>\nb</li>\n</ul>"),
+        ("* a\n\n* b", "<ul>\n<li>\n<p>a</p>\n</li>\n<li>\n<p>b</p>\n</li>\n</ul>"),
+        ("* a\n\nb", "<ul>\n<li>a</li>\n</ul>\n<p>b</p>"),
+        ("*\n* a", "<ul>\n<li></li>\n<li>a</li>\n</ul>"),
+        ("10. a", '<ol start="10">\n<li>a</li>\n</ol>'),
+        ("1000. a", '<ol start="1000">\n<li>a</li>\n</ol>'),
+        ("9999999999. a", "<p>9999999999. a</p>"),
+        (
+            "* ```\n  a\n  ```\n* b",
+            f"<ul>\n<li>\n{CODE.format('', 'a' + chr(10))}\n</li>\n<li>b</li>\n</ul>",
+        ),
+        ("* ```\n  a\nb", f"<ul>\n<li>\n{CODE.format('', 'a' + chr(10))}\n</li>\n</ul>\n<p>b</p>"),
+        ("* > a", f"<ul>\n<li>\n{Q.format('a')}\n</li>\n</ul>"),
+        ("> * a", "<blockquote>\n<ul>\n<li>a</li>\n</ul>\n</blockquote>"),
+    ],
+)
+def test_lists_are_shown_as_they_are_written(content: str, expected: str) -> None:
+    assert html(content) == expected
+
+
+def test_a_table_has_a_head_rows_and_alignment() -> None:
+    assert html("|a|b|c|d|\n|:-|:-:|-:|-|\n|1|*2*|3|4|") == (
+        '<table>\n<thead>\n<tr>\n<th style="text-align: left;">a</th>\n'
+        '<th style="text-align: center;">b</th>\n<th style="text-align: right;">c</th>\n'
+        '<th>d</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td style="text-align: left;">1</td>\n'
+        '<td style="text-align: center;"><em>2</em></td>\n'
+        '<td style="text-align: right;">3</td>\n<td>4</td>\n</tr>\n</tbody>\n</table>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "language", "shown"),
+    [
+        ("```\n<b> & *x* \"q\" 'p'\n```", None, "&lt;b&gt; &amp; *x* &quot;q&quot; &#39;p&#39;\n"),
+        ("```text\n1\n```", None, "1\n"),
+        ("```none\n1\n```", None, "1\n"),
+        ("~~~~\n```\n~~~~", None, "```\n"),
+        ("```\nopen", None, "open\n"),
+        ("````\n```\n````", None, "```\n"),
+        ("    a\n    b", None, "a\nb\n"),
+        ("```klingon\n1\n```", "klingon", "1\n"),
+        ("```tex\n```", "TeX", ""),
+        ("```latex\n```", "TeX", ""),
+        ("```.py\n1\n```", "Python", '<span class="mi">1</span>\n'),
+        ("```{.py}\n1\n```", "Python", '<span class="mi">1</span>\n'),
+        ("``` python \n1\n```", "Python", '<span class="mi">1</span>\n'),
+        (
+            "```python\ndef f(x): return '<b>'\n```",
+            "Python",
+            '<span class="k">def</span><span class="w"> </span><span class="nf">f</span>'
+            '<span class="p">(</span><span class="n">x</span><span class="p">):</span> '
+            '<span class="k">return</span> <span class="s1">&#39;&lt;b&gt;&#39;</span>\n',
+        ),
+        (
+            '```python\n"""a\nb"""\n```',
+            "Python",
+            '<span class="sd">&quot;&quot;&quot;a</span>\n'
+            '<span class="sd">b&quot;&quot;&quot;</span>\n',
+        ),
+        ('```py"><script>\nx\n```', "py&quot;&gt;&lt;script&gt;", "x\n"),
+    ],
+)
+def test_code_is_coloured_by_its_language(content: str, language: str | None, shown: str) -> None:
+    attribute = "" if language is None else f' data-code-language="{language}"'
+    assert html(content) == CODE.format(attribute, shown)
+
+
+def test_code_without_a_language_has_the_one_of_the_organization() -> None:
+    state = organization()
+    state.realms.put(msgspec.structs.replace(STATE.realm, default_code_block_language="python"))
+
+    def shown(content: str) -> str:
+        return rendered(content, state=state).html
+
+    assert shown("```\n1\n```") == html("```python\n1\n```")
+    assert shown("```text\n1\n```") == html("```\n1\n```")
+    assert shown("    1") == html("    1")
+
+
+def test_code_that_takes_too_long_to_colour_is_shown_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = "```python\n1\n```"
+    plain = CODE.format(' data-code-language="Python"', "1\n")
+    assert html(content) != plain
+    monkeypatch.setattr(code, "MAX_SECONDS", -1)
+    assert html(content) == plain
+
+
+def test_every_language_that_is_coloured_is_one_that_is_known() -> None:
+    assert sorted(code.COLOURED) == sorted(
+        name for name in code.COLOURED if code._lexer(name) is not None
+    )
+
+
+def test_fences_in_a_line_of_text_are_code_in_it() -> None:
+    assert html("```a``` b") == "<p><code>a</code> b</p>"
+
+
+# Formulas
+
+KATEX = (
+    '<span class="katex"><span class="katex-mathml">'
+    '<math xmlns="http://www.w3.org/1998/Math/MathML"{}><semantics>{}'
+    '<annotation encoding="application/x-tex">{}</annotation></semantics></math></span>'
+    '<span class="katex-html" aria-hidden="true">{}</span></span>'
+)
+SQUARE = "<mrow><msup><mi>a</mi><mn>2</mn></msup></mrow>"
+HALF = "<mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac></mrow>"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("$$a^2$$", KATEX.format("", SQUARE, "a^2", "a^2")),
+        (
+            "x $$a^2$$ y",
+            "x " + KATEX.format("", SQUARE, "a^2", "a^2") + " y",
+        ),
+        ("$$\\frac{$$", '<span class="tex-error">$$\\frac{$$</span>'),
+        ("$$\\nonsense$$", '<span class="tex-error">$$\\nonsense$$</span>'),
+        ("$$<b>\\frac$$", '<span class="tex-error">$$&lt;b&gt;\\frac$$</span>'),
+        ("$$$a$$$", "$$$a$$$"),
+        ("$$a\nb$$", "$$a<br>\nb$$"),
+        ("$a$ $$", "$a$ $$"),
+        ("`$$a$$`", "<code>$$a$$</code>"),
+    ],
+)
+def test_a_formula_in_a_line(content: str, expected: str) -> None:
+    assert html(content) == f"<p>{expected}</p>"
+
+
+def test_a_block_of_formulas_is_one_paragraph() -> None:
+    first = KATEX.format(' display="block"', SQUARE, "a^2", "a^2")
+    second = KATEX.format(' display="block"', HALF, "\\frac{1}{2}", "\\frac{1}{2}")
+    assert html("```math\na^2\n\n\\frac{1}{2}\n```") == (
+        f'<p><span class="katex-display">{first}</span>\n'
+        f'<span class="katex-display">{second}</span></p>'
+    )
+    assert html("```math\n\\frac{\n```") == '<p><span class="tex-error">\\frac{</span></p>'
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        "\\text{<script>alert(1)</script>}",
+        "\\href{javascript:alert(1)}{x}",
+        "\\class{x}{y}",
+        "\\style{background:url(//x)}{y}",
+        "\\newcommand{\\x}{\\x\\x}\\x",
+        "\\def\\x{\\x}\\x",
+        '\\color{red" onclick="x}{y}',
+        "{" * 500 + "}" * 500,
+        "a^" * 2000,
+        "\\left(" * 300,
+        "\\begin{matrix}" * 200,
+        "\\sqrt" * 700,
+        "x" * (MAX_SOURCE + 1),
+    ],
+)
+def test_hostile_formulas_are_text_or_harmless(tex: str) -> None:
+    shown = html(f"```math\n{tex}\n```")
+    assert "<script" not in shown
+    assert "href=" not in shown
+    assert "onclick=" not in shown.replace("onclick=&quot;", "")
+    assert "style=" not in shown

@@ -1,0 +1,203 @@
+"""Whatever is typed renders, soon, and nothing in it can run."""
+
+import time
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tertulia.markup import formulas
+from tertulia.markup.elements import ALLOWED, VOID, element, opened
+from tests.unit.markup_stage import EVE, html, path
+
+FORMULA = formulas.ALLOWED | {"math", "semantics", "annotation"}
+SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
+
+
+class Checker(HTMLParser):
+    """Reads HTML as a browser would, and refuses what is not allowed in a message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements += 1
+        if tag in FORMULA:
+            assert "math" in {tag, *self.open}
+            assert not {name for name, _ in attrs} & {"href", "style", "class", "id"}
+            assert not [name for name, _ in attrs if name.startswith("on")]
+        else:
+            assert tag in ALLOWED
+            assert {name for name, _ in attrs} <= ALLOWED[tag], tag
+        values = dict(attrs)
+        for name in ("href", "src"):
+            if name in values:
+                assert urlsplit(values[name] or "").scheme.lower() in SCHEMES
+        if "style" in values:
+            assert values["style"] in {f"text-align: {s};" for s in ("left", "center", "right")}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError("a comment")
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError("a declaration")
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError("an instruction")
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError("a declaration")
+
+
+def checked(shown: str) -> int:
+    """How many elements the HTML has, all of which are allowed, and closed in order."""
+    checker = Checker()
+    checker.feed(shown)
+    checker.close()
+    assert checker.open == []
+    return checker.elements
+
+
+PARTS = [
+    *("[", "]", "](", ")", "*", "**", "***", "`", "``", "```", "~~~", "~~", "_", "$$", "$"),
+    *("@**", "@_**", "@*", "#**", ">", "> ", "<", ">", "&", "&lt;", '"', "'", "\\", "|", "|-|"),
+    *("Ann", "cooks", "tea & cake v1.0", ":", ":tada:", "👍", "<time:", "<time:0>", "#12"),
+    *("http://", "http://a.example", "javascript:", "example.com", "a@b.com", "![", "!["),
+    *("<b onclick=x>", "<script>", "</p>", "<!--", "-->", "<img src=x onerror=y>", "&#106;"),
+    *("\n", "\n\n", " ", "  ", "    ", "\t", "* ", "1. ", "# ", "---", "quote\n", "spoiler "),
+    *("math\n", "python\n", "\\frac{", "}", "{", "^", "\\text{", "\\color{", "\x00", "\u202e"),
+    *(path("pic.png"), path("sound.mp3"), "[t](" + path("film.mp4") + ")", ":)", "<3"),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=40))
+@settings(max_examples=600, deadline=None)
+def test_no_element_gets_through_that_is_not_allowed(parts: list[str]) -> None:
+    checked(html("".join(parts), EVE))
+
+
+@given(st.text(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_any_text_renders(text: str) -> None:
+    checked(html(text, EVE))
+
+
+LINES = [
+    *("", "> ", ">", "> > ", "* ", "  * ", "    * ", "1. ", "  ", "    ", "# ", ">     ", "* > "),
+    *("1. ```\n", "```\n", "~~~\n", "```quote\n", "````spoiler x\n", "> ```\n", "---\n", "\n"),
+]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=25))
+@settings(max_examples=600, deadline=None)
+def test_nothing_that_is_said_gets_lost(begins: list[str]) -> None:
+    content = "\n".join(f"{begin}word{number}end" for number, begin in enumerate(begins))
+    shown = html(content)
+    checked(shown)
+    for number in range(len(begins)):
+        assert f"word{number}end" in shown
+
+
+@given(st.text(alphabet="\\{}^_&a1+()[]|'\"<> \nfractextsqrtleftrightbeginendmatrix", max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_formula_renders(text: str) -> None:
+    checked(html(f"```math\n{text}\n```"))
+
+
+def test_no_other_element_and_no_other_attribute_can_be_made() -> None:
+    with pytest.raises(KeyError):
+        opened("script")
+    with pytest.raises(ValueError, match="no attribute onclick"):
+        element("a", {"onclick": "x"})
+    assert element("a", {"href": '"><script>'}, "x") == ('<a href="&quot;&gt;&lt;script&gt;">x</a>')
+
+
+LENGTH = 10_000
+HOSTILE = [
+    *("[", "]", "*", "**", "`", "`` `", "@**", "@**a", "@*", "> ", ">", ">\n", "_", "~~", "#**"),
+    *("<", "<b>", "http://", "http://a.b/(", "http://a.b/)", "*a ", "```\n", "```quote\n", "~~~\n"),
+    *(
+        "[a](",
+        "](",
+        "[](x)",
+        "[x](((",
+        "![",
+        "[[](",
+        "(",
+        ":",
+        ":a",
+        "$$a",
+        "$",
+        "$$a$ ",
+        "a.",
+        "a@",
+    ),
+    *(
+        "a@b.",
+        "www.a.com ",
+        "* ",
+        "* a\n",
+        "1. ",
+        "- \n",
+        "|",
+        "|a|b|\n|-|-|\n",
+        "|a|\n",
+        "&",
+        "\\",
+    ),
+    *("👍", "❤️", "🇺🇸", "**a*", "a**", "***a", "<time:", "<time:1>", "#1 ", "#1", "\n", "    a\n"),
+    *("\t", "# a\n", "~~a", "x", "é", "$$x$$", "AB-1 ", f"[a]({path('pic.png')}) ", "  * a\n", " "),
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_what_is_repeated_ten_thousand_times_renders_soon(part: str) -> None:
+    begun = time.process_time()
+    checked(html(part * (LENGTH // len(part)), EVE))
+    # Generous: each of them takes some hundredths of a second, and what grows by the square of
+    # its length would take minutes.
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "> " * 400 + "deep",
+        "".join("  " * depth + "* a\n" for depth in range(90)),
+        "\n".join("`" * (150 - depth) + "quote" for depth in range(140)) + "\ndeep",
+        "[" * 400 + "deep" + "](http://a.example)" * 400,
+        "*a **b " * 300 + "deep",
+    ],
+    ids=["quotations", "lists", "fences", "links", "emphasis"],
+)
+def test_what_is_nested_too_deeply_is_shown_as_text(content: str) -> None:
+    shown = html(content)
+    checked(shown)
+    last = "deep" if "deep" in content else "* a"
+    assert last in shown
+
+
+@pytest.mark.parametrize("part", ["> ", "[a](", "`", "*", "@**", "http://a.b/("])
+def test_twice_the_text_takes_about_twice_the_work(part: str) -> None:
+    # Counted, not timed: calls of functions do not depend on the machine.
+    once, twice = (_calls(part * length) for length in (1000, 2000))
+    assert twice < once * 3
+
+
+def _calls(content: str) -> int:
+    import cProfile
+    import pstats
+
+    profile = cProfile.Profile()
+    profile.runcall(html, content)
+    stats = pstats.Stats(profile)
+    return int(stats.total_calls)  # type: ignore[attr-defined]  # it is there at run time
