@@ -36,13 +36,15 @@ class Asked(Struct, frozen=True):
 class Reader(Struct, frozen=True):
     """Who asks, and what had to be looked up for them beforehand.
 
-    `user` None is a spectator. `unread` are the reader's unread messages, where a term asks for
-    them. `conversation` is the message that a `with` term names, if the reader may see it.
+    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
+    are the reader's unread messages, where a term asks for them. `conversation` is the message that
+    a `with` term names, if the reader may see it.
     """
 
     state: State
     user: User | None
     now: float
+    host: str
     unread: tuple[int, ...] = ()
     conversation: Message | None = None
 
@@ -156,7 +158,7 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
     if isinstance(operand, int):
         user = state.users.get(operand)
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand)
+        user = users.account_with(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user

@@ -212,6 +212,18 @@ def reads_message(state: State, user: User, message: Placed, now: float) -> bool
     return channel.history_public or state.received(user.id, message)
 
 
+def readable(
+    state: State, user: User, channel: Channel, ids: tuple[int, ...], now: float
+) -> tuple[int, ...]:
+    """Those of the channel's messages that the user may read."""
+    if not reads_channel(state, user, channel, now):
+        return ()
+    if channel.history_public:
+        return ids
+    subscription = state.subscription(user.id, channel.id)
+    return tuple(one for one in ids if subscription is not None and subscription.covers(one))
+
+
 # People
 
 

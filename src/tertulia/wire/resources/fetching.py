@@ -108,6 +108,7 @@ async def messages_asked_for(call: Call, user: User | None, params: GetMessages)
         state=call.state,
         user=user,
         now=call.now,
+        host=call.node.config.address_host,
         unread=await _unread(call, user, params),
         conversation=await _conversation(call, user, params.narrow),
     )
