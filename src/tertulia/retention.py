@@ -36,10 +36,10 @@ async def expired_once(log: Log) -> None:
             continue
         while found := await log.store.read(editing.older_than, channel_id, before, BATCH):
             for message_ids in found:
-                doomed = await gathering.to_delete(log, message_ids)
-                if len(doomed.messages) != len(message_ids):
-                    continue
                 try:
+                    doomed = await gathering.to_delete(log, message_ids)
+                    if len(doomed.messages) != len(message_ids):
+                        continue
                     await log.submit(None, deleting.expire, doomed, before)
                 except Overtaken:
                     continue

@@ -18,11 +18,15 @@ from PIL import Image
 
 from tertulia.config import Config
 from tertulia.domain import onboarding
+from tertulia.log.writer import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
+from tertulia.state.fold import fold
 from tertulia.state.organization import State
+from tertulia.store import reading
+from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
 from tests.support import Organization, Reply, TestClock, founded
@@ -756,6 +760,26 @@ def on_a_new_database(
     with tempfile.TemporaryDirectory(prefix="tertulia-") as directory:
         config = Config(data_dir=directory, database_url=url, external_url="http://chat.test")
         asyncio.run(run(config))
+
+
+async def assert_folds(log: Log) -> None:
+    """The fold of the log is what the tables say, and what the node has in memory."""
+
+    def look(connection: Connection) -> tuple[int, Any, Any]:
+        return (
+            reading.head(connection),
+            reading.records(connection),
+            reading.entries(connection, 0, 2**31),
+        )
+
+    head, records, entries = await log.store.read(look)
+    assert [entry.seq for entry in entries] == list(range(1, head + 1))
+    loaded = State.load(head, records)
+    folded = State()
+    for entry in entries:
+        fold(folded, entry)
+    same(folded, loaded)
+    same(log.state, loaded)
 
 
 def same(one: State, other: State) -> None:

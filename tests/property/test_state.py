@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from tertulia.config import Config
 from tertulia.model.messages import ANY_MENTION, Flag, Message
-from tertulia.state.fold import fold
 from tertulia.state.organization import State
 from tertulia.state.reading import Unread
 from tertulia.store import reading
 from tertulia.store.database import Connection
 from tests import postgres
-from tests.property.histories import PEOPLE, History, on_a_new_database, same
+from tests.property.histories import PEOPLE, History, assert_folds, on_a_new_database
 from tests.support import reopened
 
 seeds = st.integers(0, 2**32)
@@ -58,23 +57,7 @@ def test_fold_of_the_log_equals_the_tables_and_the_live_state(
 
 async def check_fold(history: History, config: Config) -> None:
     await history.run(60)
-    log = history.org.node.log
-
-    def look(connection: Connection) -> tuple[int, Any, Any]:
-        return (
-            reading.head(connection),
-            reading.records(connection),
-            reading.entries(connection, 0, 2**31),
-        )
-
-    head, records, entries = await log.store.read(look)
-    assert [entry.seq for entry in entries] == list(range(1, head + 1))
-    loaded = State.load(head, records)
-    folded = State()
-    for entry in entries:
-        fold(folded, entry)
-    same(folded, loaded)
-    same(log.state, loaded)
+    await assert_folds(history.org.node.log)
 
 
 @both

@@ -51,6 +51,19 @@ def test_every_statement_names_a_test_that_exists(page: Path) -> None:
     assert not wrong
 
 
+LIST = TESTS.parent / "docs" / "specification.md"
+
+
 def test_the_list_has_every_page_and_no_other() -> None:
-    listed = (TESTS.parent / "docs" / "specification.md").read_text()
+    listed = LIST.read_text()
     assert set(re.findall(r"\(specification/([\w-]+\.md)\)", listed)) == {p.name for p in PAGES}
+
+
+def test_the_list_leads_to_headings_that_are_there() -> None:
+    there = {
+        (page.name, re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
+        for page in PAGES
+        for heading in re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    }
+    named = set(re.findall(r"\(specification/([\w-]+\.md)#([\w-]+)\)", LIST.read_text()))
+    assert named <= there

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from pygments.lexers import get_all_lexers
 
 from tertulia.config import Config
+from tertulia.domain import names
 from tertulia.model.users import Role
 from tests.support import Organization, founded, reopened
 from tests.wire.stage import Data
@@ -391,6 +393,19 @@ async def test_a_playground_is_added_and_removed(org: Organization) -> None:
     assert (await org["ann"].post("/realm/playgrounds", **RUST)).ok["id"] > playground_id
 
 
+@pytest.mark.parametrize("language", ["Common Lisp", "C++", "F#", "Objective-C++", "Cap'n Proto"])
+async def test_a_language_is_called_as_its_lexer_is(org: Organization, language: str) -> None:
+    given = {**RUST, "pygments_language": f" {language} "}
+    assert (await org["ann"].post("/realm/playgrounds", **given)).ok
+    (shown,) = (await org["ann"].register()).data["realm_playgrounds"]
+    assert shown["pygments_language"] == language
+
+
+def test_every_lexer_can_have_a_playground() -> None:
+    for name, *_ in get_all_lexers():
+        assert names.lexer_name(name) == name
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -399,7 +414,7 @@ async def test_a_playground_is_added_and_removed(org: Organization) -> None:
         {"name": "n" * 101},
         {"name": "a\nb"},
         {"pygments_language": ""},
-        {"pygments_language": "two words"},
+        {"pygments_language": " "},
         {"pygments_language": "a`b"},
         {"pygments_language": "l" * 41},
         {"url_template": ""},

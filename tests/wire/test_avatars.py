@@ -249,8 +249,10 @@ async def test_clients_compute_the_default_picture_where_they_can(org: Organizat
     # An uploaded picture is never computed.
     assert (await upload(org["ben"], picture())).ok
     assert (await org["ann"].get(path)).ok["user"]["avatar_url"].startswith("/user_avatars/")
-    # Of bots it is always told.
-    robo = await org["gus"].get(f"/users/{org['robo'].user_id}")
+    # The address of a bot is seen by everybody.
+    path = f"/users/{org['robo'].user_id}"
+    assert (await org["gus"].get(path)).ok["user"]["avatar_url"] is None
+    robo = await org["gus"].get(path, client_gravatar=False)
     assert robo.ok["user"]["avatar_url"].startswith(GRAVATAR)
 
 

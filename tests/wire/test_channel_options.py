@@ -87,6 +87,7 @@ async def test_what_a_channel_is_by_default(org: Organization, way: str) -> None
         ({"is_web_public": True}, {"is_web_public": True, "invite_only": False}),
         ({"message_retention_days": 1}, {"message_retention_days": 1}),
         ({"message_retention_days": "30"}, {"message_retention_days": 30}),
+        ({"message_retention_days": '"30"'}, {"message_retention_days": 30}),
         ({"message_retention_days": "unlimited"}, {"message_retention_days": -1}),
         ({"message_retention_days": '"unlimited"'}, {"message_retention_days": -1}),
         ({"message_retention_days": "realm_default"}, {"message_retention_days": None}),
@@ -115,6 +116,19 @@ async def test_an_option_is_applied_to_a_new_channel(
     assert (await make(org, "ann", way, **options)).ok
     channel = await shown(org)
     assert expected.items() <= channel.items()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "days",
+    ["forever", "0", "-1", "1.5", "1_0", "٣", "", "[]", "9" * 17, "9" * 5000, "unlimited\0"],
+)
+async def test_a_time_to_keep_messages_that_is_none_is_refused(
+    org: Organization, way: str, days: str
+) -> None:
+    reply = await make(org, "ann", way, message_retention_days=days)
+    assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "message_retention_days"
+    assert (await org["ann"].get("/streams")).ok["streams"] == []
 
 
 @pytest.mark.parametrize("name", CHANNEL_SETTINGS)

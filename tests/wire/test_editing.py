@@ -586,3 +586,36 @@ async def test_how_much_of_the_history_is_shown_is_the_organization_s_choice(
     else:
         first = reply.ok["message_history"][0]
         assert ("content" in first) is has_content
+
+
+EVERYBODY = dict.fromkeys(
+    (
+        "can_delete_any_message_group",
+        "can_delete_own_message_group",
+        "can_move_messages_out_of_channel_group",
+        "can_move_messages_within_channel_group",
+        "can_resolve_topics_group",
+    ),
+    SystemGroup.EVERYONE.value,
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "sent"),
+    [
+        ("DELETE", {}),
+        ("PATCH", {"topic": "coffee"}),
+        ("PATCH", {"topic": "✔ tea"}),
+        ("PATCH", {"stream_id": "lounge"}),
+    ],
+    ids=["delete", "move within", "resolve", "move out"],
+)
+async def test_no_permission_counts_in_a_channel_that_one_cannot_read(
+    org: Organization, method: str, sent: dict[str, Any]
+) -> None:
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    await org.channel("den", "ben", "cleo", is_private=True, **EVERYBODY)
+    message = await org["ben"].send("den", "tea", "a")
+    given = {name: lounge if name == "stream_id" else value for name, value in sent.items()}
+    (await org["ann"].request(method, f"/messages/{message}", **given)).refused()
+    assert (await org["cleo"].request(method, f"/messages/{message}", **given)).ok

@@ -146,6 +146,25 @@ async def test_a_narrow_lets_only_those_messages_through(
 
 
 @pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("cleo@example.com", False),
+        ("user{id}@chat.test", True),
+        ("{id}", True),
+        ("user{id}@x", False),
+    ],
+)
+async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
+    org: Organization, name: str, found: bool
+) -> None:
+    assert (await org["cleo"].patch("/settings", email_address_visibility=4)).ok
+    narrow = [["sender", name.format(id=org["cleo"].user_id)]]
+    ben = await org["ben"].register(narrow=narrow, event_types=["message"])
+    await org["cleo"].write([org["ben"].user_id], "direct")
+    assert await heard(ben) == ["direct"] * found
+
+
+@pytest.mark.parametrize(
     "narrow",
     [
         [["search", "tea"]],

@@ -72,6 +72,7 @@ async def test_the_waiting_period_begins_with_joining(
     await timed.do(RealmChanged(values={"waiting_period_threshold": 2}))
     dan = (await timed["ann"].post("/users", **DAN)).ok["user_id"]
     clock.ahead = 3 * DAY
+    await timed.tick()
     groups = (await timed["ann"].get("/user_groups")).ok["user_groups"]
     (full,) = [group for group in groups if group["name"] == "role:fullmembers"]
     assert dan in full["members"]

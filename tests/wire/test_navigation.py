@@ -31,6 +31,15 @@ async def test_a_built_in_view_has_a_place_and_no_name(org: Organization, fragme
     (await org["ben"].post(PATH, fragment=fragment, is_pinned=True, name="mine")).refused()
 
 
+async def test_a_built_in_view_takes_no_name_before_it_has_settings_either(
+    org: Organization,
+) -> None:
+    (await org["ann"].patch(at("inbox"), name="mine")).refused()
+    (await org["ann"].patch(at("inbox"), is_pinned=True)).refused("NOT_FOUND", 404)
+    for name in ("mine", " "):
+        (await org["ann"].patch(at("no/such/view"), name=name)).refused("NOT_FOUND", 404)
+
+
 async def test_a_view_of_ones_own_has_a_name(org: Organization) -> None:
     (await org["ann"].post(PATH, fragment=f" {OWN} ", is_pinned=True, name=" Tea ")).ok
     assert await views(org["ann"]) == [{"fragment": OWN, "is_pinned": True, "name": "Tea"}]

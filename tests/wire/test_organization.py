@@ -66,6 +66,7 @@ SETTINGS: list[tuple[str, Any, Any]] = [
     ("waiting_period_threshold", 3, 3),
     ("want_advertise_in_communities_directory", True, True),
     ("welcome_message_custom_text", "w" * 8000, "w" * 8000),
+    ("welcome_message_custom_text", "😀" * 8000, "😀" * 8000),
 ]
 
 
@@ -169,6 +170,7 @@ async def test_several_settings_are_changed_together_or_not_at_all(org: Organiza
         ("video_chat_provider", 3),
         ("video_chat_provider", -1),
         ("welcome_message_custom_text", "w" * 8001),
+        ("welcome_message_custom_text", "😀" * 8001),
         ("new_stream_announcements_stream_id", 99),
         ("signup_announcements_stream_id", 0),
         ("zulip_update_announcements_stream_id", -2),

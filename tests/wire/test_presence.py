@@ -84,6 +84,20 @@ async def test_a_ping_alone_brings_nothing(org: Organization) -> None:
     assert presence["idle_timestamp"] > 0
 
 
+@pytest.mark.parametrize(
+    ("how", "last"),
+    [({}, -1), ({"slim_presence": True}, -1), ({"last_update_id": -1}, 0)],
+    ids=str,
+)
+async def test_where_no_data_comes_there_is_no_update_id_but_for_those_who_sent_one(
+    org: Organization, how: dict[str, Any], last: int
+) -> None:
+    """Of no days nothing is told."""
+    answer = await ping(org, "ben", history_limit_days=0, **how)
+    assert answer["presences"] == {}
+    assert min(answer["presence_last_update_id"], 0) == last
+
+
 async def test_being_active_and_being_there_are_two_things(
     timed: Organization, clock: TestClock
 ) -> None:

@@ -201,14 +201,48 @@ async def test_a_closed_channel_is_refused_or_listed(org: Organization) -> None:
 async def test_who_cannot_create_cannot_tell_a_hidden_channel_from_none(org: Organization) -> None:
     await org.channel("vault", "ann", is_private=True)
     await org.do(RealmChanged(values={"can_create_public_channel_group": SystemGroup.OWNERS.value}))
-    for fatal in (True, False):
-        hidden, absent = [
-            await org["ben"].post(
-                SUBSCRIPTIONS, subscriptions=named(name), authorization_errors_fatal=fatal
-            )
-            for name in ("vault", "nowhere")
-        ]
-        assert hidden.body == absent.body == hidden.refused()
+    names = ("VAULT", "NOWHERE")
+    hidden, absent = [
+        await org["ben"].post(SUBSCRIPTIONS, subscriptions=named(name)) for name in names
+    ]
+    assert hidden.body == absent.body == hidden.refused()
+    listed = [
+        await org["ben"].post(
+            SUBSCRIPTIONS, subscriptions=named(name), authorization_errors_fatal=False
+        )
+        for name in names
+    ]
+    for name, reply in zip(names, listed, strict=True):
+        assert reply.ok["unauthorized"] == [name]
+    assert listed[1].body == {**listed[0].body, "unauthorized": ["NOWHERE"]}
+
+
+@pytest.mark.parametrize(
+    ("who", "rights", "people", "unauthorized"),
+    [
+        ("gus", {}, ["gus"], ["lounge", "vault", "den"]),
+        ("ben", {}, ["ben"], ["vault"]),
+        ("ben", {"can_create_public_channel_group": SystemGroup.OWNERS}, ["ben"], ["vault", "den"]),
+        ("ben", {"can_add_subscribers_group": SystemGroup.OWNERS}, ["cleo"], ["lounge", "vault"]),
+    ],
+)
+async def test_every_want_of_a_right_is_listed_where_it_is_not_fatal(
+    org: Organization, who: str, rights: dict[str, Any], people: list[str], unauthorized: list[str]
+) -> None:
+    await org.do(RealmChanged(values={name: group.value for name, group in rights.items()}))
+    await org.channel("lounge", "ann")
+    await org.channel("vault", "ann", is_private=True)
+    wanted = {
+        "subscriptions": named("lounge", "vault", "den"),
+        "principals": [org[name].user_id for name in people],
+    }
+    (await org[who].post(SUBSCRIPTIONS, **wanted)).refused()
+    reply = await org[who].post(SUBSCRIPTIONS, **wanted, authorization_errors_fatal=False)
+    assert reply.ok["unauthorized"] == unauthorized
+    allowed = [name for name in ("lounge", "vault", "den") if name not in unauthorized]
+    told = {str(org[name].user_id): allowed for name in people} if allowed else {}
+    assert reply.ok["subscribed"] == told
+    assert (org.node.state.channel_named("den") is None) is ("den" in unauthorized)
 
 
 async def test_members_of_can_subscribe_group_enter_a_private_channel(org: Organization) -> None:

@@ -105,9 +105,25 @@ async def test_spectators_see_the_topics_of_what_is_open_to_them(org: Organizati
     (await org.nobody.get(f"/users/me/{lounge}/topics")).refused()
 
 
-@pytest.mark.parametrize("channel", ["999", "0", "9007199254740993"])
+async def test_what_is_archived_is_closed_to_spectators(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    plaza = await org.channel("plaza", "ann", is_web_public=True)
+    sent = await org["ann"].send("plaza", "tea", "a")
+    assert (await org["ann"].delete(f"/streams/{plaza}")).ok
+    (await org.nobody.get(f"/users/me/{plaza}/topics")).refused()
+    (await org.nobody.get(f"/messages/{sent}")).refused()
+    around = {"anchor": "newest", "num_before": 10, "num_after": 0}
+    for narrow in (
+        [["channel", "plaza"], ["channels", "web-public"]],
+        [["channels", "web-public"]],
+    ):
+        reply = await org.nobody.get("/messages", narrow=narrow, **around)
+        assert reply.status == 400 or reply.ok["messages"] == []
+
+
+@pytest.mark.parametrize("channel", ["999", "0", str(2**53)])
 async def test_an_unknown_channel_has_no_topics(org: Organization, channel: str) -> None:
-    assert (await org["ann"].get(f"/users/me/{channel}/topics")).status == 400
+    (await org["ann"].get(f"/users/me/{channel}/topics")).refused()
 
 
 # Sending to topics

@@ -89,6 +89,26 @@ async def test_spectators_see_no_address_and_only_the_day(org: Organization) -> 
     assert cleo["avatar_url"].startswith(DIGEST)
 
 
+@pytest.mark.parametrize("host", ["CHAT.test", "elsewhere.test", "sub.chat.test", "chat.test.", ""])
+async def test_an_address_that_stands_for_another_is_of_this_organization(
+    org: Organization, host: str
+) -> None:
+    channel = await org.channel("lounge", "ann", "cleo")
+    name = f"User{org['cleo'].user_id}@{host}"
+    term = {"operator": "sender", "operand": name}
+    page = {"anchor": "newest", "num_before": 1, "num_after": 0}
+    principals = {"subscriptions": ["lounge"], "principals": [name]}
+    replies = [
+        await org["ann"].get(f"/users/{name}"),
+        await org["ann"].post("/messages", type="direct", to=[name], content="psst"),
+        await org["ann"].get("/messages", narrow=[term], **page),
+        await org["ann"].delete("/users/me/subscriptions", **principals),
+    ]
+    ours = host == "CHAT.test"
+    assert [reply.status == 200 for reply in replies] == [ours] * len(replies)
+    assert org.node.state.is_subscribed(org["cleo"].user_id, channel) is not ours
+
+
 @pytest.mark.parametrize(
     ("visibility", "seen_by"),
     [

@@ -95,12 +95,12 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         sys.stdout.flush()
 
     logs.begin(settings.log_level, settings.log_format)
-    if not settings.smtp_host:
-        logger.info(
-            "mails are written to a directory, set smtp_host to send them",
-            extra={"fields": {"directory": settings.data_path / FOLDER}},
-        )
     async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
+        if not settings.smtp_host:
+            logger.info(
+                "mails are written to a directory, set smtp_host to send them",
+                extra={"fields": {"directory": settings.data_path / FOLDER}},
+            )
         _spare_the_collector()
         await Server(node, listener, ready).serve([listener])
 

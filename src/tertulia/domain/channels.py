@@ -1,7 +1,7 @@
 """Channels: creating, changing and archiving them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -127,7 +127,13 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
 
 def check_may_create(moment: Moment, new: NewChannel) -> None:
     """Refuse to create a channel of this kind unless the actor has the right."""
-    _check_kind(
+    permissions.require(may_create(moment, new), _NOT_OF_THIS_KIND)
+
+
+def may_create(moment: Moment, new: NewChannel) -> bool:
+    """Whether the actor has the right to create a channel of this kind. Refused for a kind that
+    there cannot be."""
+    return _may_have_kind(
         moment.state,
         moment.actor,
         moment.now,
@@ -137,7 +143,10 @@ def check_may_create(moment: Moment, new: NewChannel) -> None:
     )
 
 
-def _check_kind(
+_NOT_OF_THIS_KIND: Final = "You are not allowed to do this."
+
+
+def _may_have_kind(
     state: State,
     actor: User,
     now: float,
@@ -145,7 +154,7 @@ def _check_kind(
     is_private: bool,
     is_web_public: bool,
     web_is_open: bool,
-) -> None:
+) -> bool:
     realm = state.realm
     if is_private and is_web_public:
         raise Refused("A private channel cannot be web-public.")
@@ -159,9 +168,7 @@ def _check_kind(
         setting = realm.can_create_private_channel_group
     else:
         setting = realm.can_create_public_channel_group
-    permissions.require(
-        permissions.holds_as_member(state, actor, setting, now), "You are not allowed to do this."
-    )
+    return permissions.holds_as_member(state, actor, setting, now)
 
 
 def _check_may_make_default(actor: User) -> None:
@@ -325,7 +332,7 @@ def _privacy(
         "You need access to the messages of this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
-        _check_kind(
+        allowed = _may_have_kind(
             state,
             actor,
             now,
@@ -333,6 +340,7 @@ def _privacy(
             is_web_public=is_web_public,
             web_is_open=edit.web_is_open,
         )
+        permissions.require(allowed, _NOT_OF_THIS_KIND)
     return values
 
 

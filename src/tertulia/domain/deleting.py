@@ -1,5 +1,6 @@
 """Deleting messages."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions, topics
 from tertulia.domain.editing import require_readable
-from tertulia.domain.topics import Excerpt
+from tertulia.domain.topics import Excerpt, Flags
 from tertulia.model.changes import MessagesDeleted
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused
@@ -25,8 +26,8 @@ class Doomed(Struct, frozen=True, kw_only=True):
     messages: Sequence[Message]
     excerpt: Excerpt
     """Of their topic."""
-    holders: frozenset[int]
-    """Who has a sparse flag on one of them."""
+    flags: Flags = {}
+    """Everybody's sparse flags on them."""
     direct_last_id: int = 0
     """The newest other message of their direct conversation."""
 
@@ -74,7 +75,10 @@ def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
     """The change that deletes the messages."""
     one = doomed.messages[0]
     ids = tuple(message.id for message in doomed.messages)
-    holders = tuple(sorted(doomed.holders))
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id, flags in sorted(doomed.flags.items()):
+        alike[tuple(sorted(flags))].append(user_id)
+    holders = tuple((held, tuple(users)) for held, users in alike.items())
     if one.channel_id is None:
         return MessagesDeleted(
             message_ids=ids,

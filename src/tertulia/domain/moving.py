@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -11,16 +12,14 @@ from tertulia.domain.messages import ToChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.topics import RESOLVED, Excerpt, Line
 from tertulia.model.changes import AnyChange, MessagesMoved
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.changes.editing import Groups
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
-from tertulia.model.messages import Message, Propagation
+from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
-
-Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-"""Message IDs, and the users whom they concern."""
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -57,7 +56,7 @@ def move(
     _check_rights(moment, source, target, topic, resolves=resolves)
     if not resolves:
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
-    change = _moved(moment, found, excerpt, [line.id for line in moved], target, topic, wanted)
+    change = _moved(moment, found, excerpt, moved, target, topic, wanted)
     told = _notices(moment, change, source, target, wanted, resolves=resolves)
     changes: list[AnyChange] = [
         change,
@@ -87,11 +86,9 @@ def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> 
 
 def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
     """Those of the messages that the actor may read."""
-    state, actor = moment.state, moment.actor
-    if permissions.reads_whole_history(state, actor, channel, moment.now):
-        return list(lines)
-    subscription = state.subscription(actor.id, channel.id)
-    return [line for line in lines if subscription is not None and subscription.covers(line.id)]
+    ids = tuple(line.id for line in lines)
+    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids, moment.now))
+    return [line for line in lines if line.id in open_ids]
 
 
 def _check_rights(
@@ -166,12 +163,13 @@ def _moved(
     moment: Moment,
     found: Found,
     excerpt: Excerpt,
-    ids: Sequence[int],
+    moved: Sequence[Line],
     target: Channel,
     topic: str,
     wanted: Move,
 ) -> MessagesMoved:
     state, message = moment.state, found.message
+    ids = tuple(line.id for line in moved)
     source = state.channels[message.channel_id]
     gone = frozenset(ids)
     before = state.topics[(source.id, topic_key(message.topic))]
@@ -183,16 +181,19 @@ def _moved(
     firsts: dict[int, int | None] = {}
     marked_read: Groups = ()
     recorded: Groups = ()
-    lost: tuple[int, ...] = ()
+    lost: Groups = ()
+    mentioned: Groups = ()
     if source.id != target.id:
         firsts = {
             source.id: topics.first_without(source, excerpt, gone),
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
-        marked_read, recorded = _kept_unread(state, source, target, ids)
-        lost = _losing(moment, source, target, ids)
+        marked_read, recorded = _kept_unread(state, source, target, ids, excerpt)
+        lost = _losing(moment, source, target, ids, excerpt.flags)
+        to_all = tuple(line.id for line in moved if line.mentions_all)
+        mentioned = _mentioned(moment, source, target, to_all)
     return MessagesMoved(
-        message_ids=tuple(ids),
+        message_ids=ids,
         anchor_id=message.id,
         channel_id=source.id,
         topic=message.topic,
@@ -205,36 +206,58 @@ def _moved(
         lost=lost,
         marked_read=marked_read,
         recorded=recorded,
-        flags=dict(sorted(found.flags.items())),
+        mentioned=mentioned,
+        flags=_flags_then(found, mentioned),
         read_by=tuple(sorted(found.read_by)),
-        mentions_all=message.mentions_all,
+        mentions_all=message.mentions_all and source.id == target.id,
     )
 
 
+def _flags_then(found: Found, mentioned: Groups) -> dict[int, Flag]:
+    flags = dict(found.flags)
+    for ids, users in mentioned:
+        if found.message.id in ids:
+            for user_id in users:
+                flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
+    return dict(sorted(flags.items()))
+
+
 def _kept_unread(
-    state: State, source: Channel, target: Channel, ids: Sequence[int]
+    state: State, source: Channel, target: Channel, ids: Sequence[int], excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
     old one; and of what a record must be kept, because it was, and is theirs to read now too."""
-    alike: dict[tuple[int | None, int, tuple[int, ...]], list[int]] = defaultdict(list)
+    alike: dict[tuple[Any, ...], list[Subscription]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
         if there.is_active:
             here = old.get(user_id)
-            since = here.since if here is not None and here.is_active else None
-            hidden = () if target.history_public else tuple(i for i in ids if not there.covers(i))
-            alike[(since, there.since, hidden)].append(user_id)
+            since = state.unread_since(here) if here is not None and here.is_active else None
+            flags = excerpt.flags.get(user_id, {})
+            recorded = frozenset(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
+            alike[(since, recorded, there.spans)].append(there)
     read: dict[tuple[int, ...], list[int]] = defaultdict(list)
     record: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for (here_since, there_since, hidden), users in alike.items():
-        was_new = {one for one in ids if here_since is not None and one > here_since}
-        fresh = tuple(one for one in ids if one > there_since and one not in was_new)
-        mine = was_new.difference(hidden)
-        kept = tuple(one for one in ids if one <= there_since and one in mine)
+    for (since, recorded, _), subscriptions in alike.items():
+        there, users = subscriptions[0], [one.user_id for one in subscriptions]
+        until = state.unread_since(there)
+        was_new = {one for one in ids if since is not None and (one > since or one in recorded)}
+        fresh = tuple(one for one in ids if (one > until or one in recorded) and one not in was_new)
+        kept = tuple(
+            one
+            for one in ids
+            if one <= until and one in was_new and (target.history_public or there.covers(one))
+        )
         if fresh:
             read[fresh].extend(users)
         if kept:
             record[kept].extend(users)
+    for user_id, flags in excerpt.flags.items():
+        # What is unread by a record alone would come back when they subscribe.
+        if not state.is_subscribed(user_id, target.id):
+            left = tuple(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
+            if left:
+                read[left].append(user_id)
     return _grouped(read), _grouped(record)
 
 
@@ -243,20 +266,36 @@ def _grouped(found: dict[tuple[int, ...], list[int]]) -> Groups:
 
 
 def _losing(
-    moment: Moment, source: Channel, target: Channel, ids: Sequence[int]
-) -> tuple[int, ...]:
-    """Who could read messages in the old channel, and cannot in the new one."""
+    moment: Moment,
+    source: Channel,
+    target: Channel,
+    ids: tuple[int, ...],
+    holders: Iterable[int],
+) -> Groups:
+    """Who could read which of the messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now
-    old = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=source.id)
-    new = Message(id=ids[-1], sender_id=0, sent_at=0, channel_id=target.id)
-    return tuple(
-        sorted(
-            user_id
-            for user_id in state.subscriptions_of_channel.get(source.id, {})
-            if permissions.reads_message(state, state.users[user_id], old, now)
-            and not permissions.reads_message(state, state.users[user_id], new, now)
-        )
-    )
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
+        user = state.users[user_id]
+        before = permissions.readable(state, user, source, ids, now)
+        after = frozenset(permissions.readable(state, user, target, ids, now)) if before else ()
+        lost = tuple(one for one in before if one not in after)
+        if lost:
+            found[lost].append(user_id)
+    return _grouped(found)
+
+
+def _mentioned(moment: Moment, source: Channel, target: Channel, ids: tuple[int, ...]) -> Groups:
+    """Whom these messages mention as they do everybody: those who received them in the old channel
+    and can read them in the new one."""
+    state, now = moment.state, moment.now
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+        received = tuple(one for one in ids if subscription.covers(one))
+        kept = permissions.readable(state, state.users[user_id], target, received, now)
+        if kept:
+            found[kept].append(user_id)
+    return _grouped(found)
 
 
 def _notices(

@@ -31,6 +31,7 @@ _NO_NAME = re.compile(r'[*`\\>"@]')
 _RESERVED_FOR_GROUPS = ("@", "role:", "user:", "stream:", "channel:")
 _NAME_AND_ID = re.compile(r"\|\d+$")
 _CODE_LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+\-./#]*")
+_LEXER = re.compile(r"[a-zA-Z0-9 '()_+#,./-]+")
 _ADDRESS = re.compile(r"[^@\s\0<>()\[\],;:\"\\]+@[^@\s\0<>()\[\],;:\"\\]+")
 
 
@@ -132,6 +133,14 @@ def code_language(text: str) -> str:
     """A programming language as Pygments may call it. Refused when it cannot be one."""
     name = text.strip()
     if len(name) > MAX_CODE_LANGUAGE or not _CODE_LANGUAGE.fullmatch(name):
+        raise Refused("This is not the name of a programming language.")
+    return name
+
+
+def lexer_name(text: str) -> str:
+    """The name by which Pygments lists a lexer, as `Common Lisp`. Refused when it cannot be one."""
+    name = text.strip()
+    if len(name) > MAX_CODE_LANGUAGE or not _LEXER.fullmatch(name):
         raise Refused("This is not the name of a programming language.")
     return name
 

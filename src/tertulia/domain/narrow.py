@@ -36,13 +36,15 @@ class Asked(Struct, frozen=True):
 class Reader(Struct, frozen=True):
     """Who asks, and what had to be looked up for them beforehand.
 
-    `user` None is a spectator. `unread` are the reader's unread messages, where a term asks for
-    them. `conversation` is the message that a `with` term names, if the reader may see it.
+    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
+    are the reader's unread messages, where a term asks for them. `conversation` is the message that
+    a `with` term names, if the reader may see it.
     """
 
     state: State
     user: User | None
     now: float
+    host: str
     unread: tuple[int, ...] = ()
     conversation: Message | None = None
 
@@ -142,7 +144,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
         if channel is None and _ID.fullmatch(operand):
             channel = state.channels.get(int(operand))
     if channel is None or not (
-        channel.is_web_public
+        permissions.open_to_spectators(channel)
         if user is None
         else permissions.sees_channel(state, user, channel, reader.now)
     ):
@@ -156,7 +158,7 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
     if isinstance(operand, int):
         user = state.users.get(operand)
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand)
+        user = users.account_with(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
@@ -183,7 +185,7 @@ def _channels(reader: Reader, term: Asked) -> list[Term]:
 def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
-        return [c for c in reader.state.channels if c.is_web_public]
+        return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
     return [
         channel
         for channel in reader.state.channels

@@ -59,6 +59,9 @@ def change(
     moment: Moment, fragment: str, is_pinned: bool | None, name: str | None
 ) -> Decision[None]:
     """Give a view another place or name; what is None stays. NoSuchView, or Refused as in `add`."""
+    if name is not None:
+        # Refused whether or not the actor has settings of the view.
+        _check_nameable(fragment.strip())
     view = _own(moment, fragment)
     called = _name(moment, view.fragment, name)
     changed = NavigationViewChanged(
@@ -98,10 +101,14 @@ def _name(moment: Moment, fragment: str, name: str | None) -> str | None:
     """The name in its final form, if the view of that address may have it."""
     if name is None:
         return None
-    if fragment in BUILT_IN:
-        raise Refused("A built-in view has its own name.")
+    _check_nameable(fragment)
     called = names.view_name(name)
     others = moment.state.views_of_user[moment.actor.id]
     if any(view.name == called and view.fragment != fragment for view in others):
         raise Refused("You have a view of this name.")
     return called
+
+
+def _check_nameable(fragment: str) -> None:
+    if fragment in BUILT_IN:
+        raise Refused("A built-in view has its own name.")

@@ -88,6 +88,11 @@ SIGHT_SETTINGS: Final = (
 """Those permissions of a private channel whose holders may know that it exists."""
 
 
+def open_to_spectators(channel: Channel) -> bool:
+    """Whether those without an account see the channel, and all that is in it."""
+    return channel.is_web_public and not channel.is_archived
+
+
 def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may know that the channel exists, and its settings."""
     return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel, now)
@@ -205,6 +210,18 @@ def reads_message(state: State, user: User, message: Placed, now: float) -> bool
     if not reads_channel(state, user, channel, now):
         return False
     return channel.history_public or state.received(user.id, message)
+
+
+def readable(
+    state: State, user: User, channel: Channel, ids: tuple[int, ...], now: float
+) -> tuple[int, ...]:
+    """Those of the channel's messages that the user may read."""
+    if not reads_channel(state, user, channel, now):
+        return ()
+    if channel.history_public:
+        return ids
+    subscription = state.subscription(user.id, channel.id)
+    return tuple(one for one in ids if subscription is not None and subscription.covers(one))
 
 
 # People

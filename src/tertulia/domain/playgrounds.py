@@ -25,7 +25,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
     playground = Playground(
         id=state.playgrounds.next_id(),
         name=_name(name),
-        language=names.code_language(language),
+        language=names.lexer_name(language),
         url_template=template,
     )
     if any(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import channels, names, notices, permissions, subscribing, users
+from tertulia.domain import channels, names, notices, permissions, subscribing
 from tertulia.domain.channels import NewChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.model.changes import (
@@ -39,8 +39,8 @@ PROPERTIES = (
 """A subscriber's own settings of a channel."""
 _COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
-Principals = Sequence[int | str] | None
-"""People by ID or address; None for the actor."""
+Principals = Sequence[int] | None
+"""People by ID; None for the actor."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """
 
     channels: tuple[NewChannel, ...]
-    principals: tuple[int | str, ...] | None = None
+    principals: tuple[int, ...] | None = None
     colors: dict[str, str] = {}
     refusals_are_fatal: bool = True
     announce: bool = False
@@ -80,18 +80,14 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
         return [actor]
     found: dict[int, User] = {}
     for principal in principals:
-        user = (
-            state.users.get(principal)
-            if isinstance(principal, int)
-            else users.account_with(state, actor, principal)
-        )
+        user = state.users.get(principal)
         if (
             user is None
             or not user.is_active
             or user.is_system_bot
             or not permissions.sees_user(state, actor, user, now)
         ):
-            raise Refused(f"No such user: {str(principal)[:100]}")
+            raise Refused(f"No such user: {principal}")
         found[user.id] = user
     return list(found.values())
 
@@ -107,8 +103,9 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
     """Subscribe people to channels, creating those that do not exist.
 
-    Raises Refused for names that cannot be one, for unknown people, without the right to create a
-    channel as asked; and, where refusals are fatal, without the right to subscribe these people.
+    Raises Refused for names that cannot be one, for unknown people, for options without the right
+    to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
+    these people.
     """
     state, actor = moment.state, moment.actor
     people = accounts(moment, wanted.principals)
@@ -117,16 +114,22 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     allowed: list[Channel] = []
     unauthorized: list[str] = []
     for new in _each_once(wanted.channels):
+        known = _known(moment, new)
+        name = known.name if known else names.channel_name(new.name)
+        if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
+            unauthorized.append(name)
+            continue
         channel = _existing(moment, new, wanted)
+        is_new = channel is None
         if channel is None:
             channel = channels.made(moment, new, state.channels.next_id() + len(created))
-            created.append(channel)
         if _may_subscribe(moment, people, channel):
             allowed.append(channel)
-        elif wanted.refusals_are_fatal or channel in created:
-            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
+            created.extend([channel] if is_new else [])
+        elif wanted.refusals_are_fatal:
+            raise Refused(f"You cannot subscribe these people to '{name}'.")
         else:
-            unauthorized.append(channel.name)
+            unauthorized.append(name)
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
     outcome = Outcome(
         subscribed={},
@@ -150,14 +153,22 @@ def _each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
     return list(found.values())
 
 
+def _known(moment: Moment, new: NewChannel) -> Channel | None:
+    """The channel of that name, if the actor may know of it."""
+    channel = moment.state.channel_named(new.name)
+    if channel is None:
+        return None
+    seen = permissions.sees_channel(moment.state, moment.actor, channel, moment.now)
+    return channel if seen else None
+
+
 def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
     """The channel of that name. One that the actor may not see is told by nothing but that it
     cannot be created: and that only to those who could create one."""
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = state.channel_named(new.name)
+    channel = moment.state.channel_named(new.name)
     if channel is None:
         return None
-    if wanted.must_be_new or not permissions.sees_channel(state, actor, channel, now):
+    if wanted.must_be_new or _known(moment, new) is None:
         channels.check_may_create(moment, new)
     if wanted.must_be_new:
         raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")

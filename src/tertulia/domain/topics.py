@@ -1,14 +1,18 @@
 """What becomes of topics when messages go from them or come to them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from tertulia.model.channels import Channel, Topic, topic_key
+from tertulia.model.messages import Flag
 
 RESOLVED = "✔ "
 """A topic that begins so is resolved."""
+
+Flags = Mapping[int, Mapping[int, Flag]]
+"""Everybody's sparse flags on some messages, by user and message."""
 
 
 class Line(Struct, frozen=True):
@@ -19,6 +23,8 @@ class Line(Struct, frozen=True):
     """UNIX seconds."""
     topic: str
     """As it is spelled in this message."""
+    mentions_all: bool = False
+    """Whether it mentions everybody who received it."""
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
@@ -28,6 +34,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
+    flags: Flags = {}
+    """Everybody's sparse flags on them, where messages are to be moved."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

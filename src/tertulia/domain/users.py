@@ -37,14 +37,17 @@ from tertulia.state.organization import State
 # Finding
 
 
-def account_with(state: State, viewer: User | None, address: str) -> User | None:
+def account_with(state: State, viewer: User | None, address: str, host: str) -> User | None:
     """The account with that address, if it is one that the viewer may know it by: the real one
-    where they see it, or the one that stands for it (`user7@…`)."""
+    where they see it, or the one that stands for it (`user7@` and the organization's host)."""
     user = state.user_with_address(address)
     if user is not None and permissions.sees_address(state, viewer, user):
         return user
-    stand_in = re.fullmatch(r"user(\d{1,15})@.+", address.strip(), re.IGNORECASE)
-    return state.users.get(int(stand_in[1])) if stand_in else None
+    name, _, given_host = address.strip().casefold().rpartition("@")
+    stand_in = re.fullmatch(r"user([0-9]{1,15})", name)
+    if stand_in is None or given_host != host.casefold():
+        return None
+    return state.users.get(int(stand_in[1]))
 
 
 # Creating

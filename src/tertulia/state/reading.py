@@ -125,12 +125,11 @@ class Reading:
         """Messages went from one topic (channel and key) to another."""
         ids = BitMap(message_ids)
         source, target = self.channels.get(old[0]), self.channels.get(new[0])
-        if source is None:
-            # Which of them mention everybody is not known: the target is loaded anew when asked.
-            self.channels.pop(new[0], None)
-            return
-        wildcards = source.wildcards & ids
-        _take_out(source, ids, old[1])
+        wildcards = BitMap()
+        if source is not None:
+            # In another channel each whom they mention has a flag that says so.
+            wildcards = source.wildcards & ids if source is target else wildcards
+            _take_out(source, ids, old[1])
         if target is not None:
             target.all |= ids
             target.wildcards |= wildcards
@@ -147,7 +146,13 @@ class Reading:
                 _take_out(channel, ids, key)
         if direct_id in self.directs:
             self.directs[direct_id] -= ids
-        for reader in self.readers.values():
+        for user_id in self.readers:
+            self.forget(user_id, message_ids)
+
+    def forget(self, user_id: int, message_ids: tuple[int, ...]) -> None:
+        """A user has no sparse flags on these messages any more."""
+        reader = self.readers.get(user_id)
+        if reader is not None:
             for message_id in message_ids:
                 reader.flags.pop(message_id, None)
 

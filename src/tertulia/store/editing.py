@@ -78,10 +78,18 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
     dialect = connection.dialect
     ids = change.message_ids
+    mark = ", mentions_all = 0" if change.changes_channel else ""
     connection.run(
-        f"UPDATE messages SET channel_id = ?, topic = ?, topic_key = ? WHERE {dialect.among('id')}",
+        f"UPDATE messages SET channel_id = ?, topic = ?, topic_key = ?{mark}"
+        f" WHERE {dialect.among('id')}",
         (change.new_channel_id, change.new_topic, topic_key(change.new_topic), dialect.array(ids)),
     )
+    for lost, user_ids in change.lost:
+        connection.run(
+            f"DELETE FROM message_flags WHERE {dialect.among('user_id')}"
+            f" AND {dialect.among('message_id')}",
+            (dialect.array(user_ids), dialect.array(lost)),
+        )
     _write_edits(
         connection,
         entry,
@@ -177,26 +185,34 @@ def holders(connection: Connection, message_id: int) -> Holders:
     )
 
 
-def flagged_by(connection: Connection, message_ids: Sequence[int]) -> frozenset[int]:
-    """Everybody who has a sparse flag on one of the messages."""
+def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
+    """Everybody's sparse flags on these messages, by user and message."""
     dialect = connection.dialect
-    rows = connection.query(
-        f"SELECT DISTINCT user_id FROM message_flags WHERE {dialect.among('message_id')}",
+    found: dict[int, dict[int, Flag]] = defaultdict(dict)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
         (dialect.array(message_ids),),
-    )
-    return frozenset(user_id for (user_id,) in rows)
+    ):
+        found[user_id][message_id] = Flag(flags)
+    return found
 
 
-def of_topic(connection: Connection, channel_id: int, key: str) -> list[tuple[int, int, str]]:
-    """All messages of a topic, ascending: ID, when it was sent, the topic as it is spelled."""
-    return [
-        (row[0], row[1], row[2])
-        for row in connection.query(
-            "SELECT id, sent_at, topic FROM messages WHERE channel_id = ? AND topic_key = ?"
-            " ORDER BY id",
-            (channel_id, key),
-        )
-    ]
+Line = tuple[int, int, str, bool]
+"""A message of a topic: ID, when it was sent, the topic as it is spelled, whether it mentions
+everybody."""
+_OF_TOPIC = (
+    "SELECT id, sent_at, topic, mentions_all FROM messages WHERE channel_id = ? AND topic_key = ?"
+)
+
+
+def _line(row: tuple[Any, ...]) -> Line:
+    return row[0], row[1], row[2], bool(row[3])
+
+
+def of_topic(connection: Connection, channel_id: int, key: str) -> list[Line]:
+    """All messages of a topic, ascending."""
+    rows = connection.query(f"{_OF_TOPIC} ORDER BY id", (channel_id, key))
+    return [_line(row) for row in rows]
 
 
 def older_than(
@@ -224,17 +240,16 @@ def older_than(
 
 def some_of_topic(
     connection: Connection, channel_id: int, key: str, ids: Sequence[int]
-) -> list[tuple[int, int, str]]:
+) -> list[Line]:
     """These messages of a topic, and the newest that is none of them; as `of_topic`."""
     dialect = connection.dialect
     wanted = dialect.array(ids)
-    columns = "SELECT id, sent_at, topic FROM messages WHERE channel_id = ? AND topic_key = ?"
-    found = connection.query(f"{columns} AND {dialect.among('id')}", (channel_id, key, wanted))
+    found = connection.query(f"{_OF_TOPIC} AND {dialect.among('id')}", (channel_id, key, wanted))
     found += connection.query(
-        f"{columns} AND NOT ({dialect.among('id')}) ORDER BY id DESC LIMIT 1",
+        f"{_OF_TOPIC} AND NOT ({dialect.among('id')}) ORDER BY id DESC LIMIT 1",
         (channel_id, key, wanted),
     )
-    return sorted((row[0], row[1], row[2]) for row in found)
+    return sorted(_line(row) for row in found)
 
 
 def first_without(

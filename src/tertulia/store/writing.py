@@ -179,6 +179,9 @@ def _mark_moved(
             marks[user].append((message_ids, True))
     for message_ids, user_ids in change.recorded:
         flags.extend((user, mid, Flag.RECORD, True) for user in user_ids for mid in message_ids)
+    for message_ids, user_ids in change.mentioned:
+        for user in user_ids:
+            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for mid in message_ids)
 
 
 def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:

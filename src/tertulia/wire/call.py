@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
+from tertulia.domain import users
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
@@ -110,6 +111,10 @@ class Call:
     def moment(self) -> Moment:
         """The caller's view of the organization as of now, for questions."""
         return Moment(self.state, self.now, self.user.id)
+
+    def account_with(self, address: str) -> User | None:
+        """The account with that address, if it is one that the caller may know it by."""
+        return users.account_with(self.state, self.user, address, self.node.config.address_host)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""

@@ -15,7 +15,9 @@ async def may_open(node: Node, user: User | None, attachment: Attachment) -> boo
     message_ids = node.state.uploads.message_ids(attachment.id)
     if not message_ids:
         return False
-    reader = narrow.Reader(state=node.state, user=user, now=node.clock())
+    reader = narrow.Reader(
+        state=node.state, user=user, now=node.clock(), host=node.config.address_host
+    )
     scope = narrow.everything_readable(reader)
     return await node.store.read(finding.any_in, scope, message_ids)
 

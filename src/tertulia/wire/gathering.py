@@ -3,12 +3,14 @@ the decision can tell whether it is still so."""
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tertulia.domain.deleting import Doomed
 from tertulia.domain.editing import Found
-from tertulia.domain.topics import Excerpt, Line
+from tertulia.domain.topics import Excerpt, Flags, Line
 from tertulia.log.writer import Log
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import NoSuchMessage
+from tertulia.model.errors import NoSuchMessage, Overtaken
 from tertulia.model.messages import Message
 from tertulia.state.organization import State
 from tertulia.store import attached, editing, reading
@@ -52,7 +54,11 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
 
     def look(connection: Connection) -> tuple[_One, Excerpt]:
         one = _one(connection, message_id)
-        return one, _NO_TOPIC if one is None else _excerpt(connection, [one[0]], whole=whole)
+        if one is None:
+            return None, _NO_TOPIC
+        excerpt = _excerpt(connection, [one[0]], whole=whole)
+        flags = editing.flags_on(connection, [line.id for line in excerpt.lines])
+        return one, msgspec.structs.replace(excerpt, flags=flags)
 
     def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
         return _found(state, looked[0]), looked[1]
@@ -61,28 +67,28 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
 
 
 async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
-    """Those of the messages that there are, which must be of one conversation, with what deleting
-    them concerns."""
+    """Those of the messages that there are, with what deleting them concerns. Overtaken where they
+    are not of one conversation any more."""
 
     def look(
         connection: Connection,
-    ) -> tuple[list[Message], Excerpt, frozenset[int], int]:
+    ) -> tuple[list[Message], Excerpt, Flags, int]:
         found = reading.messages(connection, message_ids)
         last = 0
         if found and found[0].direct_id is not None:
             last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
         excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
-        return found, excerpt, editing.flagged_by(connection, message_ids), last
+        return found, excerpt, editing.flags_on(connection, message_ids), last
 
-    def conclude(
-        state: State, looked: tuple[list[Message], Excerpt, frozenset[int], int]
-    ) -> Doomed:
-        found, excerpt, holders, last = looked
+    def conclude(state: State, looked: tuple[list[Message], Excerpt, Flags, int]) -> Doomed:
+        found, excerpt, flags, last = looked
+        if len({message.conversation for message in found}) > 1:
+            raise Overtaken
         return Doomed(
             seq=state.seq,
             messages=found,
             excerpt=excerpt,
-            holders=holders,
+            flags=flags,
             direct_last_id=last,
         )
 

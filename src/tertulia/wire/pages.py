@@ -81,7 +81,11 @@ def _named(node: Node, request: Request) -> User | None:
     if re.fullmatch(r"\d{1,16}", name):
         return node.state.users.get(int(name))
     viewer = _viewer(node, request)
-    return None if viewer is None else users.account_with(node.state, viewer, name)
+    return (
+        None
+        if viewer is None
+        else users.account_with(node.state, viewer, name, node.config.address_host)
+    )
 
 
 def _viewer(node: Node, request: Request) -> User | None:

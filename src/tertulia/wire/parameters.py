@@ -214,7 +214,8 @@ def decode(
     for parameter in declared(params):
         source = path if parameter.in_path else sent
         name = parameter.name
-        known.add(name)
+        if not parameter.in_path:
+            known.add(name)
         text = source.get(name)
         for alias in parameter.aliases:
             known.add(alias)

@@ -4,6 +4,9 @@ from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation
 
+Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+"""Message IDs, and the users whom they concern."""
+
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
     """A message has new content. `message` is as it is now.
@@ -36,9 +39,14 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     `topic` and `new_topic` are spelled as in `anchor_id`, the message that was asked about, before
     and after; `flags` and `read_by` are that message's, as in `MessageEdited`. `topics` are the
     topics as they are then, `emptied` those without messages (channel and key), and
-    `first_message_ids` the new beginnings of channels. `lost` are the users who could read the
-    messages and cannot any more. `marked_read` and `recorded` keep unread what was, and nothing
-    else: message IDs, and the users for whom they count as read, or who keep a record of them.
+    `first_message_ids` the new beginnings of channels. The others are message IDs, and the users
+    whom they concern: `lost`, who could read them and cannot any more, and lose their sparse flags
+    on them (each user is named once); `marked_read` and `recorded`, for whom they count as read,
+    and who keep a record of them, so that unread is what was, and nothing else.
+
+    In another channel it does not follow from who was subscribed who received a message: none
+    mentions everybody by a mark of its own there, and `mentioned` are those whom some did, with
+    the IDs of these, as far as they can still read them.
     """
 
     message_ids: tuple[int, ...]
@@ -51,13 +59,14 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     topics: tuple[Topic, ...] = ()
     emptied: tuple[tuple[int, str], ...] = ()
     first_message_ids: dict[int, int | None] = {}
-    lost: tuple[int, ...] = ()
-    marked_read: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
-    recorded: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    lost: Groups = ()
+    marked_read: Groups = ()
+    recorded: Groups = ()
     flags: dict[int, Flag] = {}
     read_by: tuple[int, ...] = ()
+    mentioned: Groups = ()
     mentions_all: bool = False
-    """Whether the anchor mentions everybody who received it."""
+    """Whether the anchor mentions everybody who received it, where it is then."""
 
     @property
     def changes_channel(self) -> bool:
@@ -73,7 +82,7 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
 
     `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
     newest message that a direct conversation has then. `holders` are the users who had a sparse
-    flag on one of them, `detached` the uploaded files that they linked.
+    flag on some of them, with the IDs of these; `detached` the uploaded files that they linked.
     """
 
     message_ids: tuple[int, ...]
@@ -84,5 +93,5 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
     emptied: tuple[tuple[int, str], ...] = ()
     first_message_ids: dict[int, int | None] = {}
     direct_last_id: int = 0
-    holders: tuple[int, ...] = ()
+    holders: Groups = ()
     detached: tuple[int, ...] = ()

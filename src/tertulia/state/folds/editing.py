@@ -34,12 +34,18 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     state.reading.moved(change.message_ids, old, new)
+    for message_ids, user_ids in change.lost:
+        for user_id in user_ids:
+            state.reading.forget(user_id, message_ids)
     for message_ids, user_ids in change.marked_read:
         for user_id in user_ids:
             state.reading.mark(user_id, message_ids, read=True)
     for message_ids, user_ids in change.recorded:
         for user_id in user_ids:
             state.reading.flag(user_id, message_ids, Flag.RECORD, added=True)
+    for message_ids, user_ids in change.mentioned:
+        for user_id in user_ids:
+            state.reading.flag(user_id, message_ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
 
 
 @FOLDS.of(changes.MessagesDeleted)

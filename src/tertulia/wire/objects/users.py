@@ -63,7 +63,7 @@ def presence_key(state: State, viewer: User, user: User, now: float, host: str) 
 
 def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> str | None:
     """Where the picture is. None where the client can compute it from the address."""
-    if gravatar_by_client and sees_address and user.avatar_source == "G" and not user.is_bot:
+    if gravatar_by_client and sees_address and user.avatar_source == "G":
         return None
     return avatar_address(user)
 

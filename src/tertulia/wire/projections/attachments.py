@@ -90,6 +90,7 @@ class WithAttachments(Projection[C], Generic[C]):
 
     def __init__(self, inner: Projection[C], ids: Callable[[C], Collection[int]]) -> None:
         self.of = inner.of  # type: ignore[misc]  # one object for each change, not one class
+        self.for_all_public = inner.for_all_public  # type: ignore[misc]  # as above
         self._inner = inner
         self._ids = ids
 

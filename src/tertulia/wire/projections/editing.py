@@ -12,7 +12,7 @@ from tertulia.state.organization import State
 from tertulia.store.reading import Relation
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.messages import TopicLink, flags_of, topic_links, topic_shown
-from tertulia.wire.projections.messages import reads_where_it_is
+from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
 
 
 class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
@@ -123,7 +123,10 @@ class MessageEditedProjection(Projection[MessageEdited]):
 
 
 class _MoveView(NamedTuple):
-    lost: bool
+    lost: tuple[int, ...]
+    """Messages that are out of sight."""
+    shown: tuple[int, ...]
+    """Messages that are seen where they are."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
@@ -140,37 +143,45 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             *ever.get(change.channel_id, {}),
             *ever.get(change.new_channel_id, {}),
             *change.flags,
+            *(user_id for _, user_ids in change.lost for user_id in user_ids),
         }
 
     def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
-        capabilities = viewer.registration.capabilities
-        if user.id in change.lost:
-            return _MoveView(
-                True, (), capabilities.empty_topic_name, capabilities.bulk_message_deletion
-            )
-        moved = Message(
-            id=change.anchor_id,
-            sender_id=0,
-            sent_at=0,
-            channel_id=change.new_channel_id,
-            mentions_all=change.mentions_all,
-        )
-        if not permissions.reads_message(state, user, moved, scene.at):
+        channel = state.channels[change.new_channel_id]
+        lost = next((ids for ids, users in change.lost if user.id in users), ())
+        shown = permissions.readable(state, user, channel, change.message_ids, scene.at)
+        if lost:
+            shown = tuple(one for one in shown if one not in lost)
+        if not lost and not shown:
             return None
-        flags = _flags(state, user.id, moved, change.flags, change.read_by)
-        return _MoveView(False, flags, capabilities.empty_topic_name, False)
+        flags: tuple[str, ...] = ()
+        if change.anchor_id in shown:
+            moved = Message(
+                id=change.anchor_id,
+                sender_id=0,
+                sent_at=0,
+                channel_id=change.new_channel_id,
+                mentions_all=change.mentions_all,
+            )
+            flags = _flags(state, user.id, moved, change.flags, change.read_by)
+        capabilities = viewer.registration.capabilities
+        bulk = bool(lost) and capabilities.bulk_message_deletion
+        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk)
 
     def events(self, scene: Scene, change: MessagesMoved, view: Any) -> Iterable[Event]:
         old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
         if view.lost:
-            yield from _gone(change.message_ids, change.channel_id, old_topic, in_bulk=view.bulk)
+            yield from _gone(view.lost, change.channel_id, old_topic, in_bulk=view.bulk)
+        if not view.shown:
             return
+        # Who cannot read the message that was asked about hears of the others.
+        anchor_id = change.anchor_id if change.anchor_id in view.shown else view.shown[0]
         event = UpdateMessageEvent(
             user_id=scene.entry.actor_id,
             rendering_only=False,
-            message_id=change.anchor_id,
-            message_ids=list(change.message_ids),
+            message_id=anchor_id,
+            message_ids=list(view.shown),
             flags=list(view.flags),
             edit_timestamp=int(scene.at),
             stream_id=change.channel_id,
@@ -186,15 +197,27 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         yield event
 
 
+class _DeletedView(NamedTuple):
+    bulk: bool
+    empty_topic_name: bool
+
+
+class _HeldView(NamedTuple):
+    message_ids: tuple[int, ...]
+    """Messages that the viewer had flags on."""
+
+
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to those who may have the messages."""
+    """A deletion, to those who may have the messages; and to those who cannot read them any more
+    but noted something about them, that this is gone."""
 
     of = MessagesDeleted
 
     def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
         if change.channel_id is None:
             return state.directs[change.direct_id].members
-        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *change.holders}
+        holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
+        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *holders}
 
     def view(self, scene: Scene, change: MessagesDeleted, viewer: Viewer) -> Hashable | None:
         state, user = scene.state, viewer.user
@@ -206,11 +229,21 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
             direct_id=change.direct_id,
         )
         if not permissions.reads_message(state, user, one, scene.at):
-            return None
+            held = next((ids for ids, users in change.holders if user.id in users), ())
+            return _HeldView(held) if held else None
         capabilities = viewer.registration.capabilities
-        return capabilities.bulk_message_deletion, capabilities.empty_topic_name
+        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
 
     def events(self, scene: Scene, change: MessagesDeleted, view: Any) -> Iterable[Event]:
+        if isinstance(view, _HeldView):
+            yield FlagsEvent(
+                op="remove",
+                operation="remove",
+                flag="starred",
+                messages=list(view.message_ids),
+                all=False,
+            )
+            return
         in_bulk, empty_topic_name = view
         topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
         yield from _gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import permissions
+from tertulia.domain import permissions, users
 from tertulia.model.changes import (
     FlagsChanged,
     MessageEdited,
@@ -16,6 +16,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
+from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.attached import Attached
 from tertulia.wire.events import Event, Projection, Scene, Viewer
@@ -122,13 +123,18 @@ def _is_public(scene: Scene, message: Message, viewer: Viewer) -> bool:
 def in_narrow(scene: Scene, message: Message, viewer: Viewer, flags: Collection[str]) -> bool:
     """Whether the message is in the queue's narrow, which knows only a few operators."""
     return all(
-        _holds(scene, message, operator, operand, flags)
+        _holds(scene, message, viewer.user, operator, operand, flags)
         for operator, operand in viewer.registration.narrow
     )
 
 
 def _holds(
-    scene: Scene, message: Message, operator: str, operand: str, flags: Collection[str]
+    scene: Scene,
+    message: Message,
+    reader: User,
+    operator: str,
+    operand: str,
+    flags: Collection[str],
 ) -> bool:
     state = scene.state
     match operator, operand:
@@ -140,8 +146,10 @@ def _holds(
         case "topic", _:
             return message.channel_id is not None and topic_key(message.topic) == topic_key(operand)
         case "sender", _:
-            sender = state.users[message.sender_id]
-            return sender.address.casefold() == operand.casefold() or str(sender.id) == operand
+            named = users.account_with(state, reader, operand, scene.host)
+            return str(message.sender_id) == operand or (
+                named is not None and named.id == message.sender_id
+            )
         case "is", "dm":
             return message.channel_id is None
         case "is", "unread":

@@ -202,8 +202,11 @@ class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
     def view(self, scene: Scene, change: SubscriptionChanged, viewer: Viewer) -> Hashable | None:
         if viewer.user.id != change.user_id:
             return None
-        channel = scene.state.channels[change.channel_id]
-        return None if excluded(channel, viewer.registration, archived=change.archived) else ()
+        state, channel = scene.state, scene.state.channels[change.channel_id]
+        if excluded(channel, viewer.registration, archived=change.archived):
+            return None
+        # Who has lost sight of the channel since may never have heard of the subscription.
+        return () if permissions.sees_channel(state, viewer.user, channel, scene.at) else None
 
     def events(self, scene: Scene, change: SubscriptionChanged, view: Any) -> Iterable[Event]:
         channel_id, value = change.channel_id, change.value

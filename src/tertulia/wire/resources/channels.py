@@ -1,5 +1,6 @@
 """Channels: finding, creating, changing and archiving them."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -179,12 +180,11 @@ def _read_retention(text: str) -> int | None:
     word = text.strip('"')
     if word == "realm_default":
         return None
-    if word in {"unlimited", "forever"}:
+    if word == "unlimited":
         return channels.FOR_EVER
-    try:
-        days = int(text)
-    except ValueError:
-        raise ValueError("it is neither a number of days nor realm_default or unlimited") from None
+    if not re.fullmatch("-?[0-9]{1,20}", word):
+        raise ValueError("it is neither a number of days nor realm_default or unlimited")
+    days = int(word)
     if not 0 < days < SAFE_INTEGER:
         raise ValueError("it must be a positive number of days")
     return days

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain import deleting, editing, moving, names, permissions
 from tertulia.domain.moving import Move
 from tertulia.model.channels import topic_key
-from tertulia.model.errors import NoSuchMessage, Refused, StaleExpectation
+from tertulia.model.errors import NoSuchMessage, Overtaken, Refused, StaleExpectation
 from tertulia.model.messages import Edit, Message, Propagation
 from tertulia.store import editing as rows
 from tertulia.store import reading
@@ -117,14 +117,13 @@ class DeleteMessage(Params, kw_only=True, frozen=True):
 
 async def delete_message(call: Call, params: DeleteMessage) -> Answer:
     """Delete a message for good."""
-    await undisturbed(lambda: _delete(call, [params.message_id]))
+    await undisturbed(lambda: _delete(call, params.message_id))
     return Answer()
 
 
-async def _delete(call: Call, ids: Sequence[int]) -> None:
-    """Delete messages of one conversation. Refused where one of them is not there."""
-    doomed = await gathering.to_delete(call.node.log, ids)
-    if len(doomed.messages) != len(ids):
+async def _delete(call: Call, message_id: int) -> None:
+    doomed = await gathering.to_delete(call.node.log, [message_id])
+    if not doomed.messages:
         raise NoSuchMessage
     await call.submit(deleting.delete, doomed)
 
@@ -149,6 +148,7 @@ async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
     )
     deleting.may_delete_any(call.moment(), channel.id)
     key = topic_key(names.topic_name(params.topic_name))
+    conversation = (channel.id, key, None)
     loop = asyncio.get_running_loop()
     until = loop.time() + DELETE_SECONDS
 
@@ -157,7 +157,10 @@ async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
         # The newest first: what is left is then the beginning, as clients expect.
         ids = [line[0] for line in lines[-BATCH:]]
         if ids:
-            await _delete(call, ids)
+            doomed = await gathering.to_delete(call.node.log, ids)
+            if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
+                raise Overtaken
+            await call.submit(deleting.delete, doomed)
         return len(lines) - len(ids)
 
     while await undisturbed(batch):

@@ -108,6 +108,7 @@ async def messages_asked_for(call: Call, user: User | None, params: GetMessages)
         state=call.state,
         user=user,
         now=call.now,
+        host=call.node.config.address_host,
         unread=await _unread(call, user, params),
         conversation=await _conversation(call, user, params.narrow),
     )
@@ -179,7 +180,7 @@ def _may_read(call: Call, user: User | None, message: Message) -> bool:
     if user is not None:
         return permissions.reads_message(call.state, user, message, call.now)
     channel = call.state.channels.get(message.channel_id)
-    return channel is not None and channel.is_web_public
+    return channel is not None and permissions.open_to_spectators(channel)
 
 
 async def _anchor(

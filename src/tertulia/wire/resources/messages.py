@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import messages, names, user_topics, users, widgets
+from tertulia.domain import messages, names, user_topics, widgets
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
@@ -188,7 +188,7 @@ def people(call: Call, to: Recipient | None) -> list[int]:
         if isinstance(one, int):
             found.append(one)
             continue
-        user = users.account_with(call.state, call.user, one)
+        user = call.account_with(one)
         if user is None:
             raise Refused(f"Nobody has the address '{one[:100]}'.")
         found.append(user.id)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.delivery.presence import OFFLINE_SECONDS
-from tertulia.domain import permissions, users
+from tertulia.domain import permissions
 from tertulia.model.errors import Refused
 from tertulia.model.transients import PresenceChanged
 from tertulia.model.users import User
@@ -62,7 +62,7 @@ async def report_presence(call: Call, params: ReportPresence) -> Presences:
     days = params.history_limit_days if since <= 0 else 36500
     found, last = presences(call.node, user, days, call.now, modern=modern, since=since)
     return Presences(
-        presence_last_update_id=max(last, since) if modern or found else -1,
+        presence_last_update_id=max(last, since) if found or asked is not None else -1,
         server_timestamp=call.now,
         presences=found,
     )
@@ -165,7 +165,7 @@ async def get_presence(call: Call, params: GetPresence) -> OnePresence:
 
 async def get_presence_by_email(call: Call, params: GetPresenceByEmail) -> OnePresence:
     """When somebody named by their address was last there."""
-    user = users.account_with(call.state, call.user, params.email)
+    user = call.account_with(params.email)
     return _presence_of(call, user.id if user else None)
 
 

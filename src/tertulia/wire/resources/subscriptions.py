@@ -154,7 +154,7 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
         ),
-        principals=tuple(params.principals) or None,
+        principals=_principals(call, params.principals),
         colors=_colors(params.subscriptions),
         refusals_are_fatal=params.authorization_errors_fatal,
         announce=params.announce,
@@ -167,6 +167,20 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         unauthorized=UNSET if wanted.refusals_are_fatal else outcome.unauthorized,
         new_subscription_messages_sent=outcome.told if wanted.tell_subscribed else UNSET,
     )
+
+
+def _principals(call: Call, given: list[int | str]) -> tuple[int, ...] | None:
+    """People by ID; None for the caller. Refused for unknown addresses."""
+    found: list[int] = []
+    for one in given:
+        if isinstance(one, int):
+            found.append(one)
+            continue
+        user = call.account_with(one)
+        if user is None:
+            raise Refused(f"No such user: {one[:100]}")
+        found.append(user.id)
+    return tuple(found) or None
 
 
 def _colors(wanted: list[NamedChannel]) -> dict[str, str]:
@@ -198,7 +212,7 @@ class UnsubscribeAnswer(Answer, kw_only=True):
 async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
     """Unsubscribe oneself or others from channels."""
     removal = await call.submit(
-        subscriptions.unsubscribe, params.subscriptions, tuple(params.principals) or None
+        subscriptions.unsubscribe, params.subscriptions, _principals(call, params.principals)
     )
     return UnsubscribeAnswer(removed=removal.removed, not_removed=removal.not_removed)
 

@@ -41,7 +41,7 @@ async def get_topics(call: Call, params: GetTopics) -> Topics:
     channel = state.channels.get(params.stream_id)
     user = call.user if call.user_id is not None else None
     if channel is None or not (
-        channel.is_web_public
+        permissions.open_to_spectators(channel)
         if user is None
         else permissions.reads_channel(state, user, channel, call.now)
     ):

@@ -155,7 +155,7 @@ def _one(call: Call, user_id: int | None, params: GetUser | GetUserByEmail) -> O
 
 
 def _id_of(call: Call, email: str) -> int | None:
-    found = users.account_with(call.state, call.user, email)
+    found = call.account_with(email)
     return found.id if found else None
 
 

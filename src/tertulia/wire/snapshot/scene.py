@@ -38,7 +38,7 @@ class Scene:
         if excluded(channel, self.registration):
             return False
         if self.viewer is None:
-            return channel.is_web_public and not channel.is_archived
+            return permissions.open_to_spectators(channel)
         return permissions.sees_channel(self.state, self.viewer, channel, self.now)
 
     @cached_property
