@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from tertulia.config import Config
 from tertulia.model.changes import RealmChanged
 from tertulia.wire import transients
-from tests.support import Organization
+from tests.support import Organization, TestClock, founded
 from tests.wire.own import add_with
 
 CAPABLE = {"client_capabilities": {"stream_typing_notifications": True, "empty_topic_name": True}}
@@ -154,12 +155,16 @@ async def test_who_could_not_edit_the_message_is_refused(org: Organization) -> N
     (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).ok
     await org.do(RealmChanged(values={"allow_message_editing": False}))
     (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).refused()
-    await org.do(
-        RealmChanged(
-            values={"allow_message_editing": True, "message_content_edit_limit_seconds": -60}
-        )
-    )
-    (await org["ann"].post(f"/messages/{of_ann}/typing", op="start")).refused()
+
+
+async def test_what_is_too_old_to_be_edited_is_not_being_edited(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.channel("lounge", "ann")
+        message = await org["ann"].send("lounge", "t", "x")
+        (await org["ann"].post(f"/messages/{message}/typing", op="start")).ok
+        clock.ahead = 3600
+        (await org["ann"].post(f"/messages/{message}/typing", op="start")).refused()
 
 
 async def test_nothing_of_it_is_written_down(org: Organization) -> None:
