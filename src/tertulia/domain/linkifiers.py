@@ -111,15 +111,20 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
     )
 
 
+def options() -> Any:
+    """How patterns are compiled: what is wrong with one is told to its author, and not logged."""
+    quiet = re2.Options()
+    quiet.log_errors = False
+    return quiet
+
+
 def compiled(pattern: str) -> Any:
     """The regular expression. Refused when it is none: its time is linear, so it lacks what would
     make it otherwise (references back, looking ahead)."""
     if not 0 < len(pattern) <= MAX_PATTERN:
         raise Refused(f"A pattern has 1 to {MAX_PATTERN} characters.")
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        return re2.compile(pattern, options())
     except re2.error:
         raise Refused("This is not a valid regular expression.") from None
 

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any, Final
 
 from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
-from pygments.lexers import (  # type: ignore[import-untyped]
+from pygments.lexers import (  # type: ignore[import-untyped]  # as above
     find_lexer_class,
     get_all_lexers,
 )
-from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]
+from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
 
 from tertulia.markup.elements import literal, opened
 

@@ -8,6 +8,7 @@ import re2  # type: ignore[import-untyped]  # it comes without types
 import uritemplate
 from markdown_it.token import Token
 
+from tertulia.domain.linkifiers import options
 from tertulia.markup.addresses import safe
 from tertulia.markup.links import Match, addresses, bare
 from tertulia.markup.page import Page
@@ -45,15 +46,14 @@ def ready(state: State) -> Ready | None:
 
 
 def _compiled(defined: Sequence[Linkifier]) -> Ready:
-    options = re2.Options()
-    options.log_errors = False
-    every = re2.Set.SearchSet(options)
+    quiet = options()
+    every = re2.Set.SearchSet(quiet)
     for linkifier in defined:
         every.Add(linkifier.pattern)
     every.Compile()
     # What is matched is no part of a word: the first group tells where it begins and ends.
     patterns = tuple(
-        re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", options)
+        re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", quiet)
         for linkifier in defined
     )
     return Ready(tuple(defined), every, patterns)

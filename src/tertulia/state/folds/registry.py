@@ -20,6 +20,7 @@ class Folds(dict[type[Change], Callable[[State, Entry], None]]):
         """Declare the function as the fold of that change."""
 
         def register(function: Callable[[State, C], None]) -> None:
+            # The change is of `kind`: by that it is looked up.
             self[kind] = lambda state, entry: function(state, entry.change)  # type: ignore[arg-type]
 
         return register
