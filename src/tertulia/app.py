@@ -1,7 +1,7 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
@@ -19,6 +19,7 @@ from tertulia.vault import Vault, load_secret
 from tertulia.wire.application import application
 from tertulia.wire.call import Node
 from tertulia.wire.events import EventEncoder
+from tertulia.wire.pacing import SignIns
 from tertulia.wire.projections import PROJECTIONS
 from tertulia.wire.transients import TypingAndPresence
 
@@ -78,9 +79,14 @@ async def opened_organization(
 
 @asynccontextmanager
 async def opened_node(
-    config: Config, tell: Callable[[str], None], *, clock: Callable[[], float] = time.time
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    residents: Iterable[str] = (),
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Node]:
-    """A node, ready to answer, for the time of the context."""
+    """A node, ready to answer, for the time of the context. `residents` are the addresses of a
+    demonstration's accounts."""
     hearing: list[Delivery] = []
 
     def heard(text: str) -> None:
@@ -110,6 +116,8 @@ async def opened_node(
             files=Files(config.files_path),
             clock=log.clock,
             started=log.clock(),
+            sign_ins=SignIns(log.clock),
+            residents=tuple(residents),
         )
         try:
             async with working(node):

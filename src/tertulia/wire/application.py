@@ -8,9 +8,11 @@ from starlette.types import ASGIApp
 from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
+from tertulia.wire.client import client_files
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
+from tertulia.wire.pages_door import door_pages
 from tertulia.wire.pages_join import joining_pages
 from tertulia.wire.routes import ROUTES
 from tertulia.wire.tus import tus_pages
@@ -44,5 +46,7 @@ def application(node: Node) -> ASGIApp:
             *file_pages(node),
             *tus_pages(node),
             *joining_pages(node),
+            *client_files(),
+            *door_pages(node),
         ],
     )

@@ -105,6 +105,7 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -185,6 +186,9 @@ __all__ = [
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SessionBegun",
+    "SessionUsed",
+    "SessionsEnded",
     "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
@@ -289,6 +293,9 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SessionBegun
+    | SessionUsed
+    | SessionsEnded
     | SettingsChanged
 )
 
