@@ -42,11 +42,11 @@ def application(node: Node) -> ASGIApp:
         [
             *pages,
             *pages_api.PAGES,
+            *client_files(),
             *public_pages(node),
             *file_pages(node),
             *tus_pages(node),
             *joining_pages(node),
-            *client_files(),
             *door_pages(node),
         ],
     )
