@@ -103,6 +103,7 @@ class FirstRun:
             static(STYLES, packaged("page.css"), "text/css"),
             static(TOKENS, packaged("tokens.css"), "text/css"),
             static(MARK, packaged("icon.svg"), "image/svg+xml"),
+            static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
         ]
         return Journal(Starlette(routes=routes, exception_handlers={404: _elsewhere}))
 

@@ -41,6 +41,10 @@ _PICTURES: Final = {
 }
 
 
+APP_ICONS: Final = ("icon-192.png", "icon-512.png", "icon-maskable-512.png")
+"""The mark for places that take no SVG: where an application is installed."""
+
+
 def public_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The pages of a node, all of which anybody may fetch."""
 
@@ -68,6 +72,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
