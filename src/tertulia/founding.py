@@ -25,7 +25,9 @@ class NoOrganization(Exception):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"There is no organization in {where} yet. Create it first, for example with\n"
+            f"There is no organization in {where} yet. Create it first, in a browser with\n"
+            "  tertulia serve\n"
+            "or with\n"
             "  tertulia init --org 'Example' --email you@example.com --full-name 'Your Name'\n"
             "and the same --data-dir or --database-url; or look around in one that is made up,"
             " with\n  tertulia serve --demo --data-dir demo"

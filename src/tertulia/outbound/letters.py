@@ -137,7 +137,7 @@ def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts |
         paragraphs=(
             "Hello!",
             f"Somebody, probably you, wanted to join {state.realm.name} with this address. There"
-            f" is an account with it already: sign in to {mail.site} with any client.",
+            f" is an account with it already: sign in at {mail.site}, or with any client of Zulip.",
         ),
         ending="If it was not you, you can leave it alone.",
     )
