@@ -65,7 +65,7 @@ OWNER: Final = Person(
     full_name="Iris Vidal",
     role=Role.OWNER,
     picture="cat",
-    status=("coffee", "at the counter until two"),
+    status=("coffee", "at the counter, say hello"),
     profile=_profile("she/her", "Everything that nobody else does", "2017-03-01", "Cortado"),
     introduced=True,
 )

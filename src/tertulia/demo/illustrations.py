@@ -110,12 +110,12 @@ def _miga() -> bytes:
     sheet.text(50, 53, "FLOUR  25 kg", 4, BRICK)
     sheet.disc(52, 27, 22, HONEY, 0.5)
     sheet.disc(32, 29, 9, HONEY, 0.9)
-    for x in (26, 37):
+    for x in (26.0, 37.0):
         sheet.shape([(x - 3.4, 25), (x + 3.4, 25), (x, 15.5)], HONEY)
     for x in (28.4, 35.4):
         sheet.arc(x, 28, 2.2, (20, 160), INK, 0.6)
     sheet.shape([(30.6, 31), (33.2, 31), (31.9, 32.6)], BRICK)
-    for x in (46, 53, 60):
+    for x in (46.0, 53.0, 60.0):
         sheet.line([(x, 18.6), (x + 1.6, 25)], BRICK, 1.4)
     sheet.arc(66, 30, 10, (300, 100), HONEY, 4)
     for n, size in enumerate((2.4, 3.2, 4.2)):
@@ -133,7 +133,7 @@ def _thermometer() -> bytes:
         sheet.text(8, y, str(150 + n * 30), 1.9, COCOA, "rm")
     curve = []
     for n in range(160):
-        climb = min(n / 40, 1.0) * 64
+        climb = 64 * min(n / 40, 1.0)
         falls = 26 * math.exp(-(((n - 78) / 7) ** 2)) + 40 * math.exp(-(((n - 124) / 5) ** 2))
         curve.append((10 + n * 0.54, 36 - (climb - falls + 4 * math.sin(n / 5)) * 0.3))
     sheet.line(curve, BRICK, 0.6)

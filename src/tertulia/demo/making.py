@@ -1,6 +1,5 @@
 """What happens at the café, step by step: the team moves in, talks, and goes on with its day."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -140,7 +139,7 @@ async def _employ(stage: Stage, person: Person, password: str) -> None:
 
 
 async def _install(stage: Stage, program: Program) -> None:
-    small, medium = await asyncio.to_thread(portraits.portrait, program.picture)
+    small, medium = portraits.portrait(program.picture)
     new = bots.NewBot(
         full_name=program.full_name,
         short_name=program.name,
@@ -180,7 +179,7 @@ def _introduction(person: Person) -> Iterable[Callable[[Stage], Awaitable[object
 
 
 async def _sit_for_portrait(stage: Stage, person: Person) -> None:
-    small, medium = await asyncio.to_thread(portraits.portrait, person.picture)
+    small, medium = portraits.portrait(person.picture)
     file = await avatar_files.kept(stage.files, small, medium)
     await stage.submit(person.name, avatars.change_own, file)
 
@@ -278,7 +277,8 @@ def _saying(said: Said) -> Iterator[Step]:
     for n, (what, who, value) in enumerate(said.taken_part, 1):
         at = said.at + _REACTING * n
         yield Step(at, partial(Stage.take_part, said=said, what=what, who=who, value=value))
-    for n, (who, name) in enumerate(said.reactions, 1):
-        yield Step(said.at + _REACTING * n, partial(Stage.react, said=said, who=who, emoji=name))
+    for n, (name, people) in enumerate(said.reactions, 1):
+        act = partial(Stage.react, said=said, people=people, emoji=name)
+        yield Step(said.at + _REACTING * n, act)
     for moved in said.moves:
         yield Step(moved.at, partial(Stage.move, said=said, moved=moved))

@@ -21,7 +21,7 @@ that comes with it, `{time:+2 18:30}` is a time in two days, and `{day:+2}` the 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib import resources
@@ -47,8 +47,8 @@ class Said:
     """Empty for a direct message."""
     topic: str = ""
     people: tuple[str, ...] = ()
-    reactions: list[tuple[str, str]] = field(default_factory=list)
-    """Who, and with which emoji."""
+    reactions: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+    """With which emoji, and who."""
     corrections: list[tuple[str, str]] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
     taken_part: list[tuple[str, str, str]] = field(default_factory=list)
@@ -188,7 +188,7 @@ def _done(one: Conversation, mark: str, rest: str) -> None:
             last.label = rest
         case "+":
             emoji, _, people = rest.partition(":")
-            last.reactions += [(who, emoji.strip()) for who in people.split()]
+            last.reactions.append((emoji.strip(), people.split()))
         case "=":
             before, _, after = rest.partition(" -> ")
             if before not in last.text:

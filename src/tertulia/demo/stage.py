@@ -4,6 +4,7 @@ All of it goes through the log, as if the people had done it. With each step its
 down, in the same commit: a start that was cut short goes on with the step after it.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -219,21 +220,20 @@ class Stage:
         )
         await self.submit(moved.who, moving.move, found, excerpt, wanted, self.render)
 
-    async def react(self, said: Said, who: str, emoji: str) -> None:
-        """Somebody reacts to it."""
-        seen = await self._seen(said, who)
-        on = reactions.Reacted(
-            seq=seen.head,
-            message=seen.message,
-            flags=seen.relation.flags,
-            reactions=seen.attached.reactions,
-            holders=seen.holders,
+    async def react(self, said: Said, people: Sequence[str], emoji: str) -> None:
+        """Some react to it with the same emoji: in one commit, as they are submitted at once."""
+        looks = await self._seen(said, people)
+        asked = reactions.Asked(name=emoji)
+        await asyncio.gather(
+            *(
+                self.submit(who, reactions.react, _reacted(seen), asked)
+                for who, seen in zip(people, looks, strict=True)
+            )
         )
-        await self.submit(who, reactions.react, on, reactions.Asked(name=emoji))
 
     async def take_part(self, said: Said, what: str, who: str, value: str) -> None:
         """Somebody does something with a poll or a list of things to do."""
-        seen = await self._seen(said, who)
+        (seen,) = await self._seen(said, [who])
         await self.submit(
             who,
             widgets.submit,
@@ -245,12 +245,23 @@ class Stage:
             _submission(what, value, len(seen.attached.submessages)),
         )
 
-    async def _seen(self, said: Said, who: str) -> attached.Seen:
-        user_id, message_id = self.user(who).id, self.message(said)
-        seen = await self.log.store.read(attached.seen, user_id, message_id)
-        if seen is None:
-            raise LookupError("what was said is gone")
-        return seen
+    async def _seen(self, said: Said, people: Sequence[str]) -> list[attached.Seen]:
+        """The message as each of them has it."""
+        user_ids, message_id = self.ids_of(people), self.message(said)
+        looks = await self.log.store.read(
+            lambda c: [attached.seen(c, user_id, message_id) for user_id in user_ids]
+        )
+        return [seen for seen in looks if seen is not None]
+
+
+def _reacted(seen: attached.Seen) -> reactions.Reacted:
+    return reactions.Reacted(
+        seq=seen.head,
+        message=seen.message,
+        flags=seen.relation.flags,
+        reactions=seen.attached.reactions,
+        holders=seen.holders,
+    )
 
 
 def _submission(what: str, value: str, number: int) -> str:
