@@ -8,7 +8,6 @@ from tertulia.demo.cast import LEFT, OWNER, PEOPLE, Person
 from tertulia.demo.script import Conversation, Said
 from tertulia.demo.stage import CLIENT, Stage
 from tertulia.domain import (
-    alert_words,
     drafts,
     flags,
     messages,
@@ -29,7 +28,6 @@ RECENT: Final = 3 * 3600
 """Seconds. What is older, everybody has read, if nothing else is said."""
 PINNED: Final = (("iris", "kitchen"), ("june", "recipes"), ("marco", "workshop"))
 MUTED: Final = (("iris", "long table"),)
-ALERT_WORDS: Final = ("inspector", "leak")
 SNIPPETS: Final = (
     (
         "Table for tonight",
@@ -69,7 +67,6 @@ def last_steps(told: Sequence[Conversation]) -> Iterator[Act]:
         yield partial(_set, who=who, channel=name, setting="pin_to_top")
     for who, name in MUTED:
         yield partial(_set, who=who, channel=name, setting="is_muted")
-    yield _watch_out
     for talk in told:
         for who in talk.followed:
             yield partial(_hear, who=who, talk=talk, visibility=Visibility.FOLLOWED)
@@ -94,10 +91,6 @@ async def _set(stage: Stage, who: str, channel: str, setting: str) -> None:
     channel_id = stage.channel(channel).id
     given = subscriptions.Property(channel_id=channel_id, name=setting, value=True)
     await stage.submit(who, subscriptions.set_properties, [given])
-
-
-async def _watch_out(stage: Stage) -> None:
-    await stage.submit(OWNER.name, alert_words.add, ALERT_WORDS)
 
 
 async def _hear(stage: Stage, who: str, talk: Conversation, visibility: Visibility) -> None:

@@ -1,7 +1,10 @@
 """What happens at the café, step by step: the team moves in, talks, and goes on with its day."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from datetime import time as clock_time
 from functools import partial
 from typing import Final
 
@@ -24,6 +27,7 @@ from tertulia.demo.places import CHANNELS, EMOJI, FOLDERS, GENERAL, GROUPS, Plac
 from tertulia.demo.script import Calendar, Said, conversations
 from tertulia.demo.stage import CLIENT, Stage
 from tertulia.domain import (
+    alert_words,
     avatars,
     bots,
     channels,
@@ -49,9 +53,11 @@ BEGINNING: Final = "-14 07:30"
 ARRIVAL: Final = "-3 08:00"
 """Of the newest of the team."""
 PARTING: Final = "-9 17:00"
-_REACTING: Final = 47
-"""Seconds until the first reaction, and between reactions."""
+_TAKING_PART: Final = 47
+"""Seconds until the first vote, and between votes."""
 _CORRECTING: Final = 80
+ALERT_WORDS: Final = ("inspector", "leak")
+"""What the owner wants to hear of."""
 DESCRIPTION: Final = (
     "A small café with a long table. *Tertulia*: people who meet at the same place, again and"
     " again, to talk."
@@ -75,6 +81,7 @@ async def make(stage: Stage, password: str) -> None:
     steps = [
         *_moving_in(stage.calendar, password),
         *(step for one in said for step in _saying(one)),
+        *_reacting(said),
     ]
     end = stage.calendar.end
     steps.sort(key=lambda step: min(step.at, end - 5))
@@ -108,6 +115,7 @@ def _moving_in(calendar: Calendar, password: str) -> Iterator[Step]:
     for program in PROGRAMS:
         yield Step(begin, partial(_install, program=program))
     yield Step(begin, _hang_the_sign)
+    yield Step(begin, _listen)
     for name in HINTS:
         yield Step(begin, partial(_ask_for, name=name))
     for person in PEOPLE:
@@ -158,6 +166,10 @@ async def _hang_the_sign(stage: Stage) -> None:
     }
     edit = organization.Edit(values=values)
     await stage.submit(OWNER.name, organization.change, edit, stage.render)
+
+
+async def _listen(stage: Stage) -> None:
+    await stage.submit(OWNER.name, alert_words.add, ALERT_WORDS)
 
 
 async def _ask_for(stage: Stage, name: str) -> None:
@@ -275,10 +287,19 @@ def _saying(said: Said) -> Iterator[Step]:
         text = text.replace(before, after)
         yield Step(said.at + _CORRECTING * n, partial(Stage.correct, said=said, text=text))
     for n, (what, who, value) in enumerate(said.taken_part, 1):
-        at = said.at + _REACTING * n
+        at = said.at + _TAKING_PART * n
         yield Step(at, partial(Stage.take_part, said=said, what=what, who=who, value=value))
-    for n, (name, people) in enumerate(said.reactions, 1):
-        act = partial(Stage.react, said=said, people=people, emoji=name)
-        yield Step(said.at + _REACTING * n, act)
     for moved in said.moves:
         yield Step(moved.at, partial(Stage.move, said=said, moved=moved))
+
+
+def _reacting(said: Sequence[Said]) -> Iterator[Step]:
+    """The reactions, at the end of each day: to a message one emoji after the other."""
+    rounds: dict[tuple[date, int], list[tuple[Said, str, str]]] = defaultdict(list)
+    for one in said:
+        day = datetime.fromtimestamp(one.at).date()
+        for n, (emoji_name, people) in enumerate(one.reactions):
+            rounds[day, n] += [(one, who, emoji_name) for who in people]
+    for (day, _), all_of in rounds.items():
+        night = datetime.combine(day, clock_time(23, 59)).timestamp()
+        yield Step(night, partial(Stage.react, all_of=all_of))

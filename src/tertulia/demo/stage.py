@@ -220,20 +220,21 @@ class Stage:
         )
         await self.submit(moved.who, moving.move, found, excerpt, wanted, self.render)
 
-    async def react(self, said: Said, people: Sequence[str], emoji: str) -> None:
-        """Some react to it with the same emoji: in one commit, as they are submitted at once."""
-        looks = await self._seen(said, people)
-        asked = reactions.Asked(name=emoji)
+    async def react(self, all_of: Sequence[tuple[Said, str, str]]) -> None:
+        """People react to messages: what was said, who, with which emoji; nobody twice to the same.
+        They do so in one commit, as they are submitted at once."""
+        asked = [(self.message(said), self.user(who).id) for said, who, _ in all_of]
+        looks = await self._seen(asked)
         await asyncio.gather(
             *(
-                self.submit(who, reactions.react, _reacted(seen), asked)
-                for who, seen in zip(people, looks, strict=True)
+                self.submit(who, reactions.react, _reacted(seen), reactions.Asked(name=emoji))
+                for (_, who, emoji), seen in zip(all_of, looks, strict=True)
             )
         )
 
     async def take_part(self, said: Said, what: str, who: str, value: str) -> None:
         """Somebody does something with a poll or a list of things to do."""
-        (seen,) = await self._seen(said, [who])
+        (seen,) = await self._seen([(self.message(said), self.user(who).id)])
         await self.submit(
             who,
             widgets.submit,
@@ -245,11 +246,10 @@ class Stage:
             _submission(what, value, len(seen.attached.submessages)),
         )
 
-    async def _seen(self, said: Said, people: Sequence[str]) -> list[attached.Seen]:
-        """The message as each of them has it."""
-        user_ids, message_id = self.ids_of(people), self.message(said)
+    async def _seen(self, asked: Sequence[tuple[int, int]]) -> list[attached.Seen]:
+        """Messages as users have them, by both their IDs."""
         looks = await self.log.store.read(
-            lambda c: [attached.seen(c, user_id, message_id) for user_id in user_ids]
+            lambda c: [attached.seen(c, user_id, message_id) for message_id, user_id in asked]
         )
         return [seen for seen in looks if seen is not None]
 
