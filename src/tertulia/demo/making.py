@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from datetime import time as clock_time
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from tertulia.demo import portraits
@@ -66,7 +67,7 @@ DESCRIPTION: Final = (
 
 @dataclass(frozen=True)
 class Step:
-    """Something that somebody does: one command, at its time."""
+    """Something that happens, in one commit, at its time."""
 
     at: float
     act: Callable[[Stage], Awaitable[object]]
@@ -78,18 +79,18 @@ async def make(stage: Stage, password: str) -> None:
     said = sorted((one for talk in told for one in talk.said), key=lambda one: one.at)
     stage.labels = {one.label: one for one in said if one.label}
     await _recollect(stage, said)
-    steps = [
-        *_moving_in(stage.calendar, password),
-        *(step for one in said for step in _saying(one)),
-        *_reacting(said),
-    ]
     end = stage.calendar.end
-    steps.sort(key=lambda step: min(step.at, end - 5))
+    planned = chain(
+        _moving_in(stage.calendar, password), *(_saying(one) for one in said), _reacting(said)
+    )
+    # What follows from the last that was said has happened, too.
+    steps = [Step(min(step.at, end - 5), step.act) for step in planned]
+    steps.sort(key=lambda step: step.at)
     steps += [Step(end - 2, act) for act in last_steps(told)]
     for number, step in enumerate(steps):
         if number < stage.done:
             continue
-        stage.clock.now = min(step.at, end - 2)
+        stage.clock.now = step.at
         await step.act(stage)
         stage.done = number + 1
 
