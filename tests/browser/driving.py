@@ -1,0 +1,95 @@
+"""A browser that is driven, and what a page must never do."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from playwright.sync_api import Error as BrowserError
+
+from tests.e2e.server import PASSWORD, Account, Server
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HOW_TO_GET = "no Chromium: install it (apt-get install chromium), or name one: TERTULIA_CHROMIUM"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LAPTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+
+
+def chromium() -> str | None:
+    """The browser's program; None where there is none."""
+    return os.environ.get("TERTULIA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@dataclass
+class Window:
+    """Somebody's browser, signed in or not, with the page that they look at.
+
+    What no page may do is kept in `troubles`: errors, and requests to other hosts.
+    """
+
+    page: Page
+    site: str
+    troubles: list[str] = field(default_factory=list)
+    away: bool = False
+    """Whether the server is down just now, so that requests to it fail."""
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        self.page.on("request", self._asked)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # Refusals are answers like others; the browser tells of each.
+        is_answer = "Failed to load resource" in message.text
+        if message.type in {"error", "warning"} and not is_answer and not self.away:
+            self.troubles.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.site, "data:", "blob:")):
+            self.troubles.append(f"asked another host: {request.url}")
+
+    def go(self, fragment: str = "") -> None:
+        """Open the client at a fragment."""
+        self.page.goto(f"{self.site}/#{fragment}")
+
+    @property
+    def context(self) -> BrowserContext:
+        return self.page.context
+
+
+@contextmanager
+def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
+    """A new browser profile with one page, at nobody's. Fails where a page did what none may."""
+    how.setdefault("viewport", LAPTOP)
+    context = browser.new_context(base_url=site, **how)
+    context.set_default_timeout(15_000)
+    try:
+        found = Window(context.new_page(), site)
+        yield found
+        assert not found.troubles, "\n".join(found.troubles)
+    finally:
+        try:
+            context.close()
+        except BrowserError:
+            pass
+
+
+def sign_in(context: BrowserContext, server: Server, account: Account) -> None:
+    """Give the browser a session of the account."""
+    answer = context.request.post(
+        f"{server.url}/api/v1/sessions",
+        form={"username": account.email, "password": PASSWORD},
+    )
+    assert answer.ok, answer.text()
