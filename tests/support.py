@@ -5,12 +5,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import httpx
 import msgspec
+from argon2 import PasswordHasher
 
-from tertulia.app import asgi, opened_log, opened_node, opened_vault
+from tertulia.app import asgi, opened_node, opened_vault
 from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
@@ -19,8 +21,9 @@ from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCr
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Role, User
 from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.organization import State
 from tertulia.wire.call import Node
-from tests import contract
+from tests import contract, databases
 
 PASSWORD = "correct horse"
 OWNER = "ann"
@@ -290,23 +293,28 @@ def following_nothing(verb: Verb[User]) -> Verb[User]:
     return decide
 
 
+@cache
+def _password_hash() -> str:
+    """Of `PASSWORD`; made once, for it takes long by intention."""
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+
+
 @asynccontextmanager
 async def founded(
     config: Config, *, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[Organization]:
     """A new organization on the configured (empty) database, and its owner `ann`."""
     vault = opened_vault(config, create=True)
-    async with opened_log(config, lambda _: None, clock=clock) as log:
-        credential = await vault.credential(realms.FIRST_USER, PASSWORD)
-        await log.submit(
-            None,
-            following_nothing(realms.found),
-            "Example",
-            "00000000-0000-4000-8000-000000000000",
-            "ann@example.com",
-            "Ann",
-            credential,
-        )
+    credential = await vault.credential(realms.FIRST_USER, None)
+    found = following_nothing(realms.found)(
+        Moment(State(), clock(), None),
+        "Example",
+        "00000000-0000-4000-8000-000000000000",
+        "ann@example.com",
+        "Ann",
+        msgspec.structs.replace(credential, password_hash=_password_hash()),
+    )
+    databases.begin(config, found.changes, clock(), vault.fingerprint)
     vault.close()
     async with reopened(config, clock=clock) as organization:
         yield organization
