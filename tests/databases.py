@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tertulia.config import Config
-from tertulia.model.changes import AnyChange, Entry
+from tertulia.model.changes import Entry
 from tertulia.state.fold import fold
+from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.migrations import migrate
@@ -19,16 +21,20 @@ from tertulia.store.writing import Batch, write
 from tests import postgres
 
 
-def begin(config: Config, changes: Iterable[AnyChange], now: float, fingerprint: str) -> None:
-    """Make the configured, empty database one whose log begins with the changes, made at that
-    time (UNIX seconds), of an installation whose secret has that fingerprint."""
+def begin(config: Config, verbs: Iterable[Verb[Any]], now: float, fingerprint: str) -> None:
+    """Make the configured, empty database one whose log begins with what the verbs decide one
+    after another at that time (UNIX seconds), of an installation whose secret has that
+    fingerprint."""
     _migrate(config)
     state = State()
     entries: list[Entry] = []
-    for change in changes:
-        entry = Entry(state.seq + 1, now, None, change)
-        fold(state, entry)
-        entries.append(entry)
+    for verb in verbs:
+        decision = verb(Moment(state, now, None))
+        assert not decision.mails
+        for change in decision.changes:
+            entry = Entry(state.seq + 1, now, None, change)
+            fold(state, entry)
+            entries.append(entry)
     database = database_at(config.data_path, config.database_url)
     with contextlib.closing(database.connect(readonly=False)) as connection:
         for statement in connection.dialect.begin_write:
