@@ -150,7 +150,8 @@ def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
     first = residents[0]
     return [
         "",
-        "This is a demonstration. Sign in with any client of Zulip as one of",
+        "This is a demonstration. Open the address in a browser and choose who to be, or sign in",
+        "with any client of Zulip as one of",
         *(f"  {r.role.name.lower():<10} {r.address:<20} {r.password}" for r in residents),
         "",
         "A program can begin with this file, ~/.zuliprc:",

@@ -32,7 +32,7 @@ from tertulia.wire.authentication import (
 from tertulia.wire.call import Node
 from tertulia.wire.client import client_page
 from tertulia.wire.errors import TooManyTries
-from tertulia.wire.objects.users import drawn_address
+from tertulia.wire.objects.users import avatar_address, drawn_address
 from tertulia.wire.pacing import Pace
 from tertulia.wire.visit import (
     LOGIN,
@@ -156,6 +156,7 @@ def _own_path(text: str) -> str:
 
 def _sign_in_fields(visit: Visit) -> list[Field]:
     typed = visit.said("username")
+    is_demonstration = bool(visit.node.residents)  # Where a click is enough.
     return [
         Field(
             name="username",
@@ -163,7 +164,7 @@ def _sign_in_fields(visit: Visit) -> list[Field]:
             type="email",
             value=typed,
             autocomplete="username",
-            focused=not typed,
+            focused=not typed and not is_demonstration,
         ),
         Field(
             name="password",
@@ -182,7 +183,8 @@ def _residents(node: Node) -> list[_Resident]:
             address=user.address,
             full_name=user.full_name,
             role=_ROLES[user.role],
-            picture=drawn_address(user),
+            # A page asks no other server for anything.
+            picture=drawn_address(user) if user.avatar_source == "G" else avatar_address(user),
         )
         for user in found
         if user is not None and user.is_active
