@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
 
 const PACKAGE = "../src/tertulia/web";
+const BASE = "/app/";
+const WORKER = "worker.js";
 
 /** Puts KaTeX beside the client: the server renders formulas with it. */
 function katexForTheServer(): Plugin {
@@ -12,6 +15,28 @@ function katexForTheServer(): Plugin {
     writeBundle() {
       mkdirSync(PACKAGE, { recursive: true });
       copyFileSync("node_modules/katex/dist/katex.min.js", `${PACKAGE}/katex.min.js`);
+    },
+  };
+}
+
+/** Tells the service worker which files to keep: all scripts and styles, and the Latin letters. */
+function filesForTheWorker(): Plugin {
+  const isKept = (name: string) => /\.(js|css)$|-latin-wght-normal.*\.woff2$/.test(name);
+  return {
+    name: "files-for-the-worker",
+    apply: "build",
+    enforce: "post",
+    generateBundle(_, bundle) {
+      const worker = bundle[WORKER];
+      if (worker?.type !== "chunk") throw new Error("There is no service worker.");
+      const names = Object.keys(bundle).filter((name) => name.startsWith("assets/"));
+      const files = names.filter(isKept).sort();
+      const mark = createHash("sha256")
+        .update(worker.code + files.join())
+        .digest("hex");
+      worker.code = worker.code
+        .replaceAll("__FILES__", JSON.stringify(files.map((name) => BASE + name)))
+        .replaceAll("__MARK__", JSON.stringify(mark.slice(0, 12)));
     },
   };
 }
@@ -26,14 +51,21 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), katexForTheServer()],
-  base: "/app/",
+  plugins: [svelte(), katexForTheServer(), filesForTheWorker()],
+  base: BASE,
   build: {
     outDir: PACKAGE,
     emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      input: { client: "index.html", worker: "src/worker/worker.ts" },
+      output: {
+        // The worker is always at the same address.
+        entryFileNames: ({ name }) => (name === "worker" ? WORKER : "assets/[name]-[hash].js"),
+      },
+    },
   },
   server: {
     fs: { allow: [".."] },
@@ -44,6 +76,7 @@ export default defineConfig({
         "/user_avatars",
         "/avatar",
         "/static",
+        "/manifest.webmanifest",
         "/external_content",
         "/thumbnail",
       ].map((path) => [path, passed]),

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,10 +80,8 @@ def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
         yield found
         assert not found.troubles, "\n".join(found.troubles)
     finally:
-        try:
+        with suppress(BrowserError):
             context.close()
-        except BrowserError:
-            pass
 
 
 def sign_in(context: BrowserContext, server: Server, account: Account) -> None:
