@@ -18,9 +18,10 @@ Open = Callable[..., Window]
 """`Open(server, account=None, **how)`: a window, as Playwright's `new_context` takes `how`."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """The machine's Chromium."""
+    """The machine's Chromium. Playwright's loop runs in the thread of the tests as long as it is
+    there: other tests, which have loops of their own, must find it gone."""
     program = chromium()
     if program is None:
         pytest.skip(HOW_TO_GET)

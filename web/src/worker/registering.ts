@@ -32,8 +32,13 @@ export function watchVersion(newer: () => void): Watch {
 
   const container = import.meta.env.PROD ? navigator.serviceWorker : undefined;
   if (container) {
-    const before = container.controller;
-    if (before) container.addEventListener("controllerchange", tell, { signal });
+    let { controller } = container;
+    const changed = () => {
+      // The first of all is not newer than anything.
+      if (controller) tell();
+      ({ controller } = container);
+    };
+    container.addEventListener("controllerchange", changed, { signal });
     document.addEventListener(
       "visibilitychange",
       () => document.visibilityState === "visible" && Date.now() - last > HOUR && look(),
