@@ -6,11 +6,11 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.driving import FLAGS, HOW_TO_GET, Window, chromium, sign_in, window
 from tests.e2e.conftest import sqlite_town, town
-from tests.e2e.server import Account, Server
+from tests.e2e.server import Account, Server, ended
 
 __all__ = ["sqlite_town", "town"]
 
@@ -27,10 +27,21 @@ def browser() -> Iterator[Browser]:
         pytest.skip(HOW_TO_GET)
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
+    # Machines that are busy with other tests are slow.
+    expect.set_options(timeout=15_000)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield found
         found.close()
+
+
+@pytest.fixture(scope="module")
+def cafe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The demonstration, once for all tests of a file."""
+    server = Server(tmp_path_factory.mktemp("cafe"))
+    with ended(server):
+        server.start("/ready", "--demo")
+        yield server
 
 
 @pytest.fixture

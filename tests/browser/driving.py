@@ -1,13 +1,14 @@
 """A browser that is driven, and what a page must never do."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
 from playwright.sync_api import Error as BrowserError
 
 from tests.e2e.server import PASSWORD, Account, Server
@@ -52,8 +53,8 @@ class Window:
 
     def _said(self, message: ConsoleMessage) -> None:
         # Refusals are answers like others; the browser tells of each.
-        is_answer = "Failed to load resource" in message.text
-        if message.type in {"error", "warning"} and not is_answer and not self.away:
+        is_expected = re.search(r"Failed to load resource|blocked by Playwright", message.text)
+        if message.type in {"error", "warning"} and not is_expected and not self.away:
             self.troubles.append(f"{message.type}: {message.text}")
 
     def _asked(self, request: Request) -> None:
@@ -65,6 +66,25 @@ class Window:
         self.page.goto(f"{self.site}/#{fragment}")
 
     @property
+    def box(self) -> Locator:
+        """Where one writes in a conversation."""
+        return self.page.get_by_role("textbox", name=re.compile("^(Write to|Escribe)"))
+
+    def say(self, text: str) -> None:
+        """Write it in the conversation that is shown, and send it."""
+        self.box.fill(text)
+        self.box.press("Control+Enter")
+
+    def message(self, text: str) -> Locator:
+        """The message that says so, where it is shown."""
+        return self.page.get_by_role("article").filter(has_text=text)
+
+    def link(self, name: str) -> Locator:
+        """The way to a view or a channel, at the side."""
+        side = self.page.get_by_role("navigation", name="Views and channels")
+        return side.get_by_role("link", name=re.compile(rf"\b{re.escape(name)}\b"))
+
+    @property
     def context(self) -> BrowserContext:
         return self.page.context
 
@@ -73,6 +93,8 @@ class Window:
 def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
     """A new browser profile with one page, at nobody's. Fails where a page did what none may."""
     how.setdefault("viewport", LAPTOP)
+    # What a worker keeps is tested by itself.
+    how.setdefault("service_workers", "block")
     context = browser.new_context(base_url=site, **how)
     context.set_default_timeout(15_000)
     try:

@@ -88,12 +88,12 @@ class Server:
         words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
         return _account(self.command("create-user", *words, "--password", PASSWORD))
 
-    def start(self, path: str = "/ready") -> None:
-        """Start the process, and return when it answers there."""
+    def start(self, path: str = "/ready", *more: str) -> None:
+        """Start the process, and return when it answers there. `more` are flags of `serve`."""
         assert self.process is None or self.process.poll() is not None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port)],
+                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port), *more],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
