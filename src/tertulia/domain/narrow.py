@@ -17,12 +17,13 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
+from tertulia.model.words import phrases_of
 from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
 _ID = re.compile(r"[0-9]{1,16}")
-_WORDS = re.compile(r"[^\W_]+")
-_PHRASES = re.compile(r'"([^"]*)"|(\S+)')
+MAX_PHRASES = 100
+"""Words and phrases of one search."""
 
 
 class Asked(Struct, frozen=True):
@@ -73,18 +74,6 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
             raise BadNarrow(f"unknown operator '{term.operator}'")
         terms += read(reader, term)
     return Compiled(_scope(reader, asked, terms), tuple(terms))
-
-
-def phrases_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """The words and quoted phrases of a search, without punctuation."""
-    found = []
-    for quoted, bare in _PHRASES.findall(text):
-        if quoted:
-            words = tuple(_WORDS.findall(quoted))
-            found += [words] if words else []
-        else:
-            found += [(word,) for word in _WORDS.findall(bare)]
-    return tuple(found)
 
 
 def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
@@ -336,6 +325,8 @@ def _search(reader: Reader, term: Asked) -> list[Term]:
     if not text.strip():
         raise BadNarrow("there is nothing to search for")
     phrases = phrases_of(text)
+    if len(phrases) > MAX_PHRASES:
+        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
     return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
 
 

@@ -84,16 +84,18 @@ def _compile(dialect: Dialect, search: Search) -> tuple[str, list[str], list[Any
     wheres: list[str] = []
     parameters: list[Any] = []
     id_column = "messages.id"
+    if phrases := search.phrases:
+        join, where, id_column = dialect.search_join()
+        joins.append(join)
+        wheres.append(where)
+        parameters.append(dialect.search_query(phrases))
     for term in search.terms:
-        if isinstance(term.condition, narrow.Matches) and not term.negated and not joins:
-            join, where, id_column = dialect.search_join()
-            joins.append(join)
-            clause: Clause = (where, [dialect.search_query(term.condition.phrases)])
-        else:
-            clause = _condition(dialect, term.condition, search.scope.user_id)
-            if term.negated:
-                # A condition on a missing value is neither true nor false in SQL.
-                clause = (f"NOT COALESCE({clause[0]}, FALSE)", clause[1])
+        if isinstance(term.condition, narrow.Matches) and not term.negated:
+            continue
+        clause = _condition(dialect, term.condition, search.scope.user_id)
+        if term.negated:
+            # A condition on a missing value is neither true nor false in SQL.
+            clause = (f"NOT COALESCE({clause[0]}, FALSE)", clause[1])
         wheres.append(clause[0])
         parameters += clause[1]
     where, values = _scope(dialect, search.scope)
