@@ -78,7 +78,10 @@ def in_scope(message: Message, scope: Scope, flags: dict[int, Flag]) -> bool:
         message.channel_id in scope.channel_ids
         or in_spans(message, scope.spans)
         or message.direct_id in scope.direct_ids
-        or (scope.recorded and bool(flags.get(message.id, Flag(0)) & Flag.RECORD))
+        or (
+            message.channel_id in scope.recorded
+            and bool(flags.get(message.id, Flag(0)) & Flag.RECORD)
+        )
     )
 
 
@@ -170,7 +173,7 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
             for n in range(1, rng.randint(1, 4))
         ),
         direct_ids=frozenset(rng.sample(range(1, 4), rng.randint(0, 3))),
-        recorded=rng.random() < 0.5,
+        recorded=frozenset(rng.sample(range(1, 4), rng.randint(0, 2))),
     )
 
 

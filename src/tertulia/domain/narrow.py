@@ -403,7 +403,7 @@ def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Sco
             user_id=reader.user.id,
             spans=received_spans(reader),
             direct_ids=_own_directs(reader),
-            recorded=True,
+            recorded=frozenset(channel.id for channel in open_channels(reader)),
         )
     open_ids = named & {c.id for c in open_channels(reader)}
     spans = tuple(

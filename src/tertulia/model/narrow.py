@@ -146,16 +146,16 @@ class Span(Struct, frozen=True):
 class Scope(Struct, frozen=True):
     """Which messages the reader may see at all.
 
-    `spans` are stretches of channels, `direct_ids` conversations; `recorded` adds the single
-    messages of `user_id` that have a record of their own. `channel_ids` are channels whose whole
-    history is open to the reader.
+    `spans` are stretches of channels, `direct_ids` conversations; `recorded` are the channels of
+    which those messages belong to it that `user_id` has a record of. `channel_ids` are channels
+    whose whole history is open to the reader.
     """
 
     user_id: int | None
     channel_ids: frozenset[int] = frozenset()
     spans: tuple[Span, ...] = ()
     direct_ids: frozenset[int] = frozenset()
-    recorded: bool = False
+    recorded: frozenset[int] = frozenset()
 
 
 class Search(Struct, frozen=True):

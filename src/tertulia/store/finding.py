@@ -192,10 +192,11 @@ def _scope(dialect: Dialect, scope: Scope) -> Clause:
         parameters.append(dialect.array(sorted(scope.direct_ids)))
     if scope.recorded:
         either.append(
-            "messages.id IN (SELECT message_id FROM message_flags"
-            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0)"
+            f"({dialect.among('+messages.channel_id')} AND messages.id IN"
+            " (SELECT message_id FROM message_flags"
+            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0))"
         )
-        parameters.append(scope.user_id)
+        parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else ("1 = 0", [])
 
 
