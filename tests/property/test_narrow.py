@@ -33,7 +33,6 @@ SEARCHES = (
     '"green tea"',
     "xyz",
 )
-FILES = re.compile(r"/user_uploads/([\w./-]+)")
 LINK = re.compile(r'<a (?!class="(stream|message-link))')
 
 
@@ -90,6 +89,8 @@ class Reader:
     sources: dict[int, str] = field(default_factory=dict)
     flags: dict[int, dict[int, Flag]] = field(default_factory=dict)
     """What everybody has on each message, by user and message."""
+    opening: set[int] = field(default_factory=set)
+    """The messages that opened a file to their readers, which may have been deleted since."""
 
     @property
     def state(self) -> State:
@@ -103,6 +104,8 @@ class Reader:
                 self.messages[mid] = reply.body["message"]
                 self.sources[mid] = reply.body["raw_content"]
         store = self.history.org.node.store
+        stored = await store.read(reading.messages, ids)
+        self.opening = {message.id for message in stored if message.has_attachment}
         for user in self.state.users:
             relations = await store.read(reading.relations, user.id, ids)
             self.flags[user.id] = {mid: one.flags for mid, one in relations.items()}
@@ -212,7 +215,7 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
         ("is", "muted", reader.is_muted),
         ("has", "link", lambda m: LINK.search(m["content"]) is not None),
         ("has", "image", lambda m: "message_inline_image" in m["content"]),
-        ("has", "attachment", lambda m: has_file(reader, m)),
+        ("has", "attachment", lambda m: m["id"] in reader.opening),
         ("has", "reaction", lambda m: bool(m["reactions"])),
         ("in", "home", lambda m: not reader.is_muted(m)),
         ("in", "all", lambda m: True),
@@ -235,16 +238,6 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
 
 def source(reader: Reader, message: Message) -> str:
     return reader.sources[message["id"]]
-
-
-def has_file(reader: Reader, message: Message) -> bool:
-    """Whether it opened a file to its readers. That stays so when the file is deleted."""
-    state = reader.state
-    if any(link.message_id == message["id"] for link in state.attachment_messages):
-        return True
-    return any(
-        state.uploads.at_path(path) is None for path in FILES.findall(source(reader, message))
-    )
 
 
 @dataclass

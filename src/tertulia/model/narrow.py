@@ -157,6 +157,11 @@ class Scope(Struct, frozen=True):
     direct_ids: frozenset[int] = frozenset()
     recorded: frozenset[int] = frozenset()
 
+    @property
+    def every_channel(self) -> frozenset[int]:
+        """The channels of which it has anything."""
+        return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
+
 
 class Search(Struct, frozen=True):
     """A page of messages: around `anchor`, at most so many before it and after it."""

@@ -17,6 +17,9 @@ from msgspec import Struct
 
 MAX_LENGTH = 100
 """Characters of a word that count."""
+MIN_BEGINNING = 3
+"""Characters from which on a word finds the words that begin with it. So many words begin with one
+or two letters that to go through them would be slow and of no use."""
 
 _ACCENTS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -187,7 +190,9 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
     # and one alone may be the first of a pair.
     if words[-1].is_last and len(words) > 1 and not words[-2].is_last and words[-2].is_pair:
         return Phrase(tuple(word.text for word in words[:-1]))
-    return Phrase(tuple(word.text for word in words), words[-1].is_last or not is_quoted)
+    last = words[-1]
+    goes_on = not is_quoted and len(last.text) >= MIN_BEGINNING
+    return Phrase(tuple(word.text for word in words), last.is_last or goes_on)
 
 
 # Finding again

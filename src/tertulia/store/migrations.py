@@ -163,6 +163,13 @@ def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
     return (*dialect.search_schema(), searching.add_all)
 
 
+def _parts(dialect: Dialect) -> Sequence[str]:
+    return tuple(
+        f"CREATE INDEX messages_with_{part} ON messages (id) WHERE has_{part} = 1"
+        for part in ("link", "image", "attachment")
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -176,6 +183,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _attachments,
     _mails_and_invitations,
     _search_by_our_words,
+    _parts,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
