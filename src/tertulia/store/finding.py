@@ -257,9 +257,9 @@ def _scope(dialect: Dialect, scope: Scope) -> Clause:
         parameters.append(dialect.array(sorted(scope.direct_ids)))
     if scope.recorded:
         either.append(
-            f"({dialect.among('+messages.channel_id')} AND messages.id IN"
-            " (SELECT message_id FROM message_flags"
-            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0))"
+            f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
+            " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
+            f" AND (flags & {int(Flag.RECORD)}) != 0))"
         )
         parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else ("1 = 0", [])
