@@ -25,6 +25,28 @@ MAX_NESTING: Final = 24
 """Blocks inside of blocks; what is deeper is shown as text."""
 
 
+MAX_LAYOUT_SECONDS: Final = 1.0
+MAX_LAYOUT_SIZE: Final = 400_000
+"""For the formulas of one message, and characters that they may become."""
+
+
+@dataclass
+class Layout:
+    """What is left for laying out the formulas of a message."""
+
+    seconds: float = MAX_LAYOUT_SECONDS
+    size: int = MAX_LAYOUT_SIZE
+
+    def is_spent(self) -> bool:
+        """Whether no more is to be laid out."""
+        return self.seconds <= 0 or self.size <= 0
+
+    def spend(self, seconds: float, size: int) -> None:
+        """One formula took this."""
+        self.seconds -= seconds
+        self.size -= size
+
+
 @dataclass
 class Page:
     """A message that is being rendered."""
@@ -43,6 +65,7 @@ class Page:
     marks: "Marks | None" = None
     """Of the text that is being parsed."""
     colours: Budget = field(default_factory=Budget)
+    layout: Layout = field(default_factory=Layout)
     lone: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
 

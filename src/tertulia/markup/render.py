@@ -35,6 +35,10 @@ class Renderer:
         self._site = site.rstrip("/")
         self._markdown = _parser()
 
+    async def prepare(self, content: str) -> None:
+        """Do beforehand, in a thread, what of the rendering takes long."""
+        await formulas.prepare(content)
+
     def render(self, moment: Moment, content: str) -> Rendered:
         """The content, written by the moment's actor, as HTML. Every input renders; what is no
         markup is shown as text."""

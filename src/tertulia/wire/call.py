@@ -64,8 +64,14 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
+    async def rendered(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to; what takes long of it is done in
+        a thread."""
+        await self.renderer.prepare(content)
+        return self.render(content, author_id)
+
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """What the author writes as HTML, with what it refers to."""
+        """The same at once, for short texts."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
