@@ -12,6 +12,7 @@ from markdown_it.token import Token
 
 from tertulia.domain import permissions
 from tertulia.markup.code import Budget
+from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
@@ -54,12 +55,15 @@ class Page:
     moment: Moment
     site: str = ""
     """The server's own address, without a slash at its end; empty where it is not known."""
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
     users: set[int] = field(default_factory=set)
     groups: set[int] = field(default_factory=set)
     all: bool = False
     topic: bool = False
     has_link: bool = False
     has_image: bool = False
+    pages: list[str] = field(default_factory=list)
+    """Linked pages of which there shall be previews."""
     quoted: bool = False
     """Whether what is being parsed stands in a quotation, which notifies nobody."""
     marks: "Marks | None" = None

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
+from tertulia.wire.external_pages import external_pages
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
@@ -42,6 +43,7 @@ def application(node: Node) -> ASGIApp:
             *pages_api.PAGES,
             *public_pages(node),
             *file_pages(node),
+            *external_pages(node),
             *tus_pages(node),
             *joining_pages(node),
         ],

@@ -15,6 +15,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
+from tertulia.outbound.fetching import Web
 from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
@@ -37,6 +38,7 @@ class Node:
     links: Links
     renderer: Renderer
     files: Files
+    web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     started: float
