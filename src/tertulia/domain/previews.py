@@ -14,7 +14,7 @@ def show(
     moment: Moment, pending: PendingPreview, found: Found, rendered: Rendered
 ) -> Decision[None]:
     """Show the message as it is rendered with its previews, as the server itself. Nothing happens
-    where it does not await these any more: it says something else since, or another node was faster.
+    where it does not await these any more: it says something else now, or another node was faster.
 
     Overtaken where the message has changed in another way since it was found.
     """

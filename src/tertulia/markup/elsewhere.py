@@ -1,9 +1,9 @@
 """What messages link elsewhere on the web, and how it is shown with them.
 
-A client of the message never asks those servers itself: pictures and films come from an address of
-this server (`Elsewhere.proxied`), which fetches them when they are looked at. What a page says about
-itself is fetched when the message has been sent (`Elsewhere.previews`), and then the message is
-rendered once more, with that.
+Who reads the message never asks those servers: pictures and films come from an address of this
+server (`Elsewhere.proxied`), which fetches them when they are looked at. What a page says about
+itself is fetched when the message has been sent, and then the message is rendered once more, with
+that (`Elsewhere.previews`).
 """
 
 import re

@@ -11,6 +11,7 @@ _SPECIAL: Final = (
     IPv6Network("2001::/23"),
     IPv6Network("3fff::/20"),
     IPv6Network("5f00::/16"),
+    IPv6Network("fec0::/10"),
 )
 """Of these, some versions of Python do not know that they are not the internet."""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")

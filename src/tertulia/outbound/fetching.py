@@ -215,8 +215,8 @@ def _taken_apart(url: str) -> tuple[str, int, str]:
         raise NotFetched("it is no address on the web")
     if parts.userinfo:
         raise NotFetched("the address has a password in it")
-    port = parts.port or _PORTS[parts.scheme]
-    if port < 1024 and port not in _PORTS.values():
+    port = _PORTS[parts.scheme] if parts.port is None else parts.port
+    if port not in _PORTS.values() and not 1024 <= port < 65536:
         raise NotFetched(f"port {port} is none of the web's")
     host = parts.raw_host.decode("ascii").strip("[]")
     return host, port, parts.netloc.decode("ascii")

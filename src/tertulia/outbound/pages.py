@@ -29,7 +29,7 @@ def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:
     said: dict[str, str] = {}
     for meta in root.iter("meta"):
         name = (meta.get("property") or meta.get("name") or "").strip().lower()
-        text = _plain(meta.get("content") or "", MAX_DESCRIPTION * 2)
+        text = (meta.get("content") or "").strip()
         if name and text:
             said.setdefault(name, text)
     title = _first(said, _TITLE) or next(
