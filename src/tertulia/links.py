@@ -15,8 +15,8 @@ from tertulia.vault import Vault
 JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"
 EXTERNAL: Final = "/external_content/"
-PATHS: Final = (JOIN, CONFIRM)
-"""What follows these in a path is secret."""
+PATHS: Final = (JOIN, CONFIRM, EXTERNAL)
+"""What follows these in a path is secret, or what somebody linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"
 _CONFIRMATION: Final = "c"

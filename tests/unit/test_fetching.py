@@ -106,6 +106,13 @@ async def test_what_is_there_is_fetched_under_its_name(there: Elsewhere) -> None
     assert not [line for line in lines if line.startswith(("cookie", "authorization", "referer"))]
 
 
+async def test_a_name_in_other_letters_is_asked_as_dns_writes_it(there: Elsewhere) -> None:
+    there.pages["/%C3%A9"] = Page(b"hello")
+    assert await content(there.web(), there.url("/é", "münchen.test")) == b"hello"
+    assert there.resolved == ["xn--mnchen-3ya.test"]
+    assert f"host: xn--mnchen-3ya.test:{there.port}" in there.heads[0].lower()
+
+
 async def test_no_cookie_is_sent_back(there: Elsewhere) -> None:
     there.pages["/a"] = Page(status=302, headers={"Location": "/b", "Set-Cookie": "x=y"})
     there.pages["/b"] = Page(b"b")

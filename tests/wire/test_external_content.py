@@ -211,6 +211,21 @@ async def test_a_picture_of_the_network_is_not_fetched(org: Organization, there:
         assert (await org["ben"].open(await source(org, url))).status_code == 404
 
 
+async def test_what_people_link_is_not_in_the_log(
+    org: Organization, there: Elsewhere, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    there.pages["/broken.png"] = Page(status=500)
+    for path in ("/x.png", "/broken.png"):
+        url = there.url(path)
+        await org["ben"].open(await source(org, url))
+        records = [record for record in caplog.records if record.name.startswith("tertulia")]
+        said = "\n".join(f"{record.getMessage()} {vars(record)}" for record in records)
+        assert "/external_content/" in said
+        assert url.encode().hex() not in said
+        assert path not in said
+
+
 @pytest.mark.parametrize(
     ("begins", "expected"),
     [

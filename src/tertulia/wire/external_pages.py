@@ -22,8 +22,8 @@ logger = logging.getLogger("tertulia.http")
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """Of a picture or a film; what is larger is not shown."""
-SECONDS: Final = 30.0
-AT_ONCE: Final = 4
+SECONDS: Final = 20.0
+AT_ONCE: Final = 8
 """Of those, so many are held in memory."""
 WAITING: Final = 100
 """That may wait to be fetched; whoever asks for more has to come again."""
