@@ -138,8 +138,9 @@ class Previewer:
         node = self._node
         found = await gathering.to_edit(self._log, pending.message_id)
         content = found.message.content
-        await node.renderer.prepare(content)
-        moment = Moment(node.state, node.clock(), found.message.sender_id)
+        author_id = found.message.sender_id
+        await node.renderer.prepare(Moment(node.state, node.clock(), author_id), content)
+        moment = Moment(node.state, node.clock(), author_id)
         return found, node.renderer.render(moment, content, known)
 
     async def _preview(self, url: str) -> LinkPreview | None:

@@ -8,7 +8,8 @@ import pytest
 from tertulia.markup import formulas, katex
 from tertulia.markup.formulas import MAX_SOURCE
 from tertulia.markup.page import MAX_LAYOUT_SIZE
-from tests.unit.markup_stage import html, line
+from tertulia.state.moment import Moment
+from tests.unit.markup_stage import ANN, RENDERER, STATE, html, line
 from tests.unit.test_markup_safety import checked
 
 with_katex = pytest.mark.skipif(
@@ -183,8 +184,8 @@ def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too
 @with_katex
 async def test_what_is_prepared_is_not_laid_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formulas, "_layouts", formulas._Layouts())
-    content = "$$p_1$$ and\n```math\np_2\n\np_3\n```"
-    await formulas.prepare(content)
+    content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
+    await RENDERER.prepare(Moment(STATE, 0, ANN), content)
     expected = html(content)
 
     def never(tex: str, *, display: bool) -> str | None:
@@ -196,7 +197,9 @@ async def test_what_is_prepared_is_not_laid_out_again(monkeypatch: pytest.Monkey
 
 @with_katex
 async def test_formulas_can_be_laid_out_in_several_threads() -> None:
-    await asyncio.gather(*(formulas.prepare(f"$$t_{n}$$ $$t_{n // 2}$$") for n in range(20)))
+    moment = Moment(STATE, 0, ANN)
+    contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
+    await asyncio.gather(*(RENDERER.prepare(moment, content) for content in contents))
     assert "tex-error" not in line(" ".join(f"$$t_{n}$$" for n in range(20)))
 
 

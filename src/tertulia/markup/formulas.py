@@ -4,12 +4,12 @@ Where KaTeX is missing, and for what goes beyond a message's budget, MathML that
 themselves stands in the same structure, with the source in the place of KaTeX's layout.
 """
 
-import asyncio
 import html
 import logging
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Final
@@ -19,7 +19,7 @@ from markdown_it.rules_inline import StateInline
 
 from tertulia.markup import katex
 from tertulia.markup.elements import element, literal, opened
-from tertulia.markup.page import Layout, made, page_of
+from tertulia.markup.page import Formula, Layout, made, page_of
 
 logger = logging.getLogger("tertulia.markup")
 
@@ -27,6 +27,8 @@ NAMESPACE: Final = "http://www.w3.org/1998/Math/MathML"
 MAX_SOURCE: Final = 4000
 """Characters of one formula; a longer one is shown as text."""
 MAX_DEPTH: Final = 40
+MAX_PREPARING_SECONDS: Final = 1.0
+"""For the formulas of one message, in a thread."""
 MAX_KEPT: Final = 16 * 1024 * 1024
 """Characters of layouts that are kept, for when the formula is shown again."""
 _ATTRIBUTES: Final = frozenset(
@@ -48,9 +50,6 @@ ALLOWED: Final = frozenset(
 """The elements that a formula is made of, beside `math`, `semantics` and `annotation`."""
 _VALUE: Final = re.compile(r"[\w.,+\-#% ()\[\]{}|/\\<>\u2016\u2308-\u230b\u27e8\u27e9]{0,60}")
 _INLINE: Final = re.compile(r"\$\$(?P<tex>[^\n_$](?:\\\$|[^\n$])*)\$\$(?!\$)")
-_FENCE: Final = re.compile(
-    r"(?:```|~~~)[ ]*math[ ]*\n(?P<tex>.*?)(?:\n[> ]*(?:```|~~~)|\Z)", re.DOTALL
-)
 _DEFINES: Final = re.compile(r"\\(?:(?:re)?newcommand|def|let|gdef|edef|href|class|style|verb)\b")
 
 
@@ -91,26 +90,20 @@ def _wrong(text: str) -> str:
     return element("span", {"class": "tex-error"}, literal(text))
 
 
-async def prepare(content: str) -> None:
-    """Lay out what may be the formulas of a message, in a thread, so that rendering it finds
-    them."""
-    if "$$" not in content and "math" not in content:
-        return
-    wanted = [(match["tex"], False) for match in _INLINE.finditer(content)]
-    wanted += [(tex, True) for match in _FENCE.finditer(content) for tex in _parts(match["tex"])]
-    if any(one not in _layouts for one in wanted):
-        await asyncio.to_thread(_prepare, wanted)
-
-
-def _prepare(wanted: list[tuple[str, bool]]) -> None:
-    budget = Layout()
-    for tex, display in dict.fromkeys(wanted):
+def lay_out(wanted: Sequence[Formula]) -> None:
+    """Lay these formulas out, so that rendering a message finds them. For a thread."""
+    budget = Layout(seconds=MAX_PREPARING_SECONDS)
+    for tex, display in wanted:
         formula(tex, budget, display=display)
 
 
 def formula(tex: str, budget: Layout, *, display: bool) -> str | None:
     """The formula; None where it is wrong, or too long or too deep to be shown."""
     if len(tex) > MAX_SOURCE:
+        return None
+    if budget.wanted is not None:
+        if (tex, display) not in _layouts and katex.is_installed():
+            budget.wanted.append((tex, display))
         return None
     if not budget.is_spent():
         begun = time.monotonic()
@@ -128,11 +121,11 @@ class _Layouts:
     """Formulas as KaTeX shows them. Threads may ask at once."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, bool], str | None] = OrderedDict()
+        self._kept: OrderedDict[Formula, str | None] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def __contains__(self, key: tuple[str, bool]) -> bool:
+    def __contains__(self, key: Formula) -> bool:
         return key in self._kept
 
     def shown(self, tex: str, display: bool) -> str | None:

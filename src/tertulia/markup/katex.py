@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tertulia.markup")
 
-MAX_SECONDS: Final = 0.5
+MAX_SECONDS: Final = 0.3
 """Of the processor, for one formula; a usual one takes a thousandth."""
 _MAX_BYTES: Final = 128 * 1024 * 1024
 _MAX_STACK: Final = 2 * 1024 * 1024

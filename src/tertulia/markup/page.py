@@ -26,9 +26,11 @@ MAX_NESTING: Final = 24
 """Blocks inside of blocks; what is deeper is shown as text."""
 
 
-MAX_LAYOUT_SECONDS: Final = 1.0
+Formula = tuple[str, bool]
+"""What is between the dollar signs, and whether it is a block of its own."""
+MAX_LAYOUT_SECONDS: Final = 0.1
 MAX_LAYOUT_SIZE: Final = 400_000
-"""For the formulas of one message, and characters that they may become."""
+"""For the formulas of one message that nobody prepared, and characters that all may become."""
 
 
 @dataclass
@@ -37,6 +39,8 @@ class Layout:
 
     seconds: float = MAX_LAYOUT_SECONDS
     size: int = MAX_LAYOUT_SIZE
+    wanted: list[Formula] | None = None
+    """Those that are to be prepared, where it is asked which."""
 
     def is_spent(self) -> bool:
         """Whether no more is to be laid out."""

@@ -1,5 +1,6 @@
 """Markdown to HTML, with what the message refers to gathered on the way."""
 
+import asyncio
 import dataclasses
 from collections.abc import Mapping
 from typing import Final
@@ -23,7 +24,7 @@ from tertulia.markup import (
     times,
 )
 from tertulia.markup.elsewhere import Elsewhere
-from tertulia.markup.page import Page, environment, page_of
+from tertulia.markup.page import Formula, Layout, Page, environment, page_of
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
@@ -41,9 +42,15 @@ class Renderer:
         self._elsewhere = elsewhere or Elsewhere()
         self._markdown = _parser()
 
-    async def prepare(self, content: str) -> None:
-        """Do beforehand, in a thread, what of the rendering takes long."""
-        await formulas.prepare(content)
+    async def prepare(self, moment: Moment, content: str) -> None:
+        """Do beforehand, in a thread, what takes long of rendering it."""
+        if "$$" not in content and "math" not in content:
+            return
+        wanted: list[Formula] = []
+        page = Page(moment, self._site, layout=Layout(wanted=wanted))
+        showing.html(page, self._markdown.parse(content, environment(page)))
+        if wanted:
+            await asyncio.to_thread(formulas.lay_out, wanted)
 
     def render(
         self,

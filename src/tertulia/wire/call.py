@@ -69,7 +69,7 @@ class Node:
     async def rendered(self, content: str, author_id: int | None) -> Rendered:
         """What the author writes as HTML, with what it refers to; what takes long of it is done in
         a thread."""
-        await self.renderer.prepare(content)
+        await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
         return self.render(content, author_id)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
