@@ -294,7 +294,21 @@ async def test_where_nobody_listens_nothing_is_fetched(there: Elsewhere) -> None
         await fetched(there.web(), url)
 
 
-async def test_a_certificate_must_be_for_the_name(tmp_path: Path) -> None:
+async def test_a_certificate_must_be_for_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the name, although the connection is to an address."""
+    context = _context(tmp_path)
+    monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
+    async with elsewhere(context) as there:
+        there.pages["/"] = Page(b"hello")
+        assert await content(there.web(), there.url("/")) == b"hello"
+        with pytest.raises(NotFetched, match="certificate"):
+            await fetched(there.web(), there.url("/", "other.test"))
+    assert there.asked == ["/"]
+
+
+async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
     names: list[str | None] = []
     context = _context(tmp_path)
     context.sni_callback = lambda _socket, name, _context: names.append(name)  # type: ignore[assignment]  # it wants None
