@@ -10,40 +10,56 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint format fuzz bench lock clean
+.PHONY: help serve client test lint format fuzz histories bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-serve: $(VENV)/.run ## start a demonstration organization and print how to sign in
+CLIENT := src/tertulia/web/index.html
+
+serve: $(VENV)/.run $(CLIENT) ## start a demonstration organization and print how to sign in
 	@$(BIN)/tertulia serve --demo --data-dir $(DATA) --port $(PORT)
 
-test: lint ## lint, types, and every test on both databases
+client: $(CLIENT) ## build the web client
+
+$(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/public -type f 2>/dev/null)
+	$(BIN)/python web/build.py
+	@touch $@
+
+test: lint $(CLIENT) ## lint, types, and every test on both databases
+	$(BIN)/python web/build.py run --silent test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python web/build.py run --silent check
 
 format: $(VENV)/.dev ## put the code in the project's style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python web/build.py run --silent format
 
 FUZZ ?= 300
 
 fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
 	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
 
+HISTORIES ?= 20
+
+histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
+	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
+
 bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
 	$(BIN)/python -m bench
 
 lock: ## choose the newest dependencies again (needs uv)
-	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.txt
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
 
 clean: ## remove the environment and the demonstration
-	rm -rf $(VENV) $(DATA) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DATA) build dist web/node_modules src/tertulia/web .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Tertulia needs Python 3.11 or newer; none was found. Name one: make PYTHON=/path/to/python3.11"; exit 1; }

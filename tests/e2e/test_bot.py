@@ -25,7 +25,8 @@ class EchoHandler:
         self.told += 1
         bot_handler.react(message, "tada")
         sent = bot_handler.send_reply(message, f"{self.told}: {message['content']}")
-        bot_handler.update_message({"message_id": sent["id"], "content": f"{self.told}, {sent['id']}"})
+        other = f"{self.told}, {sent['id']}"
+        bot_handler.update_message({"message_id": sent["id"], "content": other})
         bot_handler.send_reply(message, message["content"])
 
 

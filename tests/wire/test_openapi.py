@@ -183,8 +183,3 @@ async def test_the_page_shows_every_endpoint_and_stands_alone(shared: Organizati
     assert styles.headers["content-type"].startswith("text/css")
     assert "prefers-color-scheme: dark" in styles.text
     assert not re.search(r"url\(|@import|https?:", styles.text)
-
-
-async def test_the_root_leads_to_the_page(shared: Organization) -> None:
-    response = await shared.http.get("/")
-    assert (response.status_code, response.headers["location"]) == (307, "/api")

@@ -159,6 +159,10 @@ def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _link_previews(dialect: Dialect) -> Sequence[str]:
+    return (records("pending_previews", "message_id BIGINT"),)
+
+
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
     return (*dialect.search_schema(), searching.add_all)
 
@@ -182,6 +186,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _reactions_and_widgets,
     _attachments,
     _mails_and_invitations,
+    _link_previews,
     _search_by_our_words,
     _parts,
 )

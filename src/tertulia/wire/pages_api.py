@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.caching import unless_known
@@ -57,14 +57,8 @@ async def _get_styles(request: Request) -> Response:
     return unless_known(request, _styles(), "text/css", _HEADERS)
 
 
-async def _to_page(_: Request) -> Response:
-    """As long as there is nothing else to see at the root."""
-    return RedirectResponse(PAGE, status_code=307)
-
-
 PAGES: Final[tuple[BaseRoute, ...]] = (
     Route(DOCUMENT, _get_document),
     Route(PAGE, _get_page),
     Route(STYLES, _get_styles),
-    Route("/", _to_page),
 )

@@ -1,0 +1,25 @@
+/** What the components of one signed-in client share. */
+
+import { getContext, setContext } from "svelte";
+import type { Connection } from "./live/connection.svelte";
+import type { Router } from "./live/router.svelte";
+import type { Store } from "./live/store.svelte";
+import type { Toasts } from "./ui/toasts.svelte";
+
+export interface App {
+  store: Store;
+  connection: Connection;
+  router: Router;
+  toasts: Toasts;
+}
+
+const KEY = Symbol("app");
+
+export function provideApp(app: App): void {
+  setContext(KEY, app);
+}
+
+/** To be called while a component is made. */
+export function useApp(): App {
+  return getContext<App>(KEY);
+}

@@ -1,0 +1,268 @@
+/**
+ * What the client knows: the snapshot that POST /register answered, kept up by events.
+ *
+ * `Data` is never changed: `fold` makes the next one of it, and shares what stays the same. What is
+ * compared by `===` and is equal has not changed.
+ */
+
+import type {
+  ChannelFolder,
+  Draft as DraftMessage,
+  Linkifier,
+  ManagedBot,
+  NavigationView,
+  Playground,
+  Presence,
+  ProfileField,
+  RealmEmoji,
+  Reminder,
+  ScheduledMessage,
+  Snippet,
+  Status,
+  Subscription,
+  TopicPolicy,
+  User,
+  UserGroup,
+  UserTopic,
+  WireChannel,
+  WireMessage,
+} from "../wire/objects";
+import type { Snapshot } from "../wire/snapshot";
+import { directKey, topicKey, type ConversationKey } from "./conversations";
+import type { MessageList } from "./lists";
+
+/** A channel that one may know of, and one's subscription to it. */
+export interface Channel extends WireChannel {
+  subscription: Subscription | null;
+}
+
+export interface Message extends Omit<WireMessage, "flags"> {
+  key: ConversationKey;
+  flags: readonly string[];
+}
+
+/** Settings by the names of the interface. */
+export interface UserSettings {
+  [name: string]: unknown;
+  color_scheme: number;
+  default_language: string;
+  enter_sends: boolean;
+  twenty_four_hour_time: boolean;
+  web_home_view: string;
+  web_mark_read_on_scroll_policy: number;
+  web_channel_default_view: number;
+  web_font_size_px: number;
+  web_line_height_percent: number;
+  web_escape_navigates_to_home_view: boolean;
+  enable_desktop_notifications: boolean;
+  enable_sounds: boolean;
+  presence_enabled: boolean;
+  high_contrast_mode: boolean;
+  starred_message_counts: boolean;
+}
+
+export interface Unread {
+  /** Where each unread message is. */
+  where: ReadonlyMap<number, ConversationKey>;
+  /** The unread messages of each conversation, oldest first. */
+  by: ReadonlyMap<ConversationKey, readonly number[]>;
+  mentions: ReadonlySet<number>;
+  /** Whether there are older ones that the server did not name. */
+  incomplete: boolean;
+}
+
+export interface Data {
+  me: number;
+  /** `realm_name` and so on, `server_…`, `max_…`: single values, by the interface's names. */
+  realm: Readonly<Record<string, unknown>>;
+  settings: UserSettings;
+  defaultSettings: Readonly<Record<string, unknown>>;
+  users: ReadonlyMap<number, User>;
+  bots: ReadonlyMap<number, ManagedBot>;
+  groups: ReadonlyMap<number, UserGroup>;
+  channels: ReadonlyMap<number, Channel>;
+  folders: ReadonlyMap<number, ChannelFolder>;
+  defaultChannels: readonly number[];
+  topicPolicies: ReadonlyMap<ConversationKey, UserTopic>;
+  /** Topics as they are written. */
+  topicNames: ReadonlyMap<ConversationKey, string>;
+  unread: Unread;
+  starred: ReadonlySet<number>;
+  mutedUsers: ReadonlySet<number>;
+  alertWords: readonly string[];
+  drafts: ReadonlyMap<number, DraftMessage>;
+  snippets: ReadonlyMap<number, Snippet>;
+  scheduled: ReadonlyMap<number, ScheduledMessage>;
+  reminders: ReadonlyMap<number, Reminder>;
+  views: ReadonlyMap<string, NavigationView>;
+  /** The newest message of each direct conversation. */
+  directs: ReadonlyMap<ConversationKey, number>;
+  newestMessage: number;
+  presences: ReadonlyMap<number, Presence>;
+  statuses: ReadonlyMap<number, Status>;
+  /** Who is typing where, and since when (milliseconds of this machine's clock). */
+  typing: ReadonlyMap<ConversationKey, ReadonlyMap<number, number>>;
+  emoji: ReadonlyMap<string, RealmEmoji>;
+  linkifiers: readonly Linkifier[];
+  playgrounds: readonly Playground[];
+  domains: readonly { domain: string; allow_subdomains: boolean }[];
+  profileFields: readonly ProfileField[];
+  profileFieldTypes: Readonly<Record<string, { id: number; name: string }>>;
+  onboarding: ReadonlySet<string>;
+  /** Grows with each hint that invitations have changed. */
+  invitesChanged: number;
+  /** The messages that some list shows, or showed lately. */
+  messages: ReadonlyMap<number, Message>;
+  lists: ReadonlyMap<string, MessageList>;
+}
+
+const SINGLE = /^(realm_|server_|max_|password_|event_queue_|zulip_|jitsi_|stop_words|can_create)/;
+
+/** Called like single values, and slices of their own. */
+const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
+
+function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
+  return new Map(items.map((item) => [item[id], item]));
+}
+
+/** What is known right after registering. */
+export function dataOf(snapshot: Snapshot): Data {
+  const me = snapshot.user_id;
+  const isSingle = ([name, value]: [string, unknown]) =>
+    SINGLE.test(name) && !SLICES.has(name) && !(Array.isArray(value) && name.startsWith("realm_"));
+  const channels = new Map<number, Channel>();
+  for (const one of [...snapshot.never_subscribed, ...snapshot.unsubscribed]) {
+    channels.set(one.stream_id, channelOf(one, false));
+  }
+  for (const one of snapshot.subscriptions) channels.set(one.stream_id, channelOf(one, true));
+  const active = (user: User): User => ({ ...user, is_active: true });
+  const gone = (user: User): User => ({ ...user, is_active: false });
+  return {
+    me,
+    realm: Object.fromEntries(Object.entries(snapshot).filter(isSingle)),
+    settings: snapshot.user_settings as UserSettings,
+    defaultSettings: snapshot.realm_user_settings_defaults,
+    users: byId(
+      [
+        ...snapshot.cross_realm_bots.map(active),
+        ...snapshot.realm_users.map(active),
+        ...snapshot.realm_non_active_users.map(gone),
+      ],
+      "user_id",
+    ),
+    bots: byId(snapshot.realm_bots, "user_id"),
+    groups: byId(snapshot.realm_user_groups, "id"),
+    channels,
+    folders: byId(snapshot.channel_folders, "id"),
+    defaultChannels: snapshot.realm_default_streams,
+    topicPolicies: new Map(
+      snapshot.user_topics.map((one) => [topicKey(one.stream_id, one.topic_name), one]),
+    ),
+    topicNames: new Map(
+      [
+        ...snapshot.user_topics.map((one) => [one.stream_id, one.topic_name] as const),
+        ...snapshot.unread_msgs.streams.map((one) => [one.stream_id, one.topic] as const),
+      ].map(([channelId, topic]) => [topicKey(channelId, topic), topic]),
+    ),
+    unread: unreadOf(snapshot, me),
+    starred: new Set(snapshot.starred_messages),
+    mutedUsers: new Set(snapshot.muted_users.map((one) => one.id)),
+    alertWords: snapshot.alert_words,
+    drafts: byId(snapshot.drafts, "id"),
+    snippets: byId(snapshot.saved_snippets, "id"),
+    scheduled: byId(snapshot.scheduled_messages, "scheduled_message_id"),
+    reminders: byId(snapshot.reminders, "reminder_id"),
+    views: byId(snapshot.navigation_views, "fragment"),
+    directs: new Map(
+      snapshot.recent_private_conversations.map((one) => [
+        directKey(one.user_ids, me),
+        one.max_message_id,
+      ]),
+    ),
+    newestMessage: snapshot.max_message_id,
+    presences: new Map(
+      Object.entries(snapshot.presences).map(([id, presence]) => [Number(id), presence]),
+    ),
+    statuses: new Map(
+      Object.entries(snapshot.user_status).map(([id, status]) => [Number(id), status]),
+    ),
+    typing: new Map(),
+    emoji: new Map(Object.entries(snapshot.realm_emoji)),
+    linkifiers: snapshot.realm_linkifiers,
+    playgrounds: snapshot.realm_playgrounds,
+    domains: snapshot.realm_domains,
+    profileFields: snapshot.custom_profile_fields,
+    profileFieldTypes: snapshot.custom_profile_field_types,
+    onboarding: new Set(snapshot.onboarding_steps.map((step) => step.name)),
+    invitesChanged: 0,
+    messages: new Map(),
+    lists: new Map(),
+  };
+}
+
+/** The fields of a subscription: what the interface tells of it within the channel. */
+const OWN_FIELDS = [
+  "color",
+  "is_muted",
+  "pin_to_top",
+  "desktop_notifications",
+  "audible_notifications",
+  "push_notifications",
+  "email_notifications",
+  "wildcard_mentions_notify",
+] as const;
+
+/** A channel, with one's subscription apart. */
+export function channelOf(told: WireChannel & Partial<Subscription>, subscribed: boolean): Channel {
+  const channel: Record<string, unknown> = { ...told };
+  const own: Record<string, unknown> = {};
+  for (const name of OWN_FIELDS) {
+    own[name] = channel[name];
+    delete channel[name];
+  }
+  // What other fields say already, in words of old.
+  delete channel["in_home_view"];
+  delete channel["is_announcement_only"];
+  channel["subscription"] = subscribed ? own : null;
+  return channel as unknown as Channel;
+}
+
+function unreadOf(snapshot: Snapshot, me: number): Unread {
+  const told = snapshot.unread_msgs;
+  const where = new Map<number, ConversationKey>();
+  const by = new Map<ConversationKey, number[]>();
+  const take = (key: ConversationKey, ids: number[]) => {
+    by.set(
+      key,
+      [...(by.get(key) ?? []), ...ids].sort((a, b) => a - b),
+    );
+    for (const id of ids) where.set(id, key);
+  };
+  for (const one of told.streams) take(topicKey(one.stream_id, one.topic), one.unread_message_ids);
+  for (const one of told.pms) take(directKey([one.other_user_id], me), one.unread_message_ids);
+  for (const one of told.huddles) {
+    take(directKey(one.user_ids_string.split(",").map(Number), me), one.unread_message_ids);
+  }
+  return { where, by, mentions: new Set(told.mentions), incomplete: told.old_unreads_missing };
+}
+
+/** How a topic is shown to one: one's own choice, or 0 for what the channel's is. */
+export function topicPolicy(data: Data, key: ConversationKey): TopicPolicy {
+  return data.topicPolicies.get(key)?.visibility_policy ?? 0;
+}
+
+/** A message as the client keeps it. */
+export function messageOf(wire: WireMessage, flags: readonly string[], me: number): Message {
+  const key =
+    wire.type === "stream"
+      ? topicKey(wire.stream_id ?? 0, wire.subject)
+      : directKey(peopleOf(wire), me);
+  return { ...wire, flags, key };
+}
+
+/** The IDs of all who take part in a direct message. */
+export function peopleOf(message: Pick<WireMessage, "display_recipient">): number[] {
+  return Array.isArray(message.display_recipient)
+    ? message.display_recipient.map((one) => one.id)
+    : [];
+}

@@ -1,0 +1,31 @@
+/** From what is known and what happened to what is known then. Pure. */
+
+import type { ServerEvent } from "../wire/events";
+import type { Data } from "./data";
+import { Draft } from "./draft";
+import { CHANNEL_FOLDS } from "./fold/channels";
+import { MESSAGE_FOLDS } from "./fold/messages";
+import { ORGANIZATION_FOLDS } from "./fold/organization";
+import { OWN_FOLDS } from "./fold/own";
+import { PEOPLE_FOLDS } from "./fold/people";
+
+/** What one kind of event does. */
+export type Fold = (draft: Draft, event: ServerEvent) => void;
+
+/** By `type`, or by `type/op`. */
+const FOLDS: Readonly<Record<string, Fold>> = {
+  ...PEOPLE_FOLDS,
+  ...ORGANIZATION_FOLDS,
+  ...CHANNEL_FOLDS,
+  ...OWN_FOLDS,
+  ...MESSAGE_FOLDS,
+};
+
+export function fold(data: Data, events: readonly ServerEvent[]): Data {
+  const draft = new Draft(data);
+  for (const event of events) {
+    const what = event.op === undefined ? event.type : `${event.type}/${event.op}`;
+    (FOLDS[what] ?? FOLDS[event.type])?.(draft, event);
+  }
+  return draft.data;
+}

@@ -1,0 +1,122 @@
+import type {
+  ManagedBot,
+  Presence,
+  ProfileField,
+  Status,
+  User,
+  UserGroup,
+} from "../../wire/objects";
+import type { Fold } from "../fold";
+
+type News = Partial<User> & {
+  user_id: number;
+  new_email?: string;
+  custom_profile_field?: { id: number; value: string | null; rendered_value?: string };
+};
+
+function withRole(role: number): Partial<User> {
+  return { role, is_owner: role === 100, is_admin: role <= 200, is_guest: role === 600 };
+}
+
+export const PEOPLE_FOLDS: Record<string, Fold> = {
+  "realm_user/add": (draft, event) => {
+    const person = event["person"] as User;
+    draft.map("users").set(person.user_id, { is_active: true, ...person });
+  },
+
+  "realm_user/remove": (draft, event) => {
+    const { user_id } = event["person"] as User;
+    draft.map("users").delete(user_id);
+    draft.map("statuses").delete(user_id);
+    draft.map("presences").delete(user_id);
+  },
+
+  "realm_user/update": (draft, event) => {
+    const { user_id, new_email, custom_profile_field, ...news } = event["person"] as News;
+    const before = draft.data.users.get(user_id);
+    if (!before) return;
+    // What an event says besides is not part of the record.
+    const told = Object.entries(news).filter(([name]) => name in before);
+    const user: User = { ...before, ...Object.fromEntries(told) };
+    if (new_email !== undefined) user.email = new_email;
+    if (news.role !== undefined) Object.assign(user, withRole(news.role));
+    if (custom_profile_field) {
+      const { id, value, ...rest } = custom_profile_field;
+      const filled = { ...user.profile_data };
+      if (value === null) delete filled[id];
+      else filled[id] = { value, ...rest };
+      user.profile_data = filled;
+    }
+    draft.map("users").set(user_id, user);
+  },
+
+  custom_profile_fields: (draft, event) => {
+    const fields = event["fields"] as ProfileField[];
+    draft.put("profileFields", fields);
+    const known = new Set(fields.map((field) => String(field.id)));
+    for (const user of draft.data.users.values()) {
+      const filled = Object.entries(user.profile_data ?? {});
+      const kept = filled.filter(([id]) => known.has(id));
+      if (kept.length < filled.length) {
+        draft.change("users", user.user_id, { profile_data: Object.fromEntries(kept) });
+      }
+    }
+  },
+
+  user_status: (draft, event) => {
+    const { id: _id, type: _type, user_id, ...news } = event;
+    const before = draft.data.statuses.get(user_id as number);
+    const status = { ...before, ...news } as Record<string, unknown>;
+    const kept = Object.entries(status).filter(([, value]) => Boolean(value));
+    const statuses = draft.map("statuses");
+    if (kept.length) statuses.set(user_id as number, Object.fromEntries(kept) as Status);
+    else statuses.delete(user_id as number);
+  },
+
+  presence: (draft, event) => {
+    // Told by ID; or, to clients of old, of one person.
+    const told = event["presences"] as Record<string, Presence> | undefined;
+    const presences = draft.map("presences");
+    for (const [id, presence] of Object.entries(told ?? {})) presences.set(Number(id), presence);
+  },
+
+  "realm_bot/add": (draft, event) => {
+    const bot = event["bot"] as ManagedBot;
+    draft.map("bots").set(bot.user_id, bot);
+  },
+  "realm_bot/delete": (draft, event) => {
+    draft.map("bots").delete((event["bot"] as ManagedBot).user_id);
+  },
+  "realm_bot/update": (draft, event) => {
+    const bot = event["bot"] as ManagedBot;
+    draft.change("bots", bot.user_id, bot);
+  },
+
+  "user_group/add": (draft, event) => {
+    const group = event["group"] as UserGroup;
+    draft.map("groups").set(group.id, group);
+  },
+  "user_group/remove": (draft, event) => {
+    draft.map("groups").delete(event["group_id"] as number);
+  },
+  "user_group/update": (draft, event) => {
+    draft.change("groups", event["group_id"] as number, event["data"] as Partial<UserGroup>);
+  },
+  "user_group/add_members": members("members", "user_ids", true),
+  "user_group/remove_members": members("members", "user_ids", false),
+  "user_group/add_subgroups": members("direct_subgroup_ids", "direct_subgroup_ids", true),
+  "user_group/remove_subgroups": members("direct_subgroup_ids", "direct_subgroup_ids", false),
+};
+
+function members(field: "members" | "direct_subgroup_ids", told: string, added: boolean): Fold {
+  return (draft, event) => {
+    const group = draft.data.groups.get(event["group_id"] as number);
+    if (!group) return;
+    const after = new Set(group[field]);
+    for (const id of event[told] as number[]) {
+      if (added) after.add(id);
+      else after.delete(id);
+    }
+    draft.change("groups", group.id, { [field]: [...after].sort((a, b) => a - b) });
+  };
+}

@@ -1,0 +1,40 @@
+/** What things are called. */
+
+import { listed, words } from "../words/index.svelte";
+import { RESOLVED, isResolved, plainTopic, type Conversation } from "./conversations";
+import type { Data } from "./data";
+
+type Users = Data["users"];
+type Channels = Data["channels"];
+
+export function userName(users: Users, id: number): string {
+  return users.get(id)?.full_name ?? words.common.unknownPerson;
+}
+
+/** The topic as it is shown: one without a name has a name too. */
+export function topicName(topic: string): string {
+  if (isResolved(topic)) return RESOLVED + (plainTopic(topic) || words.common.noTopic);
+  return topic || words.common.noTopic;
+}
+
+export function channelName(channels: Channels, id: number): string {
+  return channels.get(id)?.name ?? `#${id}`;
+}
+
+/** Everybody in a direct conversation, as one reads it. */
+export function peopleName(users: Users, people: readonly number[], me: number): string {
+  if (people.length === 1 && people[0] === me) return words.common.noteToSelf;
+  return listed(people.map((id) => userName(users, id)));
+}
+
+/** "#channel > topic", or who is in it. */
+export function conversationName(
+  users: Users,
+  channels: Channels,
+  conversation: Conversation,
+  me: number,
+): string {
+  return conversation.kind === "topic"
+    ? `#${channelName(channels, conversation.channelId)} > ${topicName(conversation.topic)}`
+    : peopleName(users, conversation.people, me);
+}

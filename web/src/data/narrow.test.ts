@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import type { Data } from "./data";
+import { fragmentOf, placeIn, type Narrow } from "./narrow";
+
+const data = {
+  me: 4,
+  channels: new Map([[7, { stream_id: 7, name: "night shift" }]]),
+  users: new Map([[5, { user_id: 5, full_name: "Ana María (bar)", email: "ana@cafe.example" }]]),
+} as unknown as Data;
+
+const PLACES: [string, Narrow, number | undefined][] = [
+  ["narrow/channel/7-night-shift", [{ operator: "channel", operand: 7 }], undefined],
+  [
+    "narrow/channel/7-night-shift/topic/50.25.20off.2E/near/12",
+    [
+      { operator: "channel", operand: 7 },
+      { operator: "topic", operand: "50% off." },
+    ],
+    12,
+  ],
+  ["narrow/-is/muted", [{ operator: "is", operand: "muted", negated: true }], undefined],
+  [
+    "narrow/search/caf.C3.A9.20au.20lait",
+    [{ operator: "search", operand: "café au lait" }],
+    undefined,
+  ],
+];
+
+describe("fragments", () => {
+  it.each(PLACES)("%s names its narrow, and is its name", (fragment, narrow, near) => {
+    expect(placeIn(fragment, data)).toEqual(near === undefined ? { narrow } : { narrow, near });
+    expect(fragmentOf(narrow, data, near)).toBe(fragment);
+  });
+
+  it("takes the words of old addresses", () => {
+    expect(placeIn("narrow/stream/7-night-shift/subject/x", data)?.narrow).toEqual([
+      { operator: "channel", operand: 7 },
+      { operator: "topic", operand: "x" },
+    ]);
+  });
+
+  it("reads people by ID or by address, without oneself", () => {
+    const expected = [{ operator: "dm", operand: [5] }];
+    expect(placeIn("narrow/dm/4,5-group", data)?.narrow).toEqual(expected);
+    expect(placeIn("narrow/dm/ana@cafe.2Eexample", data)?.narrow).toEqual(expected);
+  });
+
+  it("is nothing for what is no narrow", () => {
+    expect(placeIn("inbox", data)).toBeNull();
+    expect(placeIn("narrow/channel/nowhere", data)).toBeNull();
+  });
+});

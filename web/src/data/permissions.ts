@@ -1,0 +1,63 @@
+/** What one may do, as the interface's settings say: to offer only what will be allowed. */
+
+import { Role, type GroupSetting, type UserGroup } from "../wire/objects";
+import type { Channel, Data } from "./data";
+
+/** Whether an account is in a group, or in a group of it. */
+export function isMember(
+  groups: ReadonlyMap<number, UserGroup>,
+  groupId: number,
+  userId: number,
+  seen: Set<number> = new Set(),
+): boolean {
+  const group = groups.get(groupId);
+  if (!group || group.deactivated || seen.has(groupId)) return false;
+  seen.add(groupId);
+  return (
+    group.members.includes(userId) ||
+    group.direct_subgroup_ids.some((id) => isMember(groups, id, userId, seen))
+  );
+}
+
+/** Whether an account holds a permission. */
+export function holds(
+  groups: ReadonlyMap<number, UserGroup>,
+  setting: GroupSetting | undefined,
+  userId: number,
+): boolean {
+  if (setting === undefined) return false;
+  if (typeof setting === "number") return isMember(groups, setting, userId);
+  return (
+    setting.direct_members.includes(userId) ||
+    setting.direct_subgroups.some((id) => isMember(groups, id, userId))
+  );
+}
+
+/** Whether oneself holds a permission of the organization, such as `realm_can_invite_users_group`. */
+export function may(data: Data, setting: string): boolean {
+  return holds(data.groups, data.realm[setting] as GroupSetting | undefined, data.me);
+}
+
+export function isAdmin(data: Data): boolean {
+  return data.users.get(data.me)?.is_admin ?? false;
+}
+
+export function isOwner(data: Data): boolean {
+  return data.users.get(data.me)?.is_owner ?? false;
+}
+
+export function isGuest(data: Data): boolean {
+  return data.users.get(data.me)?.role === Role.guest;
+}
+
+/** Whether one may change a channel's settings. */
+export function mayAdminister(data: Data, channel: Channel): boolean {
+  return isAdmin(data) || holds(data.groups, channel.can_administer_channel_group, data.me);
+}
+
+/** Whether one may write in a channel. */
+export function mayPost(data: Data, channel: Channel): boolean {
+  if (channel.is_archived) return false;
+  if (!channel.subscription && (channel.invite_only || isGuest(data))) return false;
+  return holds(data.groups, channel.can_send_message_group, data.me);
+}

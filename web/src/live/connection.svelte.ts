@@ -1,0 +1,150 @@
+/** The event queue: registered once, waited on, resumed, and registered anew only when told to. */
+
+import { get, isPassing, post, Refused } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import type { Snapshot } from "../wire/snapshot";
+
+const CAPABILITIES = {
+  notification_settings_null: true,
+  bulk_message_deletion: true,
+  user_avatar_url_field_optional: true,
+  stream_typing_notifications: true,
+  user_settings_object: true,
+  linkifier_url_template: true,
+  user_list_incomplete: true,
+  include_deactivated_groups: true,
+  archived_channels: true,
+  empty_topic_name: true,
+  simplified_presence_events: true,
+  individual_emoji_changes: true,
+};
+
+const LONGEST_PAUSE = 30_000;
+
+/** Ask for everything, and for a queue of what follows. */
+export function register(): Promise<Snapshot> {
+  return post<Snapshot>("/register", {
+    apply_markdown: true,
+    client_gravatar: true,
+    slim_presence: true,
+    client_capabilities: CAPABILITIES,
+  });
+}
+
+export interface Hearing {
+  take(events: ServerEvent[]): void;
+  restart(snapshot: Snapshot): void;
+  /** A queue was asked for in vain; the connection has ended. */
+  failed(error: unknown): void;
+}
+
+export class Connection {
+  /** Whether the server answers. */
+  online = $state(true);
+  /** When the next try is, in milliseconds of this machine's clock, while it does not. */
+  nextTry = $state(0);
+
+  #queue: string;
+  #last: number;
+  #stopped = new AbortController();
+  #wake: (() => void) | null = null;
+  #poll: AbortController | null = null;
+
+  constructor(
+    snapshot: Snapshot,
+    private readonly hearing: Hearing,
+  ) {
+    this.#queue = snapshot.queue_id;
+    this.#last = snapshot.last_event_id;
+  }
+
+  /** The queue's ID: what is sent with it comes back to this client as its own. */
+  get queueId(): string {
+    return this.#queue;
+  }
+
+  start(): void {
+    void this.#run();
+    const again = () => this.retry();
+    window.addEventListener("online", again, { signal: this.#stopped.signal });
+    document.addEventListener(
+      "visibilitychange",
+      () => document.visibilityState === "visible" && this.retry(),
+      { signal: this.#stopped.signal },
+    );
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    this.#poll?.abort();
+    this.#wake?.();
+  }
+
+  /** Try again at once instead of waiting further. */
+  retry(): void {
+    this.#wake?.();
+  }
+
+  async #run(): Promise<void> {
+    let failures = 0;
+    while (!this.#stopped.signal.aborted) {
+      try {
+        await this.#next();
+        failures = 0;
+        this.online = true;
+      } catch (error) {
+        if (this.#stopped.signal.aborted) return;
+        if (error instanceof Refused && error.code === "BAD_EVENT_QUEUE_ID") {
+          try {
+            await this.#anew();
+            continue;
+          } catch (again) {
+            error = again;
+          }
+        }
+        if (!isPassing(error)) {
+          this.hearing.failed(error);
+          return;
+        }
+        failures += 1;
+        this.online = false;
+        const told = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+        await this.#pause(Math.max(told, Math.min(LONGEST_PAUSE, 500 * 2 ** failures)));
+      }
+    }
+  }
+
+  async #next(): Promise<void> {
+    this.#poll = new AbortController();
+    const { events } = await get<{ events: ServerEvent[] }>(
+      "/events",
+      { queue_id: this.#queue, last_event_id: this.#last, dont_block: !this.online },
+      this.#poll.signal,
+    );
+    const last = events.at(-1);
+    if (last) this.#last = last.id;
+    const news = events.filter((event) => event.type !== "heartbeat");
+    if (news.length) this.hearing.take(news);
+  }
+
+  async #anew(): Promise<void> {
+    const snapshot = await register();
+    this.#queue = snapshot.queue_id;
+    this.#last = snapshot.last_event_id;
+    this.hearing.restart(snapshot);
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    // Not all clients at once.
+    const wait = milliseconds * (0.75 + Math.random() / 2);
+    this.nextTry = Date.now() + wait;
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, wait);
+      function done() {
+        clearTimeout(timer);
+        resolve();
+      }
+      this.#wake = done;
+    });
+  }
+}

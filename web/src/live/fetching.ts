@@ -1,0 +1,137 @@
+/** Messages from the server into lists. */
+
+import { messageOf, type Data, type Message } from "../data/data";
+import { merged, type MessageList } from "../data/lists";
+import { matches, nameOf, type Narrow, type Term } from "../data/narrow";
+import { get } from "../wire/http";
+import type { WireMessage } from "../wire/objects";
+import type { Store } from "./store.svelte";
+
+interface Answer {
+  messages: WireMessage[];
+  anchor: number;
+  found_newest: boolean;
+  found_oldest: boolean;
+  found_anchor: boolean;
+  history_limited: boolean;
+}
+
+export type Anchor = number | "newest" | "oldest" | "first_unread";
+
+/** How many lists are kept when they are not shown. */
+const KEPT_LISTS = 24;
+
+/** The narrow in the form that the server takes. */
+export function onWire(narrow: Narrow): Term[] {
+  return narrow.map((term) => ({ ...term, negated: term.negated ?? false }));
+}
+
+function ask(narrow: Narrow, anchor: Anchor, before: number, after: number): Promise<Answer> {
+  return get<Answer>("/messages", {
+    anchor: String(anchor),
+    num_before: before,
+    num_after: after,
+    narrow: onWire(narrow),
+    client_gravatar: true,
+    apply_markdown: true,
+    allow_empty_topic_name: true,
+  });
+}
+
+/**
+ * Show a narrow around a place: what is there already stays, when the place is within it.
+ * Answers the message at the place, or the next one to it; null where there is none.
+ */
+export async function open(store: Store, narrow: Narrow, anchor: Anchor): Promise<number | null> {
+  const known = store.data.lists.get(nameOf(narrow));
+  if (known && !known.stale && typeof anchor === "number") {
+    const [first, last] = [known.ids[0], known.ids.at(-1)];
+    if (first !== undefined && last !== undefined && first <= anchor && anchor <= last) {
+      return anchor;
+    }
+  }
+  if (known && !known.stale && anchor === "newest" && known.foundNewest) {
+    return known.ids.at(-1) ?? null;
+  }
+  const answer = await ask(narrow, anchor, 60, 60);
+  put(store, narrow, answer, "afresh");
+  if (answer.found_anchor) return answer.anchor;
+  const ids = answer.messages.map((message) => message.id);
+  return ids.find((id) => id >= answer.anchor) ?? ids.at(-1) ?? null;
+}
+
+/** More at the list's beginning. */
+export async function older(store: Store, narrow: Narrow): Promise<void> {
+  const list = store.data.lists.get(nameOf(narrow));
+  const first = list?.ids[0];
+  if (!list || list.foundOldest) return;
+  put(store, narrow, await ask(narrow, first ?? "newest", 100, 0), "older");
+}
+
+/** More at the list's end. */
+export async function newer(store: Store, narrow: Narrow): Promise<void> {
+  const list = store.data.lists.get(nameOf(narrow));
+  const last = list?.ids.at(-1);
+  if (!list || list.foundNewest) return;
+  put(store, narrow, await ask(narrow, last ?? "oldest", 0, 100), "newer");
+}
+
+function put(
+  store: Store,
+  narrow: Narrow,
+  answer: Answer,
+  how: "afresh" | "older" | "newer",
+): void {
+  store.change((data) => {
+    const name = nameOf(narrow);
+    const messages = new Map(data.messages);
+    const topicNames = new Map(data.topicNames);
+    for (const wire of answer.messages) {
+      const message = messageOf(wire, wire.flags ?? [], data.me);
+      messages.set(wire.id, message);
+      if (message.type === "stream") topicNames.set(message.key, message.subject);
+    }
+    const ids = answer.messages.map((message) => message.id);
+    const before = data.lists.get(name);
+    const fresh: MessageList = {
+      narrow,
+      ids,
+      foundOldest: answer.found_oldest,
+      foundNewest: answer.found_newest,
+      stale: false,
+    };
+    let list = fresh;
+    if (before && how === "older") {
+      list = { ...before, ids: merged(ids, before.ids), foundOldest: answer.found_oldest };
+    } else if (before && how === "newer") {
+      list = { ...before, ids: merged(before.ids, ids), foundNewest: answer.found_newest };
+    }
+    // What came in by an event while the answer was under way.
+    if (list.foundNewest) list = withArrived(list, data, messages);
+    const lists = new Map(data.lists);
+    lists.delete(name);
+    lists.set(name, list);
+    return trimmed({ ...data, messages, topicNames, lists });
+  });
+}
+
+function withArrived(
+  list: MessageList,
+  data: Data,
+  messages: ReadonlyMap<number, Message>,
+): MessageList {
+  const last = list.ids.at(-1) ?? 0;
+  const arrived = [...messages.values()]
+    .filter((one) => one.id > last && matches(list.narrow, one, data) === true)
+    .map((one) => one.id);
+  return arrived.length ? { ...list, ids: merged(list.ids, arrived) } : list;
+}
+
+/** Without the lists that were looked at longest ago, and the messages that were only in them. */
+function trimmed(data: Data): Data {
+  if (data.lists.size <= KEPT_LISTS) return data;
+  const lists = new Map([...data.lists].slice(-KEPT_LISTS));
+  const shown = new Set([...lists.values()].flatMap((list) => list.ids));
+  const messages = new Map([...data.messages].filter(([id]) => shown.has(id)));
+  return { ...data, lists, messages };
+}

@@ -1,0 +1,71 @@
+/** Which view the address names. Addresses are fragments: `#inbox`, `#narrow/channel/7-general`. */
+
+import { fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
+import type { Store } from "./store.svelte";
+
+export type Route =
+  | { view: "inbox" | "recent" | "feed" | "drafts" | "scheduled" | "reminders" }
+  | ({ view: "narrow" } & Place)
+  /** The topics of a channel. */
+  | { view: "topics"; channelId: number }
+  /** One's own settings, the organization's, channels, groups: `path` is what follows. */
+  | { view: "settings" | "organization" | "channels" | "groups"; path: string[] }
+  | { view: "unknown" };
+
+const PLAIN = new Set(["inbox", "recent", "feed", "drafts", "scheduled", "reminders"]);
+const PAGES = new Set(["settings", "organization", "channels", "groups"]);
+const HOME: Record<string, string> = {
+  inbox: "inbox",
+  recent: "recent",
+  recent_topics: "recent",
+  all_messages: "feed",
+};
+
+export class Router {
+  fragment = $state("");
+  readonly route: Route = $derived.by(() => this.#read(this.fragment));
+
+  constructor(private readonly store: Store) {
+    this.fragment = current();
+    window.addEventListener("hashchange", () => (this.fragment = current()));
+  }
+
+  /** The view that one begins with. */
+  get home(): string {
+    return HOME[this.store.settings.web_home_view] ?? "inbox";
+  }
+
+  go(fragment: string): void {
+    if (fragment !== current()) window.location.hash = fragment;
+  }
+
+  /** Another address for the same place: going back does not stop at the one before. */
+  replace(fragment: string): void {
+    window.history.replaceState(window.history.state, "", `#${fragment}`);
+    this.fragment = fragment;
+  }
+
+  toNarrow(narrow: Narrow, near?: number): void {
+    this.go(fragmentOf(narrow, this.store.data, near));
+  }
+
+  #read(fragment: string): Route {
+    const [first = "", ...rest] = (fragment || this.home).split("/");
+    if (first === "narrow") {
+      const place = placeIn(fragment, this.store.data);
+      return place ? { view: "narrow", ...place } : { view: "unknown" };
+    }
+    if (first === "all_messages") return { view: "feed" };
+    if (PLAIN.has(first)) return { view: first } as Route;
+    if (PAGES.has(first)) return { view: first, path: rest } as Route;
+    if (first === "topics" && rest[0] === "channel") {
+      const id = Number.parseInt(rest[1] ?? "", 10);
+      if (this.store.channels.has(id)) return { view: "topics", channelId: id };
+    }
+    return { view: "unknown" };
+  }
+}
+
+function current(): string {
+  return window.location.hash.replace(/^#/, "");
+}

@@ -1,0 +1,85 @@
+/** What the client knows, for components: each slice changes only when it is another one. */
+
+import type { ServerEvent } from "../wire/events";
+import type { Snapshot } from "../wire/snapshot";
+import { dataOf, type Data } from "../data/data";
+import { fold } from "../data/fold";
+
+export class Store {
+  #data = $state.raw<Data>() as Data;
+
+  readonly me = $derived(this.#data.me);
+  readonly realm = $derived(this.#data.realm);
+  readonly settings = $derived(this.#data.settings);
+  readonly defaultSettings = $derived(this.#data.defaultSettings);
+  readonly users = $derived(this.#data.users);
+  readonly bots = $derived(this.#data.bots);
+  readonly groups = $derived(this.#data.groups);
+  readonly channels = $derived(this.#data.channels);
+  readonly folders = $derived(this.#data.folders);
+  readonly defaultChannels = $derived(this.#data.defaultChannels);
+  readonly topicPolicies = $derived(this.#data.topicPolicies);
+  readonly topicNames = $derived(this.#data.topicNames);
+  readonly unread = $derived(this.#data.unread);
+  readonly starred = $derived(this.#data.starred);
+  readonly mutedUsers = $derived(this.#data.mutedUsers);
+  readonly alertWords = $derived(this.#data.alertWords);
+  readonly drafts = $derived(this.#data.drafts);
+  readonly snippets = $derived(this.#data.snippets);
+  readonly scheduled = $derived(this.#data.scheduled);
+  readonly reminders = $derived(this.#data.reminders);
+  readonly navigationViews = $derived(this.#data.views);
+  readonly directs = $derived(this.#data.directs);
+  readonly presences = $derived(this.#data.presences);
+  readonly statuses = $derived(this.#data.statuses);
+  readonly typing = $derived(this.#data.typing);
+  readonly emoji = $derived(this.#data.emoji);
+  readonly linkifiers = $derived(this.#data.linkifiers);
+  readonly playgrounds = $derived(this.#data.playgrounds);
+  readonly domains = $derived(this.#data.domains);
+  readonly profileFields = $derived(this.#data.profileFields);
+  readonly profileFieldTypes = $derived(this.#data.profileFieldTypes);
+  readonly onboarding = $derived(this.#data.onboarding);
+  readonly invitesChanged = $derived(this.#data.invitesChanged);
+  readonly messages = $derived(this.#data.messages);
+  readonly lists = $derived(this.#data.lists);
+
+  /** Oneself. */
+  readonly self = $derived(this.#data.users.get(this.#data.me));
+
+  #listeners = new Set<(event: ServerEvent) => void>();
+
+  constructor(snapshot: Snapshot) {
+    this.#data = dataOf(snapshot);
+  }
+
+  /** Everything at once, as it is now. Reading it follows every change: components use slices. */
+  get data(): Data {
+    return this.#data;
+  }
+
+  /** Take in events. */
+  take(events: readonly ServerEvent[]): void {
+    this.#data = fold(this.#data, events);
+    for (const event of events) for (const listener of this.#listeners) listener(event);
+  }
+
+  /** Start anew from another snapshot; what is shown of messages is asked for again. */
+  restart(snapshot: Snapshot): void {
+    const { lists } = this.#data;
+    const fresh = dataOf(snapshot);
+    const stale = [...lists].map(([name, list]) => [name, { ...list, stale: true }] as const);
+    this.#data = { ...fresh, messages: this.#data.messages, lists: new Map(stale) };
+  }
+
+  /** Change what did not come as an event: answers to one's own questions. */
+  change(make: (data: Data) => Data): void {
+    this.#data = make(this.#data);
+  }
+
+  /** Hear of each event after it was taken in. Returns how to stop. */
+  onEvent(listener: (event: ServerEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}

@@ -1,0 +1,32 @@
+/** Short notes at the window's edge: what was done, what failed, and how to take it back. */
+
+export interface Toast {
+  id: number;
+  text: string;
+  kind: "note" | "trouble";
+  action?: { label: string; run: () => void };
+}
+
+const SECONDS = { note: 5, trouble: 10 };
+
+export class Toasts {
+  list = $state<Toast[]>([]);
+  #next = 1;
+
+  note(text: string, action?: Toast["action"]): void {
+    this.#show({ id: this.#next++, text, kind: "note", ...(action ? { action } : {}) });
+  }
+
+  trouble(text: string, action?: Toast["action"]): void {
+    this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
+  }
+
+  close(id: number): void {
+    this.list = this.list.filter((toast) => toast.id !== id);
+  }
+
+  #show(toast: Toast): void {
+    this.list = [...this.list.slice(-3), toast];
+    setTimeout(() => this.close(toast.id), SECONDS[toast.kind] * 1000);
+  }
+}

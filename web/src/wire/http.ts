@@ -1,0 +1,136 @@
+/** Requests to `/api/v1`. The session's cookie says who asks. */
+
+export type Parameters = Record<string, unknown>;
+export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+
+/** The server's refusal: its code, its sentence for people, and its further fields. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly fields: Record<string, unknown>,
+  ) {
+    super(message);
+  }
+
+  /** How long to wait before asking again, in seconds. */
+  get retryAfter(): number | undefined {
+    const seconds = Number(this.fields["retry-after"]);
+    return Number.isFinite(seconds) ? seconds : undefined;
+  }
+}
+
+/** No answer came: the network or the server is away. */
+export class Unreachable extends Error {}
+
+/** Whether trying the same again later may help. */
+export function isPassing(error: unknown): boolean {
+  return (
+    error instanceof Unreachable ||
+    (error instanceof Refused && (error.status === 429 || error.status >= 500))
+  );
+}
+
+/** A sentence for people about anything that was thrown. */
+export function told(error: unknown): string {
+  return error instanceof Error && error.message ? error.message : String(error);
+}
+
+function encoded(parameters: Parameters): URLSearchParams {
+  const form = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue;
+    form.set(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return form;
+}
+
+/** What a script that is not of this origin cannot read. */
+export function csrfToken(): string {
+  const found = document.cookie.match(/(?:^|;\s*)tertulia_csrf=([^;]*)/);
+  return found?.[1] ? decodeURIComponent(found[1]) : "";
+}
+
+/** The headers of a request that changes something. */
+export function unsafeHeaders(): Record<string, string> {
+  return { "X-CSRF-Token": csrfToken() };
+}
+
+/** Called when the server says that nobody is signed in any more. */
+let signedOut: () => void = () => {};
+
+export function whenSignedOut(call: () => void): void {
+  signedOut = call;
+}
+
+/**
+ * Ask the server. Strings are sent as they are, everything else as JSON; `undefined` is left out.
+ * Throws Refused, Unreachable, and an AbortError where `signal` says so.
+ */
+export async function request<Answer>(
+  method: Method,
+  path: string,
+  parameters: Parameters = {},
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const form = encoded(parameters);
+  const query = method === "GET" && form.size ? `?${form}` : "";
+  const how: RequestInit = { method, credentials: "same-origin", signal: signal ?? null };
+  if (method !== "GET") {
+    how.headers = unsafeHeaders();
+    how.body = form;
+  }
+  return answered<Answer>(fetch(`/api/v1${path}${query}`, how));
+}
+
+/** Send a file as a form does. */
+export async function sendFile<Answer>(
+  path: string,
+  file: Blob,
+  name: string,
+  parameters: Parameters = {},
+): Promise<Answer> {
+  const form = new FormData();
+  for (const [key, value] of encoded(parameters)) form.set(key, value);
+  form.set("file", file, name);
+  return answered<Answer>(
+    fetch(`/api/v1${path}`, {
+      method: "POST",
+      credentials: "same-origin",
+      headers: unsafeHeaders(),
+      body: form,
+    }),
+  );
+}
+
+async function answered<Answer>(pending: Promise<Response>): Promise<Answer> {
+  let response: Response;
+  let body: Record<string, unknown>;
+  try {
+    response = await pending;
+    body = (await response.json()) as Record<string, unknown>;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Unreachable("The server cannot be reached.");
+  }
+  if (body["result"] === "success") return body as Answer;
+  if (response.status === 401) signedOut();
+  throw new Refused(
+    response.status,
+    String(body["code"] ?? ""),
+    String(body["msg"] ?? response.statusText),
+    body,
+  );
+}
+
+export const get = <Answer>(path: string, parameters?: Parameters, signal?: AbortSignal) =>
+  request<Answer>("GET", path, parameters, signal);
+export const post = <Answer = unknown>(path: string, parameters?: Parameters) =>
+  request<Answer>("POST", path, parameters);
+export const patch = <Answer = unknown>(path: string, parameters?: Parameters) =>
+  request<Answer>("PATCH", path, parameters);
+export const put = <Answer = unknown>(path: string, parameters?: Parameters) =>
+  request<Answer>("PUT", path, parameters);
+export const del = <Answer = unknown>(path: string, parameters?: Parameters) =>
+  request<Answer>("DELETE", path, parameters);

@@ -1,0 +1,276 @@
+/** The nouns as the interface shows them. Only what the client reads is named. */
+
+/** Seconds since 1970. */
+export type Seconds = number;
+
+export interface User {
+  user_id: number;
+  delivery_email: string | null;
+  email: string;
+  full_name: string;
+  date_joined: string;
+  is_active?: boolean;
+  is_owner: boolean;
+  is_admin: boolean;
+  is_guest: boolean;
+  is_bot: boolean;
+  bot_type: number | null;
+  bot_owner_id: number | null;
+  role: number;
+  timezone: string;
+  /** Null: the address's picture at a third party, which this client does not ask. */
+  avatar_url?: string | null;
+  avatar_version: number;
+  is_system_bot?: boolean;
+  profile_data?: Record<string, { value: string; rendered_value?: string }>;
+}
+
+export const Role = { owner: 100, admin: 200, moderator: 300, member: 400, guest: 600 } as const;
+
+export interface AnonymousGroup {
+  direct_members: number[];
+  direct_subgroups: number[];
+}
+
+/** Who may: a group's ID, or people and groups themselves. */
+export type GroupSetting = number | AnonymousGroup;
+
+export interface UserGroup {
+  id: number;
+  name: string;
+  description: string;
+  members: number[];
+  direct_subgroup_ids: number[];
+  is_system_group: boolean;
+  deactivated: boolean;
+  creator_id: number | null;
+  date_created: Seconds | null;
+  can_add_members_group: GroupSetting;
+  can_join_group: GroupSetting;
+  can_leave_group: GroupSetting;
+  can_manage_group: GroupSetting;
+  can_mention_group: GroupSetting;
+  can_remove_members_group: GroupSetting;
+}
+
+export interface WireChannel {
+  stream_id: number;
+  name: string;
+  description: string;
+  rendered_description: string;
+  date_created: Seconds;
+  creator_id: number | null;
+  invite_only: boolean;
+  is_web_public: boolean;
+  is_archived: boolean;
+  history_public_to_subscribers: boolean;
+  message_retention_days: number | null;
+  first_message_id: number | null;
+  folder_id: number | null;
+  topics_policy: "inherit" | "allow_empty_topic" | "disable_empty_topic" | "empty_topic_only";
+  is_recently_active: boolean;
+  stream_weekly_traffic: number | null;
+  subscriber_count: number;
+  can_add_subscribers_group: GroupSetting;
+  can_administer_channel_group: GroupSetting;
+  can_create_topic_group: GroupSetting;
+  can_delete_any_message_group: GroupSetting;
+  can_delete_own_message_group: GroupSetting;
+  can_move_messages_out_of_channel_group: GroupSetting;
+  can_move_messages_within_channel_group: GroupSetting;
+  can_remove_subscribers_group: GroupSetting;
+  can_resolve_topics_group: GroupSetting;
+  can_send_message_group: GroupSetting;
+  can_subscribe_group: GroupSetting;
+}
+
+/** What a subscription adds to the channel. */
+export interface Subscription {
+  color: string;
+  is_muted: boolean;
+  pin_to_top: boolean;
+  desktop_notifications: boolean | null;
+  audible_notifications: boolean | null;
+  push_notifications: boolean | null;
+  email_notifications: boolean | null;
+  wildcard_mentions_notify: boolean | null;
+}
+
+export interface ChannelFolder {
+  id: number;
+  name: string;
+  description: string;
+  rendered_description: string;
+  is_archived: boolean;
+  order: number;
+}
+
+export interface Reaction {
+  emoji_name: string;
+  emoji_code: string;
+  reaction_type: "unicode_emoji" | "realm_emoji" | "zulip_extra_emoji";
+  user_id: number;
+}
+
+export interface Submessage {
+  id: number;
+  message_id: number;
+  sender_id: number;
+  msg_type: string;
+  content: string;
+}
+
+export interface TopicLink {
+  text: string;
+  url: string;
+}
+
+export interface EditHistoryEntry {
+  timestamp: Seconds;
+  user_id: number | null;
+  prev_content?: string;
+  prev_stream?: number;
+  stream?: number;
+  prev_topic?: string;
+  topic?: string;
+}
+
+export interface WireMessage {
+  id: number;
+  sender_id: number;
+  sender_full_name: string;
+  sender_email: string;
+  avatar_url: string | null;
+  type: "stream" | "private";
+  stream_id?: number;
+  display_recipient: string | { id: number; email: string; full_name: string }[];
+  subject: string;
+  topic_links: TopicLink[];
+  content: string;
+  content_type: string;
+  timestamp: Seconds;
+  client: string;
+  is_me_message: boolean;
+  reactions: Reaction[];
+  submessages: Submessage[];
+  edit_history?: EditHistoryEntry[];
+  last_edit_timestamp?: Seconds;
+  last_moved_timestamp?: Seconds;
+  flags?: string[];
+  match_content?: string;
+  match_subject?: string;
+}
+
+export interface Draft {
+  id: number;
+  type: "" | "stream" | "private";
+  /** A channel's ID, or the IDs of people. */
+  to: number[];
+  topic: string;
+  content: string;
+  timestamp: Seconds;
+}
+
+export interface ScheduledMessage {
+  scheduled_message_id: number;
+  type: "stream" | "private";
+  to: number | number[];
+  topic?: string;
+  content: string;
+  rendered_content: string;
+  scheduled_delivery_timestamp: Seconds;
+  failed: boolean;
+}
+
+export interface Reminder {
+  reminder_id: number;
+  type: "private";
+  to: number[];
+  content: string;
+  rendered_content: string;
+  scheduled_delivery_timestamp: Seconds;
+  failed: boolean;
+  reminder_target_message_id: number;
+}
+
+export interface Snippet {
+  id: number;
+  title: string;
+  content: string;
+  date_created: Seconds;
+}
+
+export const TopicPolicy = { inherit: 0, muted: 1, unmuted: 2, followed: 3 } as const;
+export type TopicPolicy = (typeof TopicPolicy)[keyof typeof TopicPolicy];
+
+export interface UserTopic {
+  stream_id: number;
+  topic_name: string;
+  last_updated: Seconds;
+  visibility_policy: TopicPolicy;
+}
+
+export interface Status {
+  status_text?: string;
+  emoji_name?: string;
+  emoji_code?: string;
+  reaction_type?: Reaction["reaction_type"];
+  away?: boolean;
+}
+
+export interface Presence {
+  active_timestamp?: Seconds;
+  idle_timestamp?: Seconds;
+}
+
+export interface RealmEmoji {
+  id: string;
+  name: string;
+  source_url: string;
+  still_url: string | null;
+  deactivated: boolean;
+  author_id: number | null;
+}
+
+export interface Linkifier {
+  id: number;
+  pattern: string;
+  url_template: string;
+  example_input?: string | null;
+  reverse_template?: string | null;
+  alternative_url_templates?: string[];
+}
+
+export interface Playground {
+  id: number;
+  name: string;
+  pygments_language: string;
+  url_template: string;
+}
+
+export interface ProfileField {
+  id: number;
+  type: number;
+  order: number;
+  name: string;
+  hint: string;
+  field_data: string;
+  display_in_profile_summary?: boolean;
+  required: boolean;
+  editable_by_user: boolean;
+  use_for_user_matching?: boolean;
+}
+
+export interface NavigationView {
+  fragment: string;
+  is_pinned: boolean;
+  name: string | null;
+}
+
+/** A bot as those see it who may manage it. */
+export interface ManagedBot {
+  user_id: number;
+  default_sending_stream: string | null;
+  default_events_register_stream: string | null;
+  default_all_public_streams: boolean;
+}

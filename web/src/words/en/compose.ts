@@ -1,0 +1,5 @@
+/** Writing. */
+export const compose = {
+  placeholder: (where: string) => `Write to ${where}`,
+  send: "Send",
+};

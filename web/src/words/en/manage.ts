@@ -1,0 +1,2 @@
+/** Running the place: channels, groups, people, the organization. */
+export const manage = {};

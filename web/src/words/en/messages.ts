@@ -1,0 +1,2 @@
+/** Messages and what one can do with them. */
+export const messages = {};

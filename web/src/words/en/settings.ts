@@ -1,0 +1,2 @@
+/** One's own settings. */
+export const settings = {};

@@ -1,0 +1,2 @@
+/** Views: inbox, recent conversations, search. */
+export const views = {};

@@ -1,0 +1,20 @@
+import type { Words } from "../en";
+
+export const common: Words["common"] = {
+  close: "Cerrar",
+  cancel: "Cancelar",
+  save: "Guardar",
+  delete: "Eliminar",
+  edit: "Editar",
+  retry: "Reintentar",
+  loading: "Cargando…",
+  back: "Atrás",
+  search: "Buscar",
+  more: "Más",
+  you: "tú",
+  noTopic: "charla general",
+  unknownPerson: "Alguien",
+  noteToSelf: "Notas para ti",
+  unread: (count) => (count === 1 ? "1 sin leer" : `${count} sin leer`),
+  saved: "Guardado",
+};

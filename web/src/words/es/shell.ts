@@ -1,0 +1,25 @@
+import type { Words } from "../en";
+
+export const shell: Words["shell"] = {
+  skip: "Ir a la conversación",
+  navigation: "Vistas y canales",
+  inbox: "Bandeja de entrada",
+  recent: "Conversaciones recientes",
+  feed: "Todos los mensajes",
+  mentions: "Menciones",
+  starred: "Destacados",
+  drafts: "Borradores",
+  scheduled: "Programados",
+  reminders: "Recordatorios",
+  directs: "Mensajes directos",
+  channels: "Canales",
+  pinned: "Fijados",
+  offline: "No se puede conectar con el servidor. Lo que escribas se conserva.",
+  failed: "Tertulia no ha podido arrancar",
+  signedOut: "Has cerrado la sesión.",
+  signIn: "Iniciar sesión",
+  menu: "Menú",
+  settings: "Ajustes",
+  organization: "Organización",
+  signOut: "Cerrar sesión",
+};

@@ -1,0 +1,54 @@
+/** Everything that the client says, in one's language. */
+
+import { en, type Words } from "./en";
+
+const LANGUAGES: Record<string, () => Promise<Words>> = {
+  en: () => Promise.resolve(en),
+  es: () => import("./es").then((module) => module.es),
+};
+
+/** The languages that there are, as they call themselves. */
+export const LANGUAGE_NAMES: Record<string, string> = { en: "English", es: "Español" };
+
+class Speech {
+  #words = $state.raw<Words>(en);
+  language = $state("en");
+
+  get common() {
+    return this.#words.common;
+  }
+  get shell() {
+    return this.#words.shell;
+  }
+  get views() {
+    return this.#words.views;
+  }
+  get messages() {
+    return this.#words.messages;
+  }
+  get compose() {
+    return this.#words.compose;
+  }
+  get settings() {
+    return this.#words.settings;
+  }
+  get manage() {
+    return this.#words.manage;
+  }
+
+  /** Speak the language of a tag such as `es-MX`; English where it is not known. */
+  async speak(tag: string): Promise<void> {
+    const base = tag.toLowerCase().split(/[-_]/)[0] ?? "";
+    const language = base in LANGUAGES ? base : "en";
+    this.#words = await (LANGUAGES[language] ?? LANGUAGES["en"]!)();
+    this.language = language;
+    document.documentElement.lang = language;
+  }
+}
+
+export const words = new Speech();
+
+/** "a, b and c" in one's language. */
+export function listed(items: string[]): string {
+  return new Intl.ListFormat(words.language).format(items);
+}
