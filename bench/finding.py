@@ -31,7 +31,7 @@ def requests(archive: Archive) -> dict[str, str]:
         "of a topic": [["channel", archive.channel], ["topic", archive.topic]],
         "of a sender": [["sender", archive.sender]],
         "direct, of a few": [["is", "dm"]],
-        "unread, of 50,000": [["is", "unread"]],
+        "unread ones": [["is", "unread"]],
         "with a link": [["has", "link"]],
         "with a rare word": [["search", RARE]],
         "with a common word": [["search", COMMON]],
