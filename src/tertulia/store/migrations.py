@@ -155,6 +155,10 @@ def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _link_previews(dialect: Dialect) -> Sequence[str]:
+    return (records("pending_previews", "message_id BIGINT"),)
+
+
 def _sessions(dialect: Dialect) -> Sequence[str]:
     return (records("sessions", "id BIGINT"),)
 
@@ -171,6 +175,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _reactions_and_widgets,
     _attachments,
     _mails_and_invitations,
+    _link_previews,
     _sessions,
 )
 
