@@ -163,6 +163,10 @@ def _link_previews(dialect: Dialect) -> Sequence[str]:
     return (records("pending_previews", "message_id BIGINT"),)
 
 
+def _sessions(dialect: Dialect) -> Sequence[str]:
+    return (records("sessions", "id BIGINT"),)
+
+
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
     return (*dialect.search_schema(), searching.add_all)
 
@@ -187,6 +191,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _attachments,
     _mails_and_invitations,
     _link_previews,
+    _sessions,
     _search_by_our_words,
     _parts,
 )
