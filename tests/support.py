@@ -20,6 +20,7 @@ from tertulia.log.clock import Clock
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
+from tertulia.outbound.fetching import Web
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.wire.call import Node
 from tests import contract, databases
@@ -362,24 +363,25 @@ async def founded(
     *,
     clock: Callable[[], float] = time.time,
     others: Sequence[Newcomer] = (),
+    web: Web | None = None,
 ) -> AsyncIterator[Organization]:
     """A new organization on the configured (empty) database, its owner `ann`, and others (quicker
-    than to add them one by one afterwards)."""
+    than to add them one by one afterwards). `web` is what its node sees of the web."""
     vault = opened_vault(config, create=True)
     verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
     verbs += [new.joining(await vault.credential(0, None)) for new in others]
     databases.begin(config, verbs, clock(), vault.fingerprint)
     vault.close()
-    async with reopened(config, clock=clock) as organization:
+    async with reopened(config, clock=clock, web=web) as organization:
         yield organization
 
 
 @asynccontextmanager
 async def reopened(
-    config: Config, *, clock: Callable[[], float] = time.time
+    config: Config, *, clock: Callable[[], float] = time.time, web: Web | None = None
 ) -> AsyncIterator[Organization]:
     """The organization as a fresh node finds it, with all its people."""
-    async with opened_node(config, lambda _: None, clock=clock) as node:
+    async with opened_node(config, lambda _: None, clock=clock, web=web) as node:
         transport = httpx.ASGITransport(app=asgi(node), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             organization = Organization(node, http)

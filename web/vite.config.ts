@@ -7,14 +7,23 @@ const PACKAGE = "../src/tertulia/web";
 const BASE = "/app/";
 const WORKER = "worker.js";
 
-/** Puts KaTeX beside the client: the server renders formulas with it. */
-function katexForTheServer(): Plugin {
+/** What the server itself uses of this: KaTeX renders formulas there, and its pages have our fonts. */
+const FOR_THE_SERVER = {
+  "katex/dist/katex.min.js": "katex.min.js",
+  "@fontsource-variable/figtree/files/figtree-latin-wght-normal.woff2": "assets/figtree-v1.woff2",
+  "@fontsource-variable/fraunces/files/fraunces-latin-wght-normal.woff2":
+    "assets/fraunces-v1.woff2",
+};
+
+function filesForTheServer(): Plugin {
   return {
-    name: "katex-for-the-server",
+    name: "files-for-the-server",
     apply: "build",
     writeBundle() {
-      mkdirSync(PACKAGE, { recursive: true });
-      copyFileSync("node_modules/katex/dist/katex.min.js", `${PACKAGE}/katex.min.js`);
+      mkdirSync(`${PACKAGE}/assets`, { recursive: true });
+      for (const [from, to] of Object.entries(FOR_THE_SERVER)) {
+        copyFileSync(`node_modules/${from}`, `${PACKAGE}/${to}`);
+      }
     },
   };
 }
@@ -51,7 +60,7 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), katexForTheServer(), filesForTheWorker()],
+  plugins: [svelte(), filesForTheServer(), filesForTheWorker()],
   base: BASE,
   build: {
     outDir: PACKAGE,

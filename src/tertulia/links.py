@@ -17,11 +17,13 @@ from tertulia.vault import Vault
 JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"
 RESET: Final = "/reset/"
-PATHS: Final = (JOIN, CONFIRM, RESET)
-"""What follows these in a path is secret."""
+EXTERNAL: Final = "/external_content/"
+PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL)
+"""What follows these in a path is secret, or what somebody linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"
 _CONFIRMATION: Final = "c"
+_EXTERNAL: Final = "e"
 
 _TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\.[A-Za-z0-9_-]{43}")
 _RESET: Final = "reset"
@@ -67,6 +69,20 @@ class Links:
     def password_mark(credential: Credential) -> str:
         """What tells whether the password is still the same, and nothing else of it."""
         return hashlib.sha256((credential.password_hash or "").encode()).hexdigest()[:32]
+
+    def external(self, url: str) -> str:
+        """Where this server gives out what lies at a URL elsewhere, from the root of the site."""
+        return f"{EXTERNAL}{self._vault.token(_EXTERNAL, 0, url)}/{url.encode().hex()}"
+
+    def external_url(self, proof: str, digits: str) -> str | None:
+        """The URL of such an address; None where it was not made here: the server fetches nothing
+        that nobody linked."""
+        try:
+            url = bytes.fromhex(digits).decode()
+        except ValueError:
+            return None
+        expected = self._vault.token(_EXTERNAL, 0, url)
+        return url if hmac.compare_digest(expected.encode(), proof.encode()) else None
 
     def opened(self, state: State, token: str) -> Invitation | Confirmation | None:
         """What the end of a link opens; None where it was not made here, or is gone. What is over

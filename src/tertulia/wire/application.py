@@ -9,6 +9,7 @@ from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.client import client_files
+from tertulia.wire.external_pages import external_pages
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.installing import installing_pages
@@ -47,6 +48,7 @@ def application(node: Node) -> ASGIApp:
             *installing_pages(node),
             *public_pages(node),
             *file_pages(node),
+            *external_pages(node),
             *tus_pages(node),
             *joining_pages(node),
             *door_pages(node),

@@ -30,7 +30,12 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
-from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes.editing import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -168,6 +173,7 @@ __all__ = [
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
+    "PreviewsGivenUp",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -232,6 +238,7 @@ AnyChange = (
     | PushTokensRemoved
     | MessageEdited
     | MessagesMoved
+    | PreviewsGivenUp
     | MessagesDeleted
     | ChannelFolderCreated
     | ChannelFolderChanged
