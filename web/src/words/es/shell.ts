@@ -1,6 +1,11 @@
 import type { Words } from "../en";
 
 export const shell: Words["shell"] = {
+  newVersion: "Hay una versión nueva de Tertulia.",
+  load: "Cargarla",
+  away: "No se puede conectar con el servidor",
+  awaiting:
+    "O este dispositivo no tiene conexión o el servidor descansa. Tertulia sigue intentándolo.",
   skip: "Ir a la conversación",
   navigation: "Vistas y canales",
   inbox: "Bandeja de entrada",
@@ -15,11 +20,6 @@ export const shell: Words["shell"] = {
   channels: "Canales",
   pinned: "Fijados",
   offline: "No se puede conectar con el servidor. Lo que escribas se conserva.",
-  newVersion: "Hay una versión nueva de Tertulia.",
-  load: "Cargarla",
-  away: "No se puede conectar con el servidor",
-  awaiting:
-    "O este dispositivo no tiene conexión o el servidor descansa. Tertulia sigue intentándolo.",
   failed: "Tertulia no ha podido arrancar",
   signedOut: "Has cerrado la sesión.",
   signIn: "Iniciar sesión",
