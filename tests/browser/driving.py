@@ -113,3 +113,19 @@ def sign_in(context: BrowserContext, server: Server, account: Account) -> None:
         form={"username": account.email, "password": PASSWORD},
     )
     assert answer.ok, answer.text()
+
+
+def sign_in_resident(context: BrowserContext, server: Server, address: str) -> None:
+    """Give the browser a session of one of the demonstration's people, as their button does."""
+    answer = context.request.post(f"{server.url}/login", form={"resident": address})
+    assert answer.ok, answer.text()
+
+
+def settled(page: Page) -> None:
+    """Wait until the view is there, as a whole and at rest."""
+    page.wait_for_function(
+        """() => document.querySelector("main h1")
+            && !document.querySelector("main [aria-busy=true]")
+            && document.fonts.status === "loaded"
+            && document.getAnimations().every((one) => one.playState !== "running")"""
+    )

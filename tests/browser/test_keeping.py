@@ -104,9 +104,7 @@ def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> N
     expect(ann.message("A crow is not")).to_be_hidden()
 
 
-def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
-    sqlite_town: Town, ann: Window
-) -> None:
+def test_a_long_channel_keeps_its_place_when_it_is_scrolled(sqlite_town: Town, ann: Window) -> None:
     """Through a thousand messages upwards and down again: what one looks at stays where it is."""
     lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(1200)]
     send(sqlite_town.server, sqlite_town.ben, "long", lines)
