@@ -13,7 +13,11 @@ function formatter(language: string, options: Intl.DateTimeFormatOptions): Intl.
 }
 
 function hours(hour24: boolean): Intl.DateTimeFormatOptions {
-  return { hour: hour24 ? "2-digit" : "numeric", minute: "2-digit", hourCycle: hour24 ? "h23" : "h12" };
+  return {
+    hour: hour24 ? "2-digit" : "numeric",
+    minute: "2-digit",
+    hourCycle: hour24 ? "h23" : "h12",
+  };
 }
 
 /** "14:05" */
@@ -80,4 +84,14 @@ export function ago(at: Seconds, now: Seconds, language: string): string {
   if (past < 3600) return relative.format(-Math.max(1, Math.round(past / 60)), "minute");
   if (past < 86_400) return relative.format(-Math.round(past / 3600), "hour");
   return relative.format(-Math.round(past / 86_400), "day");
+}
+
+/** A day written as `2025-04-03`, in words. */
+export function dayFormat(day: string, language: string): string {
+  return formatter(language, {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  }).format(new Date(day));
 }

@@ -75,9 +75,7 @@ class Actions {
     const { name: emoji_name, code: emoji_code, type: reaction_type } = emoji;
     const reacted = message.reactions.some(
       (one) =>
-        one.user_id === me &&
-        one.emoji_code === emoji_code &&
-        one.reaction_type === reaction_type,
+        one.user_id === me && one.emoji_code === emoji_code && one.reaction_type === reaction_type,
     );
     const one = { emoji_name, emoji_code, reaction_type };
     const event = (op: string) => ({
@@ -95,11 +93,17 @@ class Actions {
     }
   }
 
-  /** The message's address, in its conversation. */
-  linkTo(message: Message): string {
+  /** The message in its conversation, as an address within the client. */
+  addressOf(message: Message): string {
     const { store } = this.#here;
     const narrow = narrowOf(conversationOf(message.key, store.topicNames));
-    return `${String(store.realm["realm_url"] ?? window.location.origin)}/#${fragmentOf(narrow, store.data, message.id)}`;
+    return `#${fragmentOf(narrow, store.data, message.id)}`;
+  }
+
+  /** The same for others. */
+  linkTo(message: Message): string {
+    const { realm } = this.#here.store;
+    return `${String(realm["realm_url"] ?? window.location.origin)}/${this.addressOf(message)}`;
   }
 
   copyLink = (message: Message) => this.copy(this.linkTo(message), words.messages.linkCopied);
