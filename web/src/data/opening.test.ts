@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Unread } from "./data";
-import { countAfter, firstUnread, isLookedThrough, readsBySeeing } from "./opening";
+import { firstUnread, isLookedThrough, readsBySeeing } from "./opening";
 import type { Narrow } from "./narrow";
 
 const TOPIC: Narrow = [
@@ -45,10 +45,5 @@ describe("opening", () => {
     expect(readsBySeeing(TOPIC, 3)).toBe(false);
     expect(readsBySeeing([{ operator: "is", operand: "starred" }], 1)).toBe(false);
     expect(readsBySeeing([{ operator: "is", operand: "dm" }], 1)).toBe(true);
-  });
-
-  it("counts what follows", () => {
-    expect(countAfter([1, 3, 5], 3)).toBe(1);
-    expect(countAfter([1, 3, 5], 0)).toBe(3);
   });
 });

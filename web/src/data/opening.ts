@@ -3,7 +3,7 @@
 import { channelOfKey, keyOf } from "./conversations";
 import type { Unread } from "./data";
 import { channelIn, conversationIn, isWhole, type Narrow } from "./narrow";
-import { placeOf, type MessageList } from "./lists";
+import type { MessageList } from "./lists";
 
 /** The place in a list that one left. */
 export interface Place {
@@ -56,9 +56,4 @@ export function readsBySeeing(narrow: Narrow, policy: number): boolean {
   const isAllOf = ({ operator, operand }: Narrow[number]) =>
     (operator === "is" && (operand === "dm" || operand === "private")) || operator === "in";
   return isWhole(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
-}
-
-/** How many of a list follow a message. */
-export function countAfter(ids: readonly number[], id: number): number {
-  return Math.max(0, ids.length - placeOf(ids, id + 1));
 }

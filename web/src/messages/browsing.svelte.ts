@@ -15,8 +15,8 @@ import { told } from "../wire/http";
 import { Scroller } from "./scroller";
 
 /** How many messages are in the page before and after the one at the window's top. */
-const BEFORE = 25;
-const AFTER = 60;
+const BEFORE = 20;
+const AFTER = 45;
 /** The part in the page moves after so many. */
 const DRIFT = 10;
 /** More is fetched so many messages before one gets to an end. */
@@ -43,8 +43,6 @@ export class Browsing {
   lit = $state<number | null>(null);
   /** Whether one is somewhere before the end. */
   away = $state(false);
-  /** The last message when one left the end. */
-  leftAt = $state(0);
   opening = $state(true);
   trouble = $state("");
 
@@ -150,53 +148,76 @@ export class Browsing {
     } else if (target) {
       const row = scroller.row(target.id);
       if (row) {
-        const { clientHeight } = scroller.frame;
-        const spare = Math.max(0, clientHeight - row.offsetHeight);
-        const top =
-          target.how === "unread"
-            ? Math.min(spare, clientHeight * 0.2)
-            : target.how === "near"
-              ? spare / 3
-              : target.how.top;
-        scroller.put(target.id, top);
+        scroller.put(target.id, this.#topFor(target.how, row));
+        scroller.capture(this.showsEnd);
         this.target = null;
       }
-    } else scroller.restore();
+    } else if (!scroller.restore()) this.#lost();
     for (const row of scroller.rows.children) {
       this.heights.set(scroller.idOf(row), (row as HTMLElement).offsetHeight);
     }
-    this.look();
+    this.follow();
   }
 
-  /** After one has scrolled, or may have: what is in the page follows. */
-  look(): void {
+  #topFor(how: "unread" | "near" | Place, row: HTMLElement): number {
+    if (typeof how === "object") return how.top;
+    const height = row.parentElement?.parentElement?.clientHeight ?? 0;
+    const spare = Math.max(0, height - row.offsetHeight);
+    return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
+  }
+
+  /** The message that kept its place is not in the page any more: the next one does. */
+  #lost(): void {
+    const held = this.scroller?.held;
+    const { ids } = this;
+    const id = held && ids[Math.min(placeOf(ids, held.id), ids.length - 1)];
+    if (!held || !id || this.opening) return;
+    this.focus = id;
+    this.target = { id, how: { id, top: held.top, atEnd: false } };
+  }
+
+  /** Whether the last message that there is, is in the page. */
+  get showsEnd(): boolean {
+    return this.end >= this.ids.length && (this.list?.foundNewest ?? false);
+  }
+
+  /** One has scrolled, or it was done for one. */
+  scrolled(): void {
     const { scroller, ids } = this;
     if (!scroller || this.target) return;
-    const first = scroller.firstBelow(0);
-    const isOutside =
-      !first ||
-      (first === scroller.rows.firstElementChild && scroller.topOf(first) > 0 && this.start > 0);
-    if (isOutside && ids.length) {
-      // Beyond what is in the page: somewhere in the room that the others would take.
-      const at = this.heights.at(ids, scroller.frame.scrollTop);
-      const id = ids[at] ?? null;
-      if (id !== null && id !== this.focus) {
+    if (scroller.moved) {
+      const first = scroller.firstBelow(0);
+      const isBefore =
+        first === scroller.rows.firstElementChild &&
+        first !== null &&
+        scroller.topOf(first) > 0 &&
+        this.start > 0;
+      if (ids.length && (isBefore || (!first && this.end < ids.length))) {
+        // Beyond what is in the page: somewhere in the room that the others would take.
+        const at = this.heights.at(ids, scroller.frame.scrollTop);
+        const id = ids[at] ?? 0;
         const top = this.heights.between(ids, 0, at) - scroller.frame.scrollTop;
         this.focus = id;
         this.target = { id, how: { id, top: Math.min(0, top), atEnd: false } };
         return;
       }
+      scroller.capture(this.showsEnd);
     }
-    scroller.capture(this.end >= ids.length && (this.list?.foundNewest ?? false));
-    const away = !scroller.atEnd;
-    if (away && !this.away) this.leftAt = ids.at(-1) ?? 0;
-    this.away = away;
-    const at = placeOf(ids, scroller.held?.id ?? 0);
-    if (Math.abs(at - this.#at) > DRIFT) {
-      const isAll = this.start === 0 && this.end >= ids.length;
-      if (!isAll) this.focus = ids[Math.min(at, ids.length - 1)] ?? null;
-    } else if (scroller.atEnd && this.end < ids.length) {
-      this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? null;
+    this.follow();
+  }
+
+  /** What is in the page follows what one looks at, and so does what is fetched and read. */
+  follow(): void {
+    const { scroller, ids } = this;
+    if (!scroller || this.target) return;
+    this.away = !scroller.atEnd;
+    const at = scroller.atEnd
+      ? Math.max(0, ids.length - BEFORE)
+      : placeOf(ids, scroller.held?.id ?? 0);
+    const isAll = this.start === 0 && this.end >= ids.length;
+    const isEnd = scroller.atEnd && this.end < ids.length;
+    if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
+      this.focus = ids[Math.min(at, ids.length - 1)] ?? null;
     }
     this.#fetch(at);
     this.#seenTimer ??= setTimeout(() => {
@@ -221,7 +242,7 @@ export class Browsing {
       this.#fetching.newer = Infinity;
       void this.#more(newer).finally(() => {
         this.#fetching.newer = performance.now() + PATIENCE;
-        setTimeout(() => this.look(), PATIENCE + 50);
+        setTimeout(() => this.follow(), PATIENCE + 50);
       });
     }
   }
@@ -243,7 +264,7 @@ export class Browsing {
   async again(): Promise<void> {
     this.trouble = "";
     if (!this.list) await this.begin(undefined);
-    else this.look();
+    else this.follow();
   }
 
   /** Ask again for what may not be right any more, around the place where one is. */

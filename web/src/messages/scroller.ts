@@ -76,14 +76,13 @@ export class Scroller {
     return Math.abs(this.frame.scrollTop - this.#seen) > 1;
   }
 
-  /** Be where one was, after anything has changed. */
-  restore(): void {
+  /** Be where one was, after anything has changed. Answers whether that place is still there. */
+  restore(): boolean {
+    const row = this.held && this.row(this.held.id);
     if (this.atEnd) this.#to(this.frame.scrollHeight);
-    else if (this.held) {
-      const row = this.row(this.held.id);
-      if (row) this.#by(this.topOf(row) - this.held.top);
-    }
+    else if (row && this.held) this.#by(this.topOf(row) - this.held.top);
     this.#seen = this.frame.scrollTop;
+    return this.atEnd || !this.held || row !== null;
   }
 
   /** Put a message at a height of the window. */
