@@ -14,11 +14,14 @@ import { readingOf } from "../live/reading.svelte";
 import { told } from "../wire/http";
 import { Scroller } from "./scroller";
 
-/** How many messages are in the page before and after the one at the window's top. */
-const BEFORE = 20;
-const AFTER = 45;
+/** How many messages are in the page before and after the one at the window's top, at first. */
+const BEFORE = 14;
+const AFTER = 28;
+/** So many more where these do not fill it; never more than so many. */
+const MORE = 16;
+const MOST = 160;
 /** The part in the page moves after so many. */
-const DRIFT = 10;
+const DRIFT = 8;
 /** More is fetched so many messages before one gets to an end. */
 const AHEAD = 40;
 /** The least time between two looks for what is new, in milliseconds. */
@@ -46,8 +49,9 @@ export class Browsing {
   opening = $state(true);
   trouble = $state("");
 
-  readonly start = $derived(Math.max(0, this.#at - BEFORE));
-  readonly end = $derived(Math.min(this.ids.length, this.#at + AFTER));
+  #reach = $state({ before: BEFORE, after: AFTER });
+  readonly start = $derived(Math.max(0, this.#at - this.#reach.before));
+  readonly end = $derived(Math.min(this.ids.length, this.#at + this.#reach.after));
 
   readonly heights = new Heights();
   scroller: Scroller | null = null;
@@ -214,6 +218,11 @@ export class Browsing {
     const at = scroller.atEnd
       ? Math.max(0, ids.length - BEFORE)
       : placeOf(ids, scroller.held?.id ?? 0);
+    const spare = scroller.spare();
+    const little = scroller.frame.clientHeight / 2;
+    const reach = this.#reach;
+    if (this.start > 0 && spare.above < little && reach.before < MOST) reach.before += MORE;
+    if (this.end < ids.length && spare.below < little && reach.after < MOST) reach.after += MORE;
     const isAll = this.start === 0 && this.end >= ids.length;
     const isEnd = scroller.atEnd && this.end < ids.length;
     if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {

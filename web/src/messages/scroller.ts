@@ -36,6 +36,16 @@ export class Scroller {
     return scrollHeight - scrollTop - clientHeight;
   }
 
+  /** How much of the rows in the page is out of sight above and below, in pixels. */
+  spare(): { above: number; below: number } {
+    const { scrollTop, clientHeight } = this.frame;
+    const { offsetTop, offsetHeight } = this.rows;
+    return {
+      above: scrollTop - offsetTop,
+      below: offsetTop + offsetHeight - scrollTop - clientHeight,
+    };
+  }
+
   /** The first row of which something can be seen below a line in the window. */
   firstBelow(line: number): HTMLElement | null {
     const all = this.rows.children;

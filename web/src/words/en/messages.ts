@@ -19,6 +19,7 @@ export const messages = {
   spoiler: "Spoiler",
   picture: "Picture",
   video: "Video",
+  table: "Table",
   copy: "Copy",
   add: "Add",
   tryIn: (place: string) => `Open in ${place}`,

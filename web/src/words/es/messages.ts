@@ -20,6 +20,7 @@ export const messages: Words["messages"] = {
   spoiler: "Contenido oculto",
   picture: "Imagen",
   video: "Vídeo",
+  table: "Tabla",
   copy: "Copiar",
   add: "Añadir",
   tryIn: (place) => `Abrir en ${place}`,
