@@ -4,24 +4,26 @@ import { holds, isAdmin, may } from "./permissions";
 import type { Data, Message } from "./data";
 import { Role, type GroupSetting, type Seconds } from "../wire/objects";
 
-function within(data: Data, setting: string, since: Seconds, now: Seconds): boolean {
+type Known = Pick<Data, "me" | "realm" | "groups" | "channels" | "users">;
+
+function within(data: Known, setting: string, since: Seconds, now: Seconds): boolean {
   const limit = data.realm[setting] as number | null | undefined;
   return limit === null || limit === undefined || now - since <= limit;
 }
 
-function holdsThere(data: Data, message: Message, setting: string): boolean {
+function holdsThere(data: Known, message: Message, setting: string): boolean {
   const channel = data.channels.get(message.stream_id ?? 0);
   const own = (channel as Record<string, unknown> | undefined)?.[setting];
   return holds(data.groups, own as GroupSetting | undefined, data.me);
 }
 
 /** Whether it can be changed at all: there is somebody to write in its channel. */
-function isOpen(data: Data, message: Message): boolean {
+function isOpen(data: Known, message: Message): boolean {
   if (message.type === "private") return true;
   return data.channels.get(message.stream_id ?? 0)?.is_archived === false;
 }
 
-export function mayEdit(data: Data, message: Message, now: Seconds): boolean {
+export function mayEdit(data: Known, message: Message, now: Seconds): boolean {
   return (
     message.sender_id === data.me &&
     isOpen(data, message) &&
@@ -31,7 +33,7 @@ export function mayEdit(data: Data, message: Message, now: Seconds): boolean {
   );
 }
 
-export function mayDelete(data: Data, message: Message, now: Seconds): boolean {
+export function mayDelete(data: Known, message: Message, now: Seconds): boolean {
   if (!isOpen(data, message)) return false;
   if (isAdmin(data) || may(data, "realm_can_delete_any_message_group")) return true;
   if (holdsThere(data, message, "can_delete_any_message_group")) return true;
@@ -44,7 +46,7 @@ export function mayDelete(data: Data, message: Message, now: Seconds): boolean {
   );
 }
 
-export function mayMove(data: Data, message: Message, now: Seconds): boolean {
+export function mayMove(data: Known, message: Message, now: Seconds): boolean {
   if (message.type !== "stream" || !isOpen(data, message)) return false;
   const ways: [string, string, string][] = [
     [
@@ -66,7 +68,7 @@ export function mayMove(data: Data, message: Message, now: Seconds): boolean {
   );
 }
 
-export function mayResolve(data: Data, channelId: number): boolean {
+export function mayResolve(data: Known, channelId: number): boolean {
   const channel = data.channels.get(channelId);
   if (!channel || channel.is_archived) return false;
   return (
@@ -75,7 +77,7 @@ export function mayResolve(data: Data, channelId: number): boolean {
   );
 }
 
-export function maySeeHistory(data: Data, message: Message): boolean {
+export function maySeeHistory(data: Known, message: Message): boolean {
   const policy = data.realm["realm_message_edit_history_visibility_policy"];
   if (policy === "none") return false;
   return Boolean(message.last_edit_timestamp || message.last_moved_timestamp);

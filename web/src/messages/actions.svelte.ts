@@ -97,7 +97,7 @@ class Actions {
   addressOf(message: Message): string {
     const { store } = this.#here;
     const narrow = narrowOf(conversationOf(message.key, store.topicNames));
-    return `#${fragmentOf(narrow, store.data, message.id)}`;
+    return `#${fragmentOf(narrow, store, message.id)}`;
   }
 
   /** The same for others. */

@@ -43,8 +43,8 @@ export function listenToKeys(app: App, listing: Listing): () => void {
     Home: () => listing.jump("beginning"),
     r: withCurrent(actions.startReply),
     ">": withCurrent(actions.quote),
-    e: withCurrent((message) => mayEdit(store.data, message, now()) && actions.edit(message)),
-    m: withCurrent((message) => mayMove(store.data, message, now()) && actions.move(message)),
+    e: withCurrent((message) => mayEdit(store, message, now()) && actions.edit(message)),
+    m: withCurrent((message) => mayMove(store, message, now()) && actions.move(message)),
     "+": withCurrent((message) => void actions.react(message, THUMBS_UP)),
     ":": withCurrent((message) => {
       const row = document.querySelector(`article[data-message="${message.id}"]`);
@@ -53,7 +53,7 @@ export function listenToKeys(app: App, listing: Listing): () => void {
     "Control+s": withCurrent((message) => void actions.star(message)),
     U: withCurrent((message) => void readingOf(store).unreadFrom(message, listing.list)),
     V: withCurrent(actions.showReceipts),
-    H: withCurrent((message) => maySeeHistory(store.data, message) && actions.showHistory(message)),
+    H: withCurrent((message) => maySeeHistory(store, message) && actions.showHistory(message)),
     L: withCurrent((message) => void actions.copyLink(message)),
     u: withCurrent((message) => {
       const row = document.querySelector(`article[data-message="${message.id}"]`);
