@@ -215,6 +215,13 @@ export class Browsing {
     const { scroller, ids } = this;
     if (!scroller || this.target) return;
     this.away = !scroller.atEnd;
+    if (ids.length > LONGEST) {
+      // What is far away is let go of, so that a long day does not fill the memory.
+      const here = scroller.atEnd ? ids.at(-1) : scroller.held?.id;
+      keepBounded(this.app.store, this.name, here ?? 0);
+      this.heights.keep(this.ids);
+      return;
+    }
     const at = scroller.atEnd
       ? Math.max(0, ids.length - BEFORE)
       : placeOf(ids, scroller.held?.id ?? 0);
@@ -231,6 +238,7 @@ export class Browsing {
     this.#fetch(at);
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
+      if (scroller.atEnd && !scroller.moved && scroller.distanceToEnd > 1) scroller.restore();
       this.#see();
     }, SEEN_AFTER);
   }
@@ -259,11 +267,6 @@ export class Browsing {
   async #more(fetch: typeof older): Promise<void> {
     try {
       await fetch(this.app.store, this.narrow);
-      const at = this.scroller?.held?.id;
-      if (at !== undefined && this.ids.length > LONGEST) {
-        keepBounded(this.app.store, this.name, at);
-        this.heights.keep(this.ids);
-      }
     } catch (error) {
       this.trouble = told(error);
     }

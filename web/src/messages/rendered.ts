@@ -43,6 +43,9 @@ function frameTable(table: HTMLElement): void {
   frame.tabIndex = 0;
   frame.setAttribute("role", "group");
   frame.setAttribute("aria-label", words.messages.table);
+  for (const head of table.querySelectorAll("th")) {
+    if (!head.textContent?.trim()) head.role = "presentation";
+  }
   table.replaceWith(frame);
   frame.append(table);
 }
