@@ -42,6 +42,8 @@ function plainText({ operator, operand }: Term, { users, channels, me }: Known):
   switch (operator) {
     case "channel":
       return typeof operand === "number" ? `#${channelName(channels, operand)}` : `#${operand}`;
+    case "channels":
+      return operand === "public" ? head.publicChannels : String(operand);
     case "topic":
       return topicName(String(operand));
     case "sender":
@@ -54,7 +56,7 @@ function plainText({ operator, operand }: Term, { users, channels, me }: Known):
         Array.isArray(operand) ? peopleName(users, operand, me) : person(operand),
       );
     case "search":
-      return `“${String(operand)}”`;
+      return head.quoted(String(operand));
     case "has": {
       const named: Record<string, string> = {
         link: head.hasLink,

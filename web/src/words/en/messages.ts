@@ -151,6 +151,8 @@ export const messages = {
     from: (name: string) => `from ${name}`,
     including: (names: string) => `with ${names}`,
     mentioning: (name: string) => `mentioning ${name}`,
+    quoted: (text: string) => `“${text}”`,
+    publicChannels: "in public channels",
     hasLink: "with links",
     hasImage: "with pictures",
     hasAttachment: "with files",

@@ -151,6 +151,8 @@ export const messages: Words["messages"] = {
     from: (name) => `de ${name}`,
     including: (names) => `con ${names}`,
     mentioning: (name) => `que mencionan a ${name}`,
+    quoted: (text) => `«${text}»`,
+    publicChannels: "en canales públicos",
     hasLink: "con enlaces",
     hasImage: "con imágenes",
     hasAttachment: "con archivos",
