@@ -21,6 +21,8 @@ describe("titles", () => {
       { operator: "has", operand: "image", negated: true },
       { operator: "search", operand: "almond cake" },
     ];
-    expect(titleOf(narrow, data)).toBe("Found: #kitchen, from Ana, not with pictures, “almond cake”");
+    expect(titleOf(narrow, data)).toBe(
+      "Found: #kitchen, from Ana, not with pictures, “almond cake”",
+    );
   });
 });
