@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Unread } from "./data";
-import { firstUnread, isLookedThrough, readsBySeeing } from "./opening";
+import { firstUnread, isLookedThrough, readsBySeeing, unreadAfter } from "./opening";
 import type { Narrow } from "./narrow";
 
 const TOPIC: Narrow = [
@@ -45,5 +45,10 @@ describe("opening", () => {
     expect(readsBySeeing(TOPIC, 3)).toBe(false);
     expect(readsBySeeing([{ operator: "is", operand: "starred" }], 1)).toBe(false);
     expect(readsBySeeing([{ operator: "is", operand: "dm" }], 1)).toBe(true);
+  });
+
+  it("counts what is unread further on", () => {
+    expect(unreadAfter([1, 3, 4, 5, 6], 3, unread.where)).toBe(2);
+    expect(unreadAfter([1, 3, 4, 5, 6], 6, unread.where)).toBe(0);
   });
 });

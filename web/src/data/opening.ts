@@ -3,7 +3,7 @@
 import { channelOfKey, keyOf } from "./conversations";
 import type { Unread } from "./data";
 import { channelIn, conversationIn, isWhole, type Narrow } from "./narrow";
-import type { MessageList } from "./lists";
+import { placeOf, type MessageList } from "./lists";
 
 /** The place in a list that one left. */
 export interface Place {
@@ -56,4 +56,17 @@ export function readsBySeeing(narrow: Narrow, policy: number): boolean {
   const isAllOf = ({ operator, operand }: Narrow[number]) =>
     (operator === "is" && (operand === "dm" || operand === "private")) || operator === "in";
   return isWhole(narrow) || narrow.every((term) => !term.negated && isAllOf(term));
+}
+
+/** How many unread messages of a list follow one of it. */
+export function unreadAfter(
+  ids: readonly number[],
+  id: number,
+  unread: ReadonlyMap<number, unknown>,
+): number {
+  let count = 0;
+  for (let at = placeOf(ids, id + 1); at < ids.length; at += 1) {
+    if (unread.has(ids[at] ?? 0)) count += 1;
+  }
+  return count;
 }

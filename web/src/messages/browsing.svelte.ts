@@ -9,10 +9,11 @@ import { LONGEST, placeOf, type MessageList } from "../data/lists";
 import { nameOf, type Narrow } from "../data/narrow";
 import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
 import { Heights } from "../data/rows";
-import { keepBounded, newer, older, open, type Anchor } from "../live/fetching";
+import { keepBounded, open, type Anchor } from "../live/fetching";
 import { readingOf } from "../live/reading.svelte";
 import { told } from "../wire/http";
 import { Scroller } from "./scroller";
+import { Supply } from "./supply";
 
 /** How many messages are in the page before and after the one at the window's top, at first. */
 const BEFORE = 14;
@@ -22,10 +23,6 @@ const MORE = 16;
 const MOST = 160;
 /** The part in the page moves after so many. */
 const DRIFT = 8;
-/** More is fetched so many messages before one gets to an end. */
-const AHEAD = 40;
-/** The least time between two looks for what is new, in milliseconds. */
-const PATIENCE = 1000;
 const SEEN_AFTER = 200;
 
 /** Where one was in each list, for coming back. */
@@ -46,6 +43,8 @@ export class Browsing {
   lit = $state<number | null>(null);
   /** Whether one is somewhere before the end. */
   away = $state(false);
+  /** The message at the window's top. */
+  top = $state(0);
   opening = $state(true);
   trouble = $state("");
 
@@ -55,7 +54,7 @@ export class Browsing {
 
   readonly heights = new Heights();
   scroller: Scroller | null = null;
-  #fetching = { older: false, newer: 0 };
+  #supply: Supply;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -63,6 +62,10 @@ export class Browsing {
     private readonly narrow: Narrow,
   ) {
     this.name = nameOf(narrow);
+    this.#supply = new Supply(app.store, narrow, {
+      failed: (error) => (this.trouble = told(error)),
+      again: () => this.follow(),
+    });
   }
 
   get #at(): number {
@@ -215,6 +218,7 @@ export class Browsing {
     const { scroller, ids } = this;
     if (!scroller || this.target) return;
     this.away = !scroller.atEnd;
+    this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
       // What is far away is let go of, so that a long day does not fill the memory.
       const here = scroller.atEnd ? ids.at(-1) : scroller.held?.id;
@@ -244,32 +248,11 @@ export class Browsing {
   }
 
   #fetch(at: number): void {
-    const { list } = this;
+    const { list, scroller } = this;
     if (!list || list.stale || this.opening || this.trouble) return;
-    if (!list.foundOldest && at < AHEAD && !this.#fetching.older) {
-      this.#fetching.older = true;
-      void this.#more(older).finally(() => (this.#fetching.older = false));
-    }
-    const shown = this.scroller?.rows.clientHeight ?? 0;
-    const last = this.scroller?.firstBelow(this.scroller.frame.clientHeight - 1);
-    const lastAt =
-      last && shown ? placeOf(list.ids, this.scroller?.idOf(last) ?? 0) : list.ids.length;
-    const now = performance.now();
-    if (!list.foundNewest && lastAt > list.ids.length - AHEAD && now > this.#fetching.newer) {
-      this.#fetching.newer = Infinity;
-      void this.#more(newer).finally(() => {
-        this.#fetching.newer = performance.now() + PATIENCE;
-        setTimeout(() => this.follow(), PATIENCE + 50);
-      });
-    }
-  }
-
-  async #more(fetch: typeof older): Promise<void> {
-    try {
-      await fetch(this.app.store, this.narrow);
-    } catch (error) {
-      this.trouble = told(error);
-    }
+    const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
+    const lastAt = lowest ? placeOf(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
+    this.#supply.keep(list, at, lastAt);
   }
 
   /** Go on after something could not be fetched. */

@@ -34,6 +34,9 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
   if (html.includes("image")) dressPictures(node, messageId);
   each("<table", "table", frameTable);
+  // A quotation or a list goes in the direction of its own words.
+  each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
+  each("<li", "ul, ol", (one) => (one.dir = "auto"));
 }
 
 /** A wide table is looked along on its own. */
