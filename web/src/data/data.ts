@@ -116,7 +116,8 @@ export interface Data {
   lists: ReadonlyMap<string, MessageList>;
 }
 
-const SINGLE = /^(realm_|server_|max_|password_|event_queue_|zulip_|jitsi_|stop_words|can_create)/;
+const SINGLE =
+  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|stop_words|can_create)/;
 
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));

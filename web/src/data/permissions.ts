@@ -34,7 +34,7 @@ export function holds(
 }
 
 /** Whether oneself holds a permission of the organization, such as `realm_can_invite_users_group`. */
-export function may(data: Data, setting: string): boolean {
+export function may(data: Pick<Data, "groups" | "realm" | "me">, setting: string): boolean {
   return holds(data.groups, data.realm[setting] as GroupSetting | undefined, data.me);
 }
 

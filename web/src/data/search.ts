@@ -2,7 +2,7 @@
 
 import { userName } from "./names";
 import type { Data } from "./data";
-import { operandOf, type Narrow, type Term } from "./narrow";
+import { operandOf, type Named, type Narrow, type Term } from "./narrow";
 
 /** What can be asked for, by the present names, in the order in which it is suggested. */
 export const OPERATORS = [
@@ -178,17 +178,17 @@ function personOf(text: string, data: Data): number | null {
 }
 
 /** A narrow as one would type it: `asked` of it is the narrow again. */
-export function textOf(narrow: Narrow, data: Data): string {
+export function textOf(narrow: Narrow, data: Named): string {
   return narrow.map((term) => textOfTerm(term, data)).join(" ");
 }
 
-export function textOfTerm(term: Term, data: Data): string {
+export function textOfTerm(term: Term, data: Named): string {
   if (term.operator === "search") return String(term.operand);
   const minus = term.negated ? "-" : "";
   return `${minus}${term.operator}:${quoted(operandText(term, data))}`;
 }
 
-function operandText(term: Term, data: Data): string {
+function operandText(term: Term, data: Named): string {
   if (term.operator === "channel") {
     const name = data.channels.get(Number(term.operand))?.name;
     // A name that begins as an ID does is written with its ID.
@@ -204,7 +204,7 @@ function operandText(term: Term, data: Data): string {
 }
 
 /** A name that nobody else has, or else with the ID. */
-export function personText(id: number, data: Data): string {
+export function personText(id: number, data: Pick<Data, "users">): string {
   const name = userName(data.users, id);
   let namesakes = 0;
   for (const user of data.users.values()) {
