@@ -69,7 +69,7 @@ describe("terms", () => {
   it.each([
     ["sen", ["sender:"]],
     ["-sen", ["-sender:"]],
-    ["sender:", ["sender:me ", "sender:Iris ", 'sender:"Gena María" ']],
+    ["sender:", ["sender:me ", 'sender:"Gena María" ', "sender:Iris "]],
     ["channel:ni", ['channel:"night shift" ']],
     ["channel:general topic:g", ['channel:general topic:"Gentle start" ']],
     ["is:men", ["is:mentioned "]],
