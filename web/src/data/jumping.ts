@@ -31,6 +31,7 @@ export interface View {
   fragment: string;
 }
 
+const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 const MOST = { channel: 6, topic: 8, person: 6, view: 4, operator: 12, operand: 8 } as const;
 
 /** How well a name answers what is looked for: 0 best; null not at all. */
@@ -69,7 +70,7 @@ export function places(
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
   const mine = (one: (typeof own)[number]) => Number(!one.subscription);
   const channels = best(
-    own.sort((one, other) => mine(one) - mine(other) || one.name.localeCompare(other.name)),
+    own.sort((one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name)),
     wanted,
     (channel) => channel.name,
     MOST.channel,
@@ -118,7 +119,7 @@ function peopleIn(data: JumpKnown, wanted: string): Suggestion[] {
       (one, other) =>
         Number(one.is_bot) - Number(other.is_bot) ||
         latest(other.user_id) - latest(one.user_id) ||
-        one.full_name.localeCompare(other.full_name),
+        BY_NAME.compare(one.full_name, other.full_name),
     )
     .slice(0, wanted ? MOST.person : 4)
     .map((user) => ({

@@ -32,6 +32,9 @@ export interface PersonRow {
 
 export type PeopleKnown = Pick<Data, "me" | "users" | "presences" | "mutedUsers" | "directs">;
 
+/** Much quicker than `localeCompare`, of which sorting needs thousands. */
+const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
+
 const ORDER: Record<PresenceState, number> = { active: 0, idle: 1, offline: 2 };
 
 /** Everybody who is looked for: those that are here first, then those one wrote with, by name. */
@@ -64,7 +67,7 @@ export function peopleRows(
       self(one) - self(other) ||
       ORDER[one.state] - ORDER[other.state] ||
       talked(one) - talked(other) ||
-      one.user.full_name.localeCompare(other.user.full_name, undefined, { sensitivity: "base" }),
+      BY_NAME.compare(one.user.full_name, other.user.full_name),
   );
 }
 

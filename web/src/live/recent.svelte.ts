@@ -40,6 +40,15 @@ export class Recent {
     }
   }
 
+  /** What is known may be old: ask again. */
+  forget(): void {
+    if (!this.#started) return;
+    this.#started = false;
+    this.seen = new Map();
+    this.whole = false;
+    void this.start().catch(() => undefined);
+  }
+
   /** Ask for older ones. */
   async further(): Promise<void> {
     if (this.whole || this.loading) return;

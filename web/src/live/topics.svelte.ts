@@ -30,6 +30,11 @@ export class Topics {
     return pending;
   }
 
+  /** What is known may be old: it is asked for again when it is wanted. */
+  forget(): void {
+    this.#lists = new Map();
+  }
+
   async #ask(channelId: number): Promise<readonly Topic[]> {
     const { topics } = await get<{ topics: Topic[] }>(`/users/me/${channelId}/topics`, {
       allow_empty_topic_name: true,

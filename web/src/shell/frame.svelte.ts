@@ -1,10 +1,13 @@
 /** What of the frame is open. */
 
+import { MediaQuery } from "svelte/reactivity";
 import { Remembered } from "../live/remembered.svelte";
 
 export const LEFT = { least: 208, most: 480 };
 
 class Frame {
+  #wide = new MediaQuery("min-width: 75rem");
+
   /** On a phone: the side bar over the page. */
   drawer = $state(false);
   /** On less wide windows: the people over the page. */
@@ -39,8 +42,18 @@ class Frame {
     this.#width.value = Math.round(Math.min(LEFT.most, Math.max(LEFT.least, pixels)));
   }
 
+  /** Whether people are in sight, beside the page or over it. */
+  get peopleShown(): boolean {
+    return this.#wide.current ? this.people : this.peopleOver;
+  }
+
+  showPeople(): void {
+    if (this.#wide.current) this.people = true;
+    else this.peopleOver = true;
+  }
+
   togglePeople(): void {
-    if (isWide()) this.people = !this.people;
+    if (this.#wide.current) this.people = !this.people;
     else this.peopleOver = !this.peopleOver;
   }
 
@@ -55,11 +68,6 @@ class Frame {
     this.drawer = this.peopleOver = false;
     return was;
   }
-}
-
-/** Whether there is room for people beside the page: as the style says it. */
-export function isWide(): boolean {
-  return window.matchMedia("(min-width: 75rem)").matches;
 }
 
 export function isPhone(): boolean {

@@ -70,6 +70,10 @@ export function registerKeys(app: App): () => void {
       router.go(topicsFragment(app, channelId));
       return true;
     },
+    w: () => {
+      frame.showPeople();
+      setTimeout(() => document.querySelector<HTMLInputElement>("#find-people")?.select());
+    },
     M: policy(TopicPolicy.muted),
     F: policy(TopicPolicy.followed),
     "?": () => void (frame.help = true),
