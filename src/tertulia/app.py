@@ -13,6 +13,8 @@ from tertulia.founding import NoOrganization, require_fitting
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.outbound.fetching import Web
+from tertulia.previewing import shown_elsewhere
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -78,9 +80,14 @@ async def opened_organization(
 
 @asynccontextmanager
 async def opened_node(
-    config: Config, tell: Callable[[str], None], *, clock: Callable[[], float] = time.time
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.time,
+    web: Web | None = None,
 ) -> AsyncIterator[Node]:
-    """A node, ready to answer, for the time of the context."""
+    """A node, ready to answer, for the time of the context. `web` is how it fetches what is
+    elsewhere, which it closes at its end."""
     hearing: list[Delivery] = []
 
     def heard(text: str) -> None:
@@ -100,14 +107,16 @@ async def opened_node(
         )
         hearing.append(delivery)
         await delivery.open()
+        links = Links(vault)
         node = Node(
             config=config,
             log=log,
             delivery=delivery,
             vault=vault,
-            links=Links(vault),
-            renderer=Renderer(config.external_url or ""),
+            links=links,
+            renderer=Renderer(config.external_url, shown_elsewhere(config, links)),
             files=Files(config.files_path),
+            web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
         )
@@ -116,6 +125,7 @@ async def opened_node(
                 yield node
         finally:
             await delivery.close()
+            await node.web.close()
 
 
 def asgi(node: Node) -> ASGIApp:

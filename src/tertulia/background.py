@@ -11,6 +11,7 @@ from tertulia.log.clock import Clock, Due
 from tertulia.log.file_keeping import FileKeeper
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.mailing import postman
+from tertulia.previewing import Previewer
 from tertulia.retention import keep_retained
 from tertulia.wire.call import Node
 
@@ -24,6 +25,7 @@ async def working(node: Node) -> AsyncIterator[None]:
         asyncio.create_task(Clock(log, due_work(node)).run()),
         asyncio.create_task(keep_retained(log)),
         asyncio.create_task(FileKeeper(log, node.uploads, attachments.files_deleted).run()),
+        asyncio.create_task(Previewer(node).run()),
         asyncio.create_task(postman(config, log, node.links).run(log)),
     ]
     try:

@@ -14,11 +14,13 @@ from tertulia.vault import Vault
 
 JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"
-PATHS: Final = (JOIN, CONFIRM)
-"""What follows these in a path is secret."""
+EXTERNAL: Final = "/external_content/"
+PATHS: Final = (JOIN, CONFIRM, EXTERNAL)
+"""What follows these in a path is secret, or what somebody linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"
 _CONFIRMATION: Final = "c"
+_EXTERNAL: Final = "e"
 
 
 class Links:
@@ -38,6 +40,20 @@ class Links:
     def address(self, site: str, confirmation: Confirmation) -> str:
         """Where one confirms an account's new address."""
         return self._link(site, CONFIRM, _CONFIRMATION, confirmation)
+
+    def external(self, url: str) -> str:
+        """Where this server gives out what lies at a URL elsewhere, from the root of the site."""
+        return f"{EXTERNAL}{self._vault.token(_EXTERNAL, 0, url)}/{url.encode().hex()}"
+
+    def external_url(self, proof: str, digits: str) -> str | None:
+        """The URL of such an address; None where it was not made here: the server fetches nothing
+        that nobody linked."""
+        try:
+            url = bytes.fromhex(digits).decode()
+        except ValueError:
+            return None
+        expected = self._vault.token(_EXTERNAL, 0, url)
+        return url if hmac.compare_digest(expected.encode(), proof.encode()) else None
 
     def opened(self, state: State, token: str) -> Invitation | Confirmation | None:
         """What the end of a link opens; None where it was not made here, or is gone. What is over

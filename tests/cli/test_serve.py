@@ -2,7 +2,7 @@
 
 import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,7 @@ def test_a_waiting_poll_is_answered_when_the_server_stops(
         first = threads.submit(waiting.get, "/events", params=parameters)
         with ThreadPoolExecutor(1) as more:
             second = more.submit(other.get, "/events", params=parameters)
-            answered = first if not second.done() else second
-            answered.result(timeout=30)
+            assert wait((first, second), timeout=30, return_when=FIRST_COMPLETED).done
             process.send_signal(number)
             assert second.result(timeout=30).json()["events"] == []
             assert first.result(timeout=30).json()["events"] == []

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "links": {"model", "state", "vault"},
     "pictures": set(),
     "outbound": {"model", "state", "store", "log"},
-    "wire": {*BELOW_WIRE, "config", "vault", "links", "pictures"},
+    "wire": {*BELOW_WIRE, "outbound", "config", "vault", "links", "pictures"},
 }
 """What each package may import of ours, besides itself. One that is not named may import all but
 what is on top, and may be imported by that only."""

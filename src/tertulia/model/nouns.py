@@ -26,6 +26,7 @@ from tertulia.model.organization import (
     Playground,
 )
 from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
@@ -90,4 +91,5 @@ NOUNS: tuple[Noun, ...] = (
     Noun("playgrounds", Playground, ("id",), removable=True),
     Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
+    Noun("pending_previews", PendingPreview, ("message_id",)),
 )

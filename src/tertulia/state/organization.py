@@ -26,6 +26,7 @@ from tertulia.model.organization import (
     Playground,
 )
 from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
@@ -116,6 +117,7 @@ class State:
         self.attachments: Table[Attachment] = self.tables["attachments"]
         self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
         self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
+        self.pending_previews: Table[PendingPreview] = self.tables["pending_previews"]
         self.uploads = Uploads(self.attachments, self.attachment_messages)
         for waiting in (self.drafts, self.snippets, self.scheduled_messages):
             self.uploads.hold(waiting)

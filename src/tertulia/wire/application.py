@@ -9,6 +9,7 @@ from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
 from tertulia.wire.client import client_files, client_page
+from tertulia.wire.external_pages import external_pages
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
@@ -51,6 +52,7 @@ def application(node: Node) -> ASGIApp:
             *client_files(),
             *public_pages(node),
             *file_pages(node),
+            *external_pages(node),
             *tus_pages(node),
             *joining_pages(node),
         ],

@@ -15,6 +15,7 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
+from tertulia.outbound.fetching import Web
 from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
@@ -37,6 +38,7 @@ class Node:
     links: Links
     renderer: Renderer
     files: Files
+    web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     started: float
@@ -64,8 +66,14 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
+    async def rendered(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to; what takes long of it is done in
+        a thread."""
+        await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
+        return self.render(content, author_id)
+
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """What the author writes as HTML, with what it refers to."""
+        """The same at once, for short texts."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 

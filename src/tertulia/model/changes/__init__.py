@@ -30,7 +30,12 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
-from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes.editing import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -167,6 +172,7 @@ __all__ = [
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
+    "PreviewsGivenUp",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -228,6 +234,7 @@ AnyChange = (
     | PushTokensRemoved
     | MessageEdited
     | MessagesMoved
+    | PreviewsGivenUp
     | MessagesDeleted
     | ChannelFolderCreated
     | ChannelFolderChanged

@@ -60,6 +60,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
         editing.MessageEditedProjection(), lambda c: (*c.attached, *c.detached)
     ),
     editing.MessagesMovedProjection(),
+    editing.PreviewsGivenUpProjection(),
     attachments.WithAttachments(editing.MessagesDeletedProjection(), lambda c: c.detached),
     emoji.CustomEmojiAddedProjection(),
     emoji.CustomEmojiDeactivatedProjection(),

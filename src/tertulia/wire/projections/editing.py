@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.changes import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
 from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
 from tertulia.store.reading import Relation
-from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.messages import TopicLink, flags_of, topic_links, topic_shown
 from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
 
@@ -120,6 +125,12 @@ class MessageEditedProjection(Projection[MessageEdited]):
             event.orig_rendered_content = change.was_rendered
             event.is_me_message = message.is_me
         yield event
+
+
+class PreviewsGivenUpProjection(Unseen):
+    """What is not shown is nobody's business."""
+
+    of = PreviewsGivenUp
 
 
 class _MoveView(NamedTuple):
