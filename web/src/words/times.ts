@@ -11,12 +11,13 @@ const STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit]
   [Infinity, 365 * 86_400, "year"],
 ];
 
-/** "5 minutes ago": seconds since 1970, by the same clock. */
+/** "5 minutes ago", "in 2 hours": seconds since 1970, by the same clock. */
 export function ago(at: number, now: number): string {
-  const passed = Math.max(0, now - at);
+  const passed = Math.abs(now - at);
+  const sign = at > now ? 1 : -1;
   const form = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
   for (const [limit, seconds, unit] of STEPS) {
-    if (passed < limit) return form.format(-Math.round(passed / seconds), unit);
+    if (passed < limit) return form.format(sign * Math.round(passed / seconds), unit);
   }
   return "";
 }
