@@ -1,7 +1,7 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
@@ -21,6 +21,7 @@ from tertulia.vault import Vault, load_secret
 from tertulia.wire.application import application
 from tertulia.wire.call import Node
 from tertulia.wire.events import EventEncoder
+from tertulia.wire.pacing import SignIns
 from tertulia.wire.projections import PROJECTIONS
 from tertulia.wire.transients import TypingAndPresence
 
@@ -83,11 +84,13 @@ async def opened_node(
     config: Config,
     tell: Callable[[str], None],
     *,
+    residents: Iterable[str] = (),
     clock: Callable[[], float] = time.time,
     web: Web | None = None,
 ) -> AsyncIterator[Node]:
-    """A node, ready to answer, for the time of the context. `web` is how it fetches what is
-    elsewhere, which it closes at its end."""
+    """A node, ready to answer, for the time of the context. `residents` are the addresses of a
+    demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
+    end."""
     hearing: list[Delivery] = []
 
     def heard(text: str) -> None:
@@ -119,6 +122,8 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
+            sign_ins=SignIns(log.clock),
+            residents=tuple(residents),
         )
         try:
             async with working(node):

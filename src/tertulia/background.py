@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from tertulia import appointments
-from tertulia.domain import attachments, channel_activity, waiting
+from tertulia.domain import attachments, channel_activity, signing_out, waiting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.file_keeping import FileKeeper
 from tertulia.log.housekeeping import keep_pruned
@@ -45,5 +45,6 @@ def due_work(node: Node) -> Sequence[Due]:
         Due(channel_activity.due, channel_activity.update),
         appointments.messages_to_send(node),
         appointments.messages_to_be_reminded_of(node),
+        Due(signing_out.next_expiry, signing_out.expire),
         Due(unclaimed, attachments.remove_unclaimed, (days,)),
     )

@@ -48,7 +48,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Seals API keys in the database; the same on every node. Empty: the file"
-            " `secret` in the data directory, made by `tertulia init`."
+            " `secret` in the data directory, made with the organization."
         ),
     ] = ""
     dev: Annotated[

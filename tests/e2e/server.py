@@ -85,8 +85,8 @@ class Server:
         words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
         return _account(self.command("create-user", *words, "--password", PASSWORD))
 
-    def start(self) -> None:
-        """Start the process, and return when it is ready."""
+    def start(self, path: str = "/ready") -> None:
+        """Start the process, and return when it answers there."""
         assert self.process is None or self.process.poll() is not None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -96,7 +96,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self.wait(self._is_ready, "the server is ready")
+        self.wait(lambda: self._answers(path), f"the server answers at {path}")
 
     def stop(self) -> int:
         """End the process as an operator does; its exit status."""
@@ -129,9 +129,9 @@ class Server:
         """Return when the node has written the text so often."""
         self.wait(lambda: self.log_text().count(text) >= times, f"the log has {text!r}")
 
-    def _is_ready(self) -> bool:
+    def _answers(self, path: str) -> bool:
         try:
-            return httpx.get(f"{self.url}/ready", timeout=5).status_code == 200
+            return httpx.get(f"{self.url}{path}", timeout=5).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -17,7 +17,7 @@ from tertulia.wire.projections import PROJECTIONS
 ROOT = Path(tertulia.__file__).parent
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 EVERYTHING = {path.parts[0].removesuffix(".py") for path in FILES} | {"tertulia"}
-ON_TOP = {"cli", "app", "background", "mailing", "demo", "__main__", "__init__"}
+ON_TOP = {"cli", "app", "house", "background", "mailing", "demo", "__main__", "__init__"}
 BELOW_WIRE = {"model", "state", "domain", "markup", "store", "log", "delivery"}
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -21,6 +21,7 @@ from tertulia.state.folds import (
     reactions,
     realm,
     scheduled,
+    sessions,
     user_topics,
     users,
 )
@@ -46,6 +47,7 @@ FOLDS: Final = Folds(
         **reactions.FOLDS,
         **realm.FOLDS,
         **scheduled.FOLDS,
+        **sessions.FOLDS,
         **user_topics.FOLDS,
         **users.FOLDS,
     }

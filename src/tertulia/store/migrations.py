@@ -159,6 +159,10 @@ def _link_previews(dialect: Dialect) -> Sequence[str]:
     return (records("pending_previews", "message_id BIGINT"),)
 
 
+def _sessions(dialect: Dialect) -> Sequence[str]:
+    return (records("sessions", "id BIGINT"),)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -172,6 +176,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _attachments,
     _mails_and_invitations,
     _link_previews,
+    _sessions,
 )
 
 

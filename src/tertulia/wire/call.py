@@ -22,6 +22,7 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.pacing import SignIns
 
 T = TypeVar("T")
 _ATTEMPTS = 10
@@ -43,6 +44,9 @@ class Node:
     """UNIX seconds as of now: the log's."""
     started: float
     """UNIX seconds."""
+    sign_ins: SignIns
+    residents: tuple[str, ...] = ()
+    """The addresses of a demonstration's accounts, which need no password."""
 
     @property
     def state(self) -> State:
@@ -89,6 +93,8 @@ class Call:
     host: str
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
+    session_id: int | None = None
+    """Of the browser's session by which the caller is known; None for an API key."""
     uploads: "tuple[Upload, ...]" = ()
     ignored: list[str] = field(default_factory=list)
     """Parameters that the handler passed over, told beside those that are not known."""

@@ -17,10 +17,10 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
+from tertulia.wire.authentication import authenticated, owner_of_key
 from tertulia.wire.call import Node
 from tertulia.wire.errors import told
 from tertulia.wire.file_access import may_open
-from tertulia.wire.http import authenticate, owner_of_key
 from tertulia.wire.resources.uploads import TEMPORARY, TICKET
 from tertulia.wire.thumbnails import thumbnail
 
@@ -159,12 +159,11 @@ async def _opened(node: Node, request: Request, path: str) -> Attachment:
 
 
 def _who(node: Node, request: Request) -> User | None:
-    """By the header, or by the key in the address, which is taken for files only."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        return authenticate(node, header)
+    """By the header, by the key in the address, which is taken for files only, or by the cookie."""
     api_key = request.query_params.get("api_key")
-    return None if api_key is None else owner_of_key(node, api_key)
+    if api_key is None or "authorization" in request.headers:
+        return authenticated(node, request)
+    return owner_of_key(node, api_key)
 
 
 async def _file(
@@ -192,7 +191,7 @@ def _headers(media_type: str) -> dict[str, str]:
     return {
         # A file never changes; but who may open it does.
         "Cache-Control": "private, no-cache",
-        "Vary": "Authorization",
+        "Vary": "Authorization, Cookie",
         "Content-Security-Policy": _POLICY if media_type == "application/pdf" else SANDBOX,
         "Referrer-Policy": "no-referrer",
         **FOREIGN,

@@ -110,6 +110,7 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -191,6 +192,9 @@ __all__ = [
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SessionBegun",
+    "SessionUsed",
+    "SessionsEnded",
     "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
@@ -296,6 +300,9 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SessionBegun
+    | SessionUsed
+    | SessionsEnded
     | SettingsChanged
 )
 

@@ -164,6 +164,12 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         shown = permissions.readable(state, user, channel, change.message_ids, scene.at)
         if lost:
             shown = tuple(one for one in shown if one not in lost)
+        if change.changes_channel:
+            # Who read them where they were, and lost sight of where they are since.
+            before = permissions.readable(
+                state, user, state.channels[change.channel_id], change.message_ids, scene.at
+            )
+            lost = tuple(sorted({*lost, *before} - {*shown}))
         if not lost and not shown:
             return None
         flags: tuple[str, ...] = ()
