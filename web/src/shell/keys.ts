@@ -1,8 +1,8 @@
 /** The keys that hold wherever one is. */
 
 import type { App } from "../app";
-import { topicKey } from "../data/conversations";
-import { channelNarrow, conversationIn, narrowOf } from "../data/narrow";
+import { conversationOf, topicKey } from "../data/conversations";
+import { channelNarrow, narrowOf } from "../data/narrow";
 import { setTopicPolicy } from "../live/doing";
 import { TopicPolicy } from "../wire/objects";
 import { frame } from "./frame.svelte";
@@ -17,14 +17,9 @@ export function registerKeys(app: App): () => void {
   const meant = () => {
     const here = conversationHere(app);
     if (here) return here;
-    const chosen = document.querySelector<HTMLElement>("[data-message-id][aria-current='true']");
-    const message = store.data.messages.get(Number(chosen?.dataset["messageId"]));
-    if (!message) return null;
-    return conversationIn(
-      message.type === "stream"
-        ? narrowOf({ kind: "topic", channelId: message.stream_id ?? 0, topic: message.subject })
-        : [],
-    );
+    const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
+    const message = store.data.messages.get(Number(chosen?.dataset["message"]));
+    return message ? conversationOf(message.key, store.data.topicNames) : null;
   };
 
   const policy = (wanted: 1 | 3) => () => {
