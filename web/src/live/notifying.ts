@@ -44,17 +44,27 @@ function show(app: App, message: Message): void {
     conversation.kind === "direct" && conversation.people.length < 2
       ? message.sender_full_name
       : `${message.sender_full_name} · ${conversationName(users, channels, conversation, me)}`;
-  const note = new Notification(where, {
+  const note = made(where, {
     body: hidden ? words.shell.notice.hidden : plainText(message.content),
     icon: message.avatar_url ?? "/static/icon.svg",
     tag: message.key,
     silent: true,
   });
+  if (!note) return;
   note.onclick = () => {
     window.focus();
     router.toNarrow(narrowOf(conversation), message.id);
     note.close();
   };
+}
+
+/** Null where a page may not show notes of its own, as on phones. */
+function made(title: string, how: NotificationOptions): Notification | null {
+  try {
+    return new Notification(title, how);
+  } catch {
+    return null;
+  }
 }
 
 let audio: AudioContext | null = null;

@@ -13,6 +13,7 @@ export const views = {
   participants: "Participants",
   last: "Last message",
   showMore: "Show more",
+  showAll: (count: number) => `Show all ${count}`,
   older: "Look further back",
   readAllOf: (name: string) => `Mark all of ${name} as read`,
   markReadRow: "Mark as read",

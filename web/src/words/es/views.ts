@@ -14,6 +14,7 @@ export const views: Words["views"] = {
   participants: "Participantes",
   last: "Último mensaje",
   showMore: "Mostrar más",
+  showAll: (count) => `Mostrar los ${count}`,
   older: "Buscar más atrás",
   readAllOf: (name) => `Marcar todo ${name} como leído`,
   markReadRow: "Marcar como leído",
