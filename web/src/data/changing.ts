@@ -23,11 +23,7 @@ export function leaveToEdit(data: Data, message: Message, now: number): Leave {
   }
   if (message.submessages.length) return { refused: "rule" };
   if (channelOf(data, message)?.is_archived) return { refused: "archived" };
-  return within(
-    data.realm["realm_message_content_edit_limit_seconds"],
-    message.timestamp,
-    now,
-  );
+  return within(data.realm["realm_message_content_edit_limit_seconds"], message.timestamp, now);
 }
 
 export function leaveToDelete(data: Data, message: Message, now: number): Leave {
@@ -40,7 +36,8 @@ export function leaveToDelete(data: Data, message: Message, now: number): Leave 
   ) {
     return { until: null };
   }
-  const own = message.sender_id === data.me || data.users.get(message.sender_id)?.bot_owner_id === data.me;
+  const own =
+    message.sender_id === data.me || data.users.get(message.sender_id)?.bot_owner_id === data.me;
   if (
     !own ||
     !(
@@ -50,11 +47,7 @@ export function leaveToDelete(data: Data, message: Message, now: number): Leave 
   ) {
     return { refused: "rule" };
   }
-  return within(
-    data.realm["realm_message_content_delete_limit_seconds"],
-    message.timestamp,
-    now,
-  );
+  return within(data.realm["realm_message_content_delete_limit_seconds"], message.timestamp, now);
 }
 
 export function mayDeleteTopic(data: Data, channel: Channel): boolean {
@@ -114,9 +107,7 @@ export function targets(data: Data): Channel[] {
 /** Whether topics of a channel may, or must, have no name. */
 export function emptyTopics(data: Data, channel: Channel): "allowed" | "refused" | "only" {
   const policy =
-    channel.topics_policy === "inherit"
-      ? data.realm["realm_topics_policy"]
-      : channel.topics_policy;
+    channel.topics_policy === "inherit" ? data.realm["realm_topics_policy"] : channel.topics_policy;
   if (policy === "empty_topic_only") return "only";
   return policy === "disable_empty_topic" ? "refused" : "allowed";
 }

@@ -45,8 +45,7 @@ export function knownOf(
 ): Known {
   const names = new Map<string, number>();
   const active = [...users.values()].filter((user) => user.is_active !== false);
-  for (const { full_name } of users.values())
-    names.set(full_name, (names.get(full_name) ?? 0) + 1);
+  for (const { full_name } of users.values()) names.set(full_name, (names.get(full_name) ?? 0) + 1);
   return {
     people: active.map((user) => ({
       user,
@@ -191,9 +190,7 @@ export function channelsFor(query: string, known: Known, most = MOST): Channel[]
     ({ channel, plain: name }) => {
       const how = fit(name, wanted);
       if (how === null) return null;
-      return (
-        how * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0)
-      );
+      return how * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0);
     },
     most,
   ).map(({ channel }) => channel);

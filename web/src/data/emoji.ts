@@ -200,7 +200,11 @@ export function searched(
       if (how !== null && (best === null || how < best)) best = how;
     }
     if (best !== null) {
-      found.push([best, names[0]?.length ?? 0, { name: names[0] ?? "", code, type: "unicode_emoji" }]);
+      found.push([
+        best,
+        names[0]?.length ?? 0,
+        { name: names[0] ?? "", code, type: "unicode_emoji" },
+      ]);
     }
   }
   found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);

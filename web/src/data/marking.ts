@@ -71,7 +71,11 @@ export function linked({ text, start, end }: Writing): Writing {
   const chosen = text.slice(start, end);
   if (isAddress(chosen)) {
     const made = `[](${chosen})`;
-    return { text: text.slice(0, start) + made + text.slice(end), start: start + 1, end: start + 1 };
+    return {
+      text: text.slice(0, start) + made + text.slice(end),
+      start: start + 1,
+      end: start + 1,
+    };
   }
   const made = `[${chosen}](https://)`;
   const address = start + chosen.length + 3;
@@ -114,7 +118,8 @@ export function fenced({ text, start, end }: Writing, language: string): Writing
 /** A fence that nothing in the text ends. */
 export function fenceFor(text: string): string {
   let longest = 2;
-  for (const [run] of text.matchAll(/^\s*(`{3,})/gm)) longest = Math.max(longest, run.trim().length);
+  for (const [run] of text.matchAll(/^\s*(`{3,})/gm))
+    longest = Math.max(longest, run.trim().length);
   return "`".repeat(longest + 1);
 }
 
@@ -137,7 +142,9 @@ export function markedLines({ text, start, end }: Writing, mark: LineMark): Writ
   const made = lines.map((line, at) => (all ? line.replace(is, "") : put(line, at))).join("\n");
   const whole = text.slice(0, from) + made + text.slice(to);
   const last = from + made.length;
-  return start === end ? { text: whole, start: last, end: last } : { text: whole, start: from, end: last };
+  return start === end
+    ? { text: whole, start: last, end: last }
+    : { text: whole, start: from, end: last };
 }
 
 /** What a new line begins with: a list or quote goes on, an empty point of it ends. */

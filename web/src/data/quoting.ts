@@ -12,10 +12,7 @@ export interface Quoted {
 }
 
 /** `words` says "X said:" of a mention and a link. */
-export function quotation(
-  quoted: Quoted,
-  said: (mention: string, link: string) => string,
-): string {
+export function quotation(quoted: Quoted, said: (mention: string, link: string) => string): string {
   const fence = fenceFor(quoted.text);
   const mention = `@_**${quoted.senderName}|${quoted.senderId}**`;
   return `${said(mention, quoted.link)}\n${fence}quote\n${quoted.text.trim()}\n${fence}\n`;

@@ -32,7 +32,9 @@ describe("what was copied", () => {
     expect(body("a ", el("b", ["bold "]), "and ", el("i", ["slanted"]))).toBe(
       "a **bold** and *slanted*",
     );
-    expect(body(el("a", ["here"], { href: "https://a.example" }))).toBe("[here](https://a.example)");
+    expect(body(el("a", ["here"], { href: "https://a.example" }))).toBe(
+      "[here](https://a.example)",
+    );
     expect(body(el("a", ["here"], { href: "javascript:x" }), el("b", ["b"]))).toBe("here**b**");
     expect(body(el("b", ["all"], { style: "font-weight:normal" }))).toBeNull();
   });

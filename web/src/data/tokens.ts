@@ -17,7 +17,9 @@ export interface Token {
 
 const OPENS = String.raw`(?:^|[\s'"({\[/<])`;
 const PERSON = new RegExp(String.raw`${OPENS}(@(_?)\*{0,2}([^*@\n]{0,60}))$`);
-const TOPIC_MARKED = new RegExp(String.raw`${OPENS}(#\*\*([^*>\n]{1,60})(?:\*\*)? ?>([^*\n]{0,60}))$`);
+const TOPIC_MARKED = new RegExp(
+  String.raw`${OPENS}(#\*\*([^*>\n]{1,60})(?:\*\*)? ?>([^*\n]{0,60}))$`,
+);
 const TOPIC = new RegExp(String.raw`${OPENS}(#([^*>#\n]{1,60})>([^*\n]{0,60}))$`);
 const CHANNEL = new RegExp(String.raw`${OPENS}(#\*{0,2}([^*#>\n]{0,60}))$`);
 const EMOJI = new RegExp(String.raw`${OPENS}(:([\p{L}\p{N}_+-][^\s:*]{1,40}))$`, "u");

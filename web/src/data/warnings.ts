@@ -143,4 +143,3 @@ function notThere(
     .filter((id) => !data.users.get(id)?.is_bot)
     .map((userId) => ({ kind: "notThere", userId, maySubscribe }));
 }
-
