@@ -11,6 +11,9 @@ import {
 import { Uploads, type Upload } from "../live/uploads.svelte";
 import { words } from "../words/index.svelte";
 
+/** What stands in texts for files that are on their way; others are left of what was cut off. */
+const awaited = new Set<string>();
+
 export class Composition {
   content = $state("");
   /** Where the caret is, as far as completing goes; -1 while something is selected. */
@@ -29,8 +32,10 @@ export class Composition {
     private readonly changed: () => void,
     private readonly left: (what: string, by: string) => void = () => {},
   ) {
-    this.content = content;
-    this.caret = content.length;
+    this.content = content.replace(/\[[^\]\n]*…\]\(\) ?/g, (place) =>
+      awaited.has(place.trim()) ? place : "",
+    );
+    this.caret = this.content.length;
   }
 
   /** For a field: takes it, and grows it with what is in it. */
@@ -115,6 +120,7 @@ export class Composition {
       if (upload.size > most) continue;
       const place = this.#place(upload);
       this.#placeholders.set(upload.id, place);
+      awaited.add(place);
       this.apply((writing) => {
         const before = writing.text.slice(0, writing.start);
         const space = before && !/\s$/.test(before) ? " " : "";
@@ -135,6 +141,7 @@ export class Composition {
     const place = this.#placeholders.get(upload.id);
     this.#placeholders.delete(upload.id);
     if (!place) return;
+    awaited.delete(place);
     if (!this.#field) {
       this.left(place, link);
       return;

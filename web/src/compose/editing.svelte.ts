@@ -60,8 +60,10 @@ class Editing {
       this.cancel();
       return;
     }
-    if (composition.uploads.busy) {
-      app.toasts.note(words.compose.waitForFiles);
+    if (composition.uploads.list.length) {
+      app.toasts.note(
+        composition.uploads.busy ? words.compose.waitForFiles : words.compose.filesFailed,
+      );
       return;
     }
     this.saving = true;

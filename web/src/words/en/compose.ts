@@ -77,6 +77,7 @@ export const compose = {
   fileFailed: "The file could not be uploaded.",
   retryFile: (name: string) => `Upload ${name} again`,
   cancelFile: (name: string) => `Give up uploading ${name}`,
+  filesFailed: "A file has not arrived. Upload it again, or take it away.",
   waitForFiles: "Files are still on their way. It can be sent when they have arrived.",
 
   // Length

@@ -74,6 +74,7 @@ export const compose: Words["compose"] = {
   fileFailed: "No se ha podido subir el archivo.",
   retryFile: (name) => `Volver a subir ${name}`,
   cancelFile: (name) => `Dejar de subir ${name}`,
+  filesFailed: "Un archivo no ha llegado. Vuelve a subirlo o quítalo.",
   waitForFiles: "Todavía hay archivos en camino. Podrás enviarlo cuando hayan llegado.",
 
   left: (count) => (count === 1 ? "Queda 1 carácter" : `Quedan ${count} caracteres`),
