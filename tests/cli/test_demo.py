@@ -1,16 +1,25 @@
 """The demonstration."""
 
 import asyncio
+import io
+import re
+import time
+from datetime import datetime
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from PIL import Image
 
 from tertulia import demo
 from tertulia.config import Config
-from tertulia.domain import messages
-from tertulia.model.errors import Refused
+from tertulia.demo import cast as cast_of
+from tertulia.demo import places, portraits, script
+from tertulia.demo.stage import CLIENT, Stage
+from tertulia.wire import avatars
+from tertulia.wire.resources import emoji
 from tests.cli.support import Place
-from tests.support import reopened
+from tests.support import Person, reopened
 
 
 async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> None:
@@ -24,15 +33,104 @@ async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> Non
             assert reply.ok["api_key"] == resident.api_key
 
 
-async def test_the_owner_finds_topics_and_an_unread_mention(config: Config) -> None:
+async def test_everybody_finds_what_is_plausibly_unread(config: Config) -> None:
     await demo.prepared(config)
     async with reopened(config) as org:
-        found = (
-            await org["iris"].get("/messages", anchor="oldest", num_before=0, num_after=100)
-        ).ok["messages"]
-        topics = {(m["stream_id"], m["subject"]) for m in found if m["type"] == "stream"}
-        assert len(topics) >= 5
-        assert any("mentioned" in m["flags"] and "read" not in m["flags"] for m in found)
+        unread = {name: await unread_of(org[name]) for name in ("iris", "june", "theo", "zola")}
+    iris = unread["iris"]
+    topics = {(one["stream_id"], one["topic"]) for one in iris["streams"]}
+    assert (iris["count"], len(topics), len(iris["mentions"])) == (25, 8, 2)
+    assert [len(one["unread_message_ids"]) for one in iris["pms"]] == [1]
+    assert all(5 < one["count"] < 40 for one in unread.values())
+
+
+async def unread_of(person: Person) -> dict[str, Any]:
+    data = (await person.post("/register", event_types=["message", "update_message_flags"])).ok
+    return cast(dict[str, Any], data["unread_msgs"])
+
+
+async def test_what_is_said_is_shown_as_it_was_meant(config: Config) -> None:
+    """Every mention, link, emoji, widget and file is one."""
+    await demo.prepared(config)
+    async with reopened(config) as org:
+        messages = await all_of(org["iris"])
+        assert sum(m["type"] == "stream" for m in messages) > 300
+        assert len({(m["stream_id"], m["subject"]) for m in messages if "stream_id" in m}) > 40
+        assert {m["sender_full_name"] for m in messages} >= {"ليلى حداد", "佐藤 遥", "Doorbell"}
+        texts = [
+            re.sub(
+                r'<code>.*?</code>|<span[^>]* class="emoji[^>]*>:\w+:</span>',
+                "",
+                m["content"],
+                flags=re.DOTALL,
+            )
+            for m in messages
+        ]
+        for text in texts:
+            assert not re.search(r"@\*|@_\*|#\*\*|\*\*|\{\w+:|&lt;time|[ >]:\w+:", text), text
+        for kind in ("message-link", "stream", "user-mention", "user-group-mention", "katex"):
+            assert any(f'class="{kind}' in text for text in texts), kind
+        for kind in ("<table", "spoiler-block", "<blockquote", "<time ", "message_inline_image"):
+            assert any(kind in text for text in texts), kind
+        assert any(m["submessages"] for m in messages)
+        assert any("last_edit_timestamp" in m for m in messages)
+        files = [re.findall(r'"(/user_uploads/[^"]+)"', m["content"]) for m in messages]
+        found = {file for some in files for file in some}
+        assert len(found) >= 7
+        for file in sorted(found):
+            assert (await org["iris"].open(file)).status_code == 200, file
+
+
+async def all_of(person: Person) -> list[dict[str, Any]]:
+    reply = await person.get("/messages", anchor="oldest", num_before=0, num_after=5000)
+    return cast(list[dict[str, Any]], reply.ok["messages"])
+
+
+async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
+    await demo.prepared(config)
+    async with reopened(config) as org:
+        times = [m["timestamp"] for m in await all_of(org["iris"])]
+        plans = (await org["iris"].get("/scheduled_messages")).ok["scheduled_messages"]
+        reminders = (await org["iris"].get("/reminders")).ok["reminders"]
+    now = time.time()
+    assert times == sorted(times)
+    assert now - 15 * 86400 < times[0]
+    assert now - 3600 < times[-1] < now
+    assert [one["scheduled_delivery_timestamp"] > now for one in [*plans, *reminders]] == [True] * 2
+
+
+@pytest.mark.parametrize("hour", [0, 3, 9, 12, 18, 23])
+def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> None:
+    end = datetime(2026, 3, 29, hour, 1).timestamp()
+    for talk in script.conversations(script.Calendar(end)):
+        times = [said.at for said in talk.said]
+        assert times == sorted(times)
+        assert times[-1] < end
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("iris: Hello!", "is in no conversation"),
+        ("== a > b\n@ -1 09:00\niris: Hello\n= Bye -> Hi", "is not in"),
+        ("== a > b\n@ -1 09:00\niris: Hello\n? wonders iris", "means nothing"),
+        ("== a > b\n@ -1 09:00\niris: Hello\n> iris; c", "means nothing"),
+        ("== a > b\n@ tomorrow\niris: Hello", "is no time"),
+    ],
+)
+def test_a_line_that_means_nothing_is_told(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        list(script.parsed(text, script.Calendar(1.8e9)))
+
+
+def test_every_portrait_and_emoji_is_a_picture_of_its_size() -> None:
+    for person in (*cast_of.PEOPLE, *cast_of.PROGRAMS):
+        if person.picture:
+            small, medium = portraits.portrait(person.picture)
+            sizes = [Image.open(io.BytesIO(one)).size for one in (small, medium)]
+            assert sizes == [(avatars.SIZE,) * 2, (avatars.MEDIUM_SIZE,) * 2]
+    for name in places.EMOJI:
+        assert Image.open(io.BytesIO(portraits.emoji(name))).size == (emoji.SIZE,) * 2
 
 
 async def test_a_second_start_finds_the_demonstration_again(config: Config) -> None:
@@ -44,31 +142,49 @@ async def test_a_second_start_finds_the_demonstration_again(config: Config) -> N
         assert org.node.state.seq == before
 
 
-async def test_a_start_that_was_cut_short_is_finished_by_the_next(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send = messages.send
-    sent = 0
+class Killed(BaseException):
+    """The process is gone."""
 
-    def failing(*arguments: object) -> object:
-        nonlocal sent
-        sent += 1
-        if sent == 5:
-            raise Refused("cut short")
-        return send(*arguments)  # type: ignore[arg-type]  # handed on as they came
+
+@pytest.mark.parametrize(
+    ("step", "is_written"), [(3, False), (60, True), (400, False), (400, True)]
+)
+async def test_a_start_that_was_cut_short_is_finished_by_the_next(
+    config: Config, monkeypatch: pytest.MonkeyPatch, step: int, is_written: bool
+) -> None:
+    """What it was about to do, or had just done, is done once."""
+    submit = Stage.submit
+
+    async def failing(self: Stage, *arguments: Any, **more: Any) -> Any:
+        if self.done == step and not is_written:
+            raise Killed
+        answer = await submit(self, *arguments, **more)
+        if self.done == step:
+            raise Killed
+        return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(messages, "send", failing)
-        with pytest.raises(Refused, match="cut short"):
+        patch.setattr(Stage, "submit", failing)
+        with pytest.raises(Killed):
             await demo.prepared(config)
     await demo.prepared(config)
     async with reopened(config) as org:
-        found = await org.node.store.read(
-            lambda connection: connection.query(
-                "SELECT content FROM messages WHERE client = ? ORDER BY id", (demo.CLIENT,)
-            )
+        state = org.node.state
+        contents = await org.node.store.read(
+            lambda c: c.query("SELECT content FROM messages WHERE client = ?", (CLIENT,))
         )
-        assert [text for (text,) in found] == [line[3] for line in demo.TALK] + [demo.LETTER[2]]
+        reactions = await org.node.store.read(lambda c: c.query("SELECT COUNT(*) FROM reactions"))
+    told = list(script.conversations(script.Calendar(time.time())))
+    said = [one for talk in told for one in talk.said]
+    assert len(contents) == len(set(contents)) == len(said)
+    assert reactions[0][0] == sum(len(who) for one in said for _, who in one.reactions)
+    names = [person.name for person in cast_of.PEOPLE]
+    people = [user.address.partition("@")[0] for user in state.users if not user.is_bot]
+    assert sorted(people) == sorted(names)
+    assert sorted(c.name for c in state.channels) == sorted(
+        [places.GENERAL, *(place.name for place in places.CHANNELS)]
+    )
+    assert len(state.attachments) == sum(len(one.files) for one in said)
 
 
 async def test_an_organization_of_somebodys_own_is_left_alone(place: Place) -> None:

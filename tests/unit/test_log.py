@@ -20,10 +20,10 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import reading
+from tertulia.store import installation, reading
 from tertulia.store.database import Connection
 from tertulia.store.store import Store
-from tertulia.store.writing import Batch
+from tertulia.store.writing import Batch, FactNoted
 from tests.support import Organization
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
@@ -309,6 +309,14 @@ async def test_notes_of_a_failed_commit_are_written_with_the_next(
     counting.breaks = set()
     await log.submit(None, create, "one")
     assert await store.read(reading.queue, record.id) == (record, record.seen_at)
+
+
+async def test_notes_of_a_command_that_is_refused_are_not_written(org: Organization) -> None:
+    log, store = org.node.log, org.node.store
+    await log.submit(None, create, "one", notes=(FactNoted("told", "once"),))
+    with pytest.raises(Refused):
+        await log.submit(None, create, "one", notes=(FactNoted("told", "twice"),))
+    assert await store.read(installation.value, "told") == "once"
 
 
 def queue_of(org: Organization) -> Callable[[int], QueueRecord]:

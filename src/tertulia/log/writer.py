@@ -142,8 +142,9 @@ class Log:
         """Let the verb decide at the head of the log, and return its result when that is on disk.
 
         `actor_id` None is the server itself (only for verbs that take no actor's permission).
-        Raises what the verb refuses with; NotAuthenticated when the actor is deactivated by then;
-        Unavailable when the commit failed (nothing was done).
+        `notes` are written down in the same commit, if the verb does not refuse. Raises what the
+        verb refuses with; NotAuthenticated when the actor is deactivated by then; Unavailable when
+        the commit failed (nothing was done).
         """
         self._admit()
         answer = asyncio.get_running_loop().create_future()
@@ -268,7 +269,8 @@ class Log:
         entries: list[Entry] = []
         mails: list[MailAsked] = []
         outcomes = [(command, self._decide(command, entries, mails)) for command in commands]
-        written = [*notes, *(note for command, _ in outcomes for note in command.notes), *mails]
+        done = (c for c, outcome in outcomes if not isinstance(outcome, BaseException))
+        written = [*notes, *(note for command in done for note in command.notes), *mails]
         for snapshot in snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():
                 snapshot.registered = snapshot.queue(self.state.seq)

@@ -15,7 +15,7 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing, outbox
+from tertulia.store import editing, installation, outbox
 from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
 
@@ -55,7 +55,14 @@ class InputSeen(Struct, frozen=True):
     day: int
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked
+class FactNoted(Struct, frozen=True):
+    """A fact about the installation is so from now on (`installation.put`)."""
+
+    key: str
+    value: str
+
+
+Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked | FactNoted
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -297,6 +304,8 @@ def _write_note(connection: Connection, note: Note) -> None:
                 " ON CONFLICT (user_id, day) DO NOTHING",
                 (user_id, day),
             )
+        case FactNoted(key=key, value=value):
+            installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at):
             outbox.put(connection, mail, at)
         case PresenceSeen():

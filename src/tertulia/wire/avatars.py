@@ -52,9 +52,14 @@ async def taken_in(call: Call) -> str:
         medium = await pictures.squared(content, MEDIUM_SIZE)
     except BadPicture as error:
         raise BadImage(str(error)) from None
+    return await kept(call.node.files, small.content, medium.content)
+
+
+async def kept(files: Files, small: bytes, medium: bytes) -> str:
+    """Keep a picture, as PNGs of `SIZE` and of `MEDIUM_SIZE` pixels; the name that it has now."""
     name = secrets.token_hex(20)
-    await call.node.files.put(_place(name, medium=False), small.content)
-    await call.node.files.put(_place(name, medium=True), medium.content)
+    await files.put(_place(name, medium=False), small)
+    await files.put(_place(name, medium=True), medium)
     return name
 
 

@@ -118,6 +118,9 @@ export interface Data {
 
 const SINGLE = /^(realm_|server_|max_|password_|event_queue_|zulip_|jitsi_|stop_words|can_create)/;
 
+/** Called like single values, and slices of their own. */
+const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
+
 function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
   return new Map(items.map((item) => [item[id], item]));
 }
@@ -126,17 +129,12 @@ function byId<T, K extends keyof T>(items: readonly T[], id: K): Map<T[K], T> {
 export function dataOf(snapshot: Snapshot): Data {
   const me = snapshot.user_id;
   const isSingle = ([name, value]: [string, unknown]) =>
-    SINGLE.test(name) && !(Array.isArray(value) && name.startsWith("realm_"));
+    SINGLE.test(name) && !SLICES.has(name) && !(Array.isArray(value) && name.startsWith("realm_"));
   const channels = new Map<number, Channel>();
-  for (const one of [...snapshot.never_subscribed]) {
-    channels.set(one.stream_id, { ...one, subscription: null });
+  for (const one of [...snapshot.never_subscribed, ...snapshot.unsubscribed]) {
+    channels.set(one.stream_id, channelOf(one, false));
   }
-  for (const one of snapshot.unsubscribed) {
-    channels.set(one.stream_id, { ...one, subscription: null });
-  }
-  for (const one of snapshot.subscriptions) {
-    channels.set(one.stream_id, { ...one, subscription: subscriptionOf(one) });
-  }
+  for (const one of snapshot.subscriptions) channels.set(one.stream_id, channelOf(one, true));
   const active = (user: User): User => ({ ...user, is_active: true });
   const gone = (user: User): User => ({ ...user, is_active: false });
   return {
@@ -202,18 +200,31 @@ export function dataOf(snapshot: Snapshot): Data {
   };
 }
 
-/** The part of a subscribed channel that is one's own. */
-export function subscriptionOf(channel: WireChannel & Subscription): Subscription {
-  return {
-    color: channel.color,
-    is_muted: channel.is_muted,
-    pin_to_top: channel.pin_to_top,
-    desktop_notifications: channel.desktop_notifications,
-    audible_notifications: channel.audible_notifications,
-    push_notifications: channel.push_notifications,
-    email_notifications: channel.email_notifications,
-    wildcard_mentions_notify: channel.wildcard_mentions_notify,
-  };
+/** The fields of a subscription: what the interface tells of it within the channel. */
+const OWN_FIELDS = [
+  "color",
+  "is_muted",
+  "pin_to_top",
+  "desktop_notifications",
+  "audible_notifications",
+  "push_notifications",
+  "email_notifications",
+  "wildcard_mentions_notify",
+] as const;
+
+/** A channel, with one's subscription apart. */
+export function channelOf(told: WireChannel & Partial<Subscription>, subscribed: boolean): Channel {
+  const channel: Record<string, unknown> = { ...told };
+  const own: Record<string, unknown> = {};
+  for (const name of OWN_FIELDS) {
+    own[name] = channel[name];
+    delete channel[name];
+  }
+  // What other fields say already, in words of old.
+  delete channel["in_home_view"];
+  delete channel["is_announcement_only"];
+  channel["subscription"] = subscribed ? own : null;
+  return channel as unknown as Channel;
 }
 
 function unreadOf(snapshot: Snapshot, me: number): Unread {

@@ -66,9 +66,9 @@ async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
     files = call.node.files
     written: list[str] = []
     try:
-        written.append(await _written(files, still, "png"))
+        written.append(await kept(files, still.content, "png"))
         if moving is not None:
-            written.append(await _written(files, moving, "gif"))
+            written.append(await kept(files, moving.content, "gif"))
         new = emoji.NewEmoji(
             name=name, file=written[-1], still=written[0] if moving is not None else ""
         )
@@ -80,9 +80,10 @@ async def add_custom_emoji(call: Call, params: NamedEmoji) -> Answer:
     return Answer()
 
 
-async def _written(files: Files, picture: pictures.Scaled, ending: str) -> str:
+async def kept(files: Files, picture: bytes, ending: str) -> str:
+    """Keep an emoji's picture of `SIZE` pixels; the name of its file."""
     file = f"{secrets.token_hex(16)}.{ending}"
-    await files.put(f"{_FILES}/{file}", picture.content)
+    await files.put(f"{_FILES}/{file}", picture)
     return file
 
 

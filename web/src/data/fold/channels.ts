@@ -1,6 +1,6 @@
 import type { ChannelFolder, Subscription, UserTopic, WireChannel } from "../../wire/objects";
 import { channelOfKey, topicKey } from "../conversations";
-import { subscriptionOf, type Channel } from "../data";
+import { channelOf, type Channel } from "../data";
 import type { Draft } from "../draft";
 import type { Fold } from "../fold";
 import { forget, unreadDraft } from "./unread";
@@ -13,7 +13,7 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
     const channels = draft.map("channels");
     for (const one of event["streams"] as WireChannel[]) {
       const known = channels.get(one.stream_id)?.subscription ?? null;
-      channels.set(one.stream_id, { ...one, subscription: known });
+      channels.set(one.stream_id, { ...channelOf(one, false), subscription: known });
     }
   },
 
@@ -36,7 +36,7 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
   "subscription/add": (draft, event) => {
     const channels = draft.map("channels");
     for (const one of event["subscriptions"] as (WireChannel & Subscription)[]) {
-      channels.set(one.stream_id, { ...one, subscription: subscriptionOf(one) });
+      channels.set(one.stream_id, channelOf(one, true));
     }
   },
 
@@ -53,8 +53,9 @@ export const CHANNEL_FOLDS: Record<string, Fold> = {
   "subscription/update": (draft, event) => {
     const id = event["stream_id"] as number;
     const before = draft.data.channels.get(id)?.subscription;
-    if (!before) return;
-    const subscription = { ...before, [String(event["property"])]: event["value"] };
+    const property = String(event["property"]);
+    if (!before || !(property in before)) return;
+    const subscription = { ...before, [property]: event["value"] };
     draft.change("channels", id, { subscription: subscription as Subscription });
   },
 

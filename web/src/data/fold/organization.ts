@@ -9,11 +9,12 @@ export const ORGANIZATION_FOLDS: Record<string, Fold> = {
     });
   },
   "realm/update_dict": (draft, event) => {
-    const news = Object.entries(event["data"] as Record<string, unknown>);
-    draft.put("realm", {
-      ...draft.data.realm,
-      ...Object.fromEntries(news.map(([name, value]) => [`realm_${name}`, value])),
-    });
+    const { realm } = draft.data;
+    const news = Object.entries(event["data"] as Record<string, unknown>)
+      .map(([name, value]) => [`realm_${name}`, value] as const)
+      // What an event says besides is not part of the snapshot.
+      .filter(([name]) => name in realm);
+    draft.put("realm", { ...realm, ...Object.fromEntries(news) });
   },
   "realm/deactivated": (draft) => {
     draft.put("realm", { ...draft.data.realm, realm_deactivated: true });

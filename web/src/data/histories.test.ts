@@ -1,0 +1,114 @@
+/**
+ * A snapshot and later events are a later snapshot, as far as events tell: in a history that was
+ * recorded, and in those that the file named by HISTORIES has.
+ */
+
+import { readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import type { ServerEvent } from "../wire/events";
+import type { GroupSetting } from "../wire/objects";
+import type { Snapshot } from "../wire/snapshot";
+import { dataOf, type Data } from "./data";
+import { fold } from "./fold";
+
+interface Round {
+  name: string;
+  snapshot: Snapshot;
+  events: ServerEvent[];
+  later: Snapshot;
+}
+
+const KEPT = new URL("./recorded.json.gz", import.meta.url);
+
+function histories(): Round[] {
+  const generated = process.env["HISTORIES"];
+  const told = generated
+    ? readFileSync(generated, "utf8")
+    : gunzipSync(readFileSync(KEPT)).toString("utf8");
+  return JSON.parse(told) as Round[];
+}
+
+/** Of no account that is deactivated: those hold no permission, which is seen from the accounts. */
+function held(data: Data, setting: GroupSetting): GroupSetting {
+  if (typeof setting !== "object" || setting === null) return setting;
+  const isActive = (id: number) => data.users.get(id)?.is_active ?? false;
+  return { ...setting, direct_members: setting.direct_members.filter(isActive) };
+}
+
+function withHeld<T extends object>(data: Data, record: T): T {
+  const told = Object.entries(record).map(([name, value]) => [
+    name,
+    name.startsWith("can_") || name.startsWith("realm_can_")
+      ? held(data, value as GroupSetting)
+      : (value as unknown),
+  ]);
+  return Object.fromEntries(told) as T;
+}
+
+function without(record: object, ...names: string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)));
+}
+
+/** What two pictures must agree about: what a client computes from the clock is left out. */
+function shown(data: Data): Record<string, unknown> {
+  const realm = Object.entries(data.realm).filter(([name]) => name.startsWith("realm_"));
+  return {
+    realm: withHeld(data, Object.fromEntries(realm)),
+    settings: data.settings,
+    defaultSettings: data.defaultSettings,
+    users: data.users,
+    bots: data.bots,
+    groups: new Map([...data.groups].map(([id, group]) => [id, withHeld(data, group)])),
+    channels: new Map(
+      [...data.channels].map(([id, channel]) => [
+        id,
+        without(withHeld(data, channel), "stream_weekly_traffic", "first_message_id"),
+      ]),
+    ),
+    folders: data.folders,
+    defaultChannels: new Set(data.defaultChannels),
+    topicPolicies: data.topicPolicies,
+    unread: data.unread.where,
+    unreadBy: data.unread.by,
+    mentions: data.unread.mentions,
+    starred: data.starred,
+    mutedUsers: data.mutedUsers,
+    alertWords: data.alertWords,
+    drafts: data.drafts,
+    snippets: data.snippets,
+    scheduled: data.scheduled,
+    reminders: data.reminders,
+    views: data.views,
+    statuses: data.statuses,
+    emoji: data.emoji,
+    linkifiers: data.linkifiers,
+    playgrounds: data.playgrounds,
+    domains: new Set(data.domains.map((one) => JSON.stringify(one))),
+    profileFields: data.profileFields,
+    onboarding: data.onboarding,
+  };
+}
+
+describe("a snapshot and later events", () => {
+  it.each(histories().map((one) => [one.name, one] as const))("%s", (_, round) => {
+    const before = dataOf(round.snapshot);
+    const untouched = structuredClone(before);
+    const byEvents = shown(fold(before, round.events));
+    const afresh = shown(dataOf(round.later));
+    for (const [slice, value] of Object.entries(afresh)) {
+      expect(byEvents[slice], slice).toEqual(value);
+    }
+    // A conversation whose newest message is deleted may be over, which is not told.
+    const directs = new Set(fold(before, round.events).directs.keys());
+    expect(directs.isSupersetOf(new Set(dataOf(round.later).directs.keys()))).toBe(true);
+    expect(before).toEqual(untouched);
+  });
+
+  it.each(histories().map((one) => [one.name, one] as const))("one by one: %s", (_, round) => {
+    const before = dataOf(round.snapshot);
+    const atOnce = fold(before, round.events);
+    const singly = round.events.reduce((data, event) => fold(data, [event]), before);
+    expect(shown(singly)).toEqual(shown(atOnce));
+  });
+});
