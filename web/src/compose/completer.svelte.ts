@@ -8,7 +8,7 @@ import { plain } from "../data/finding";
 import { tokenAt, type Token } from "../data/tokens";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
-import { topicBook } from "../live/topics.svelte";
+import { topicBook } from "../live/books.svelte";
 import type { Composition } from "./composition.svelte";
 
 export class Completer {

@@ -4,8 +4,9 @@ import type { App } from "../app";
 import { conversationOf, keyOf, type Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
 import { quotation } from "../data/quoting";
-import { conversationIn, fragmentOf, narrowOf } from "../data/narrow";
+import { channelIn, conversationIn, fragmentOf, narrowOf } from "../data/narrow";
 import { actions } from "../messages/actions.svelte";
+import { register } from "../shell/shortcuts";
 import { get, told } from "../wire/http";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
@@ -31,25 +32,55 @@ function conversationFor(app: App, message: Message): Conversation {
     : conversationOf(message.key, app.store.topicNames);
 }
 
-/** Begin a message where one is: to the channel that is shown, or to nobody yet. */
-export function beginHere(app: App): void {
-  const { route } = app.router;
-  if (route.view === "narrow") {
-    const here = conversationIn(route.narrow);
-    if (here?.kind === "topic") {
-      composing.topic(here.channelId, "");
-      return;
-    }
-  }
-  composing.topic();
+/** The keys for writing, wherever one is. Returns how to take them back. */
+export function registerKeys(app: App): () => void {
+  /** In the conversation that is shown; elsewhere the key is for others. */
+  const here = () => {
+    const { route } = app.router;
+    const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
+    if (!shown) return false;
+    composing.in(shown);
+    return true;
+  };
+  return register({
+    c: () => composing.topic(channelHere(app)),
+    x: () => composing.direct(),
+    r: here,
+    Enter: here,
+    ArrowLeft: () => editLast(app),
+  });
 }
 
-/** Answer in the conversation that is shown, or begin a message. */
-export function writeHere(app: App): void {
+/** The channel that is shown, or that of the topic that is shown. */
+export function channelHere({ router: { route } }: App): number | null {
+  if (route.view === "topics") return route.channelId;
+  return route.view === "narrow" ? channelIn(route.narrow) : null;
+}
+
+/** Edit one's newest message of the conversation that is shown. */
+export function editLast(app: App): boolean {
   const { route } = app.router;
-  const here = route.view === "narrow" ? conversationIn(route.narrow) : null;
-  if (here) composing.in(here);
-  else composing.topic();
+  const shown = route.view === "narrow" ? conversationIn(route.narrow) : null;
+  if (!shown) return false;
+  const key = keyOf(shown);
+  const { store } = app;
+  let last: Message | null = null;
+  for (const message of store.data.messages.values()) {
+    const isMine = message.key === key && message.sender_id === store.data.me;
+    if (isMine && message.id > (last?.id ?? 0)) last = message;
+  }
+  if (!last) return false;
+  const found = last;
+  void import("./editing.svelte").then(({ editing }) => editing.begin(app, found));
+  return true;
+}
+
+/** Take a message that could not be sent back into the box, to be written anew. */
+export function takeBack(app: App, localId: string): void {
+  const pending = app.outbox.discard(localId);
+  if (!pending) return;
+  composing.in(pending.to);
+  requestAnimationFrame(() => composing.box?.insert(pending.content));
 }
 
 /** Quote a message, or what is selected of it, where it was said. */
@@ -114,7 +145,7 @@ function selectionIn(messageId: number): string {
   if (!selection || selection.isCollapsed) return "";
   const holder = (node: Node | null) => {
     const element = node instanceof Element ? node : node?.parentElement;
-    return element?.closest("[data-message-id]")?.getAttribute("data-message-id");
+    return element?.closest("[data-message]")?.getAttribute("data-message");
   };
   const id = String(messageId);
   return holder(selection.anchorNode) === id && holder(selection.focusNode) === id

@@ -10,8 +10,8 @@ import type { Store } from "./store.svelte";
 
 export type { LocalDraft, Letter };
 
-const PAUSE = 1500;
-const LONGEST = 12_000;
+const PAUSE = 1000;
+const LONGEST = 4000;
 
 export class Drafts {
   /** All that there are, here and on the server. */

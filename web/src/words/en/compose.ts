@@ -6,6 +6,8 @@ export const compose = {
   sendKeys: (enter: boolean): string => (enter ? "Send (Enter)" : "Send (Ctrl Enter)"),
   enterSends: "Enter sends",
 
+  notLoaded: "This could not be loaded. Check the connection, or reload the page.",
+
   // Marks and tools
   tools: "Formatting and attachments",
   attach: "Attach files",

@@ -7,6 +7,8 @@ export const compose: Words["compose"] = {
   sendKeys: (enter) => (enter ? "Enviar (Intro)" : "Enviar (Ctrl Intro)"),
   enterSends: "Intro envía",
 
+  notLoaded: "No se ha podido cargar. Comprueba la conexión o recarga la página.",
+
   tools: "Formato y archivos adjuntos",
   attach: "Adjuntar archivos",
   emoji: "Emoji",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { listMessage } from "./widgets";
+import { listMessage } from "./checklists";
 
 it("writes polls and lists", () => {
   expect(listMessage("poll", " Tea or\ncoffee? ", ["tea", "", " coffee "])).toBe(
