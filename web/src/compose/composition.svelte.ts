@@ -81,10 +81,9 @@ export class Composition {
     this.changed();
   }
 
+  /** Another text in place of all (Ctrl-Z brings back what was there). */
   set(text: string): void {
-    this.content = text;
-    this.caret = text.length;
-    this.changed();
+    this.apply(() => ({ text, start: text.length, end: text.length }));
   }
 
   /** Change the text such that the browser can take it back (Ctrl-Z). */

@@ -7,19 +7,19 @@ import { quotation } from "../data/quoting";
 import { channelIn, conversationIn, fragmentOf, narrowOf } from "../data/narrow";
 import { actions } from "../messages/actions.svelte";
 import { register } from "../shell/shortcuts";
-import { get, told } from "../wire/http";
+import { sourceOf } from "../live/source";
+import { told } from "../wire/http";
 import { words } from "../words/index.svelte";
 import { composing } from "./composing.svelte";
 import { dialogs } from "./dialogs.svelte";
+import { editing } from "./editing.svelte";
 
 /** Offer them where messages are shown, and by the keyboard. Returns how to take them back. */
 export function provideWriting(app: App): () => void {
   return actions.provide({
     reply: (message) => composing.in(conversationFor(app, message)),
     quote: (message) => void quote(app, message),
-    edit: (message) => {
-      void import("./editing.svelte").then(({ editing }) => editing.begin(app, message));
-    },
+    edit: (message) => void editing.begin(app, message),
     move: (message) => dialogs.open({ kind: "move", message }),
     remove: (message) => dialogs.open({ kind: "remove", message }),
     remind: (message) => dialogs.open({ kind: "remind", message }),
@@ -70,8 +70,7 @@ export function editLast(app: App): boolean {
     if (isMine && message.id > (last?.id ?? 0)) last = message;
   }
   if (!last) return false;
-  const found = last;
-  void import("./editing.svelte").then(({ editing }) => editing.begin(app, found));
+  void editing.begin(app, last);
   return true;
 }
 
@@ -128,15 +127,6 @@ function linkTo(app: App, message: Message): string {
   const narrow = narrowOf(conversationFor(app, message));
   const home = String(store.realm["realm_url"] ?? window.location.origin);
   return `${home}/#${fragmentOf(narrow, store.data, message.id)}`;
-}
-
-/** What the author typed. */
-export async function sourceOf(messageId: number): Promise<string> {
-  const { message } = await get<{ message: { content: string } }>(`/messages/${messageId}`, {
-    apply_markdown: false,
-    allow_empty_topic_name: true,
-  });
-  return message.content;
 }
 
 /** What is selected on the page, when it is of that message alone. */

@@ -3,10 +3,10 @@
 import type { App } from "../app";
 import { leaveToEdit } from "../data/changing";
 import type { Message } from "../data/data";
+import { sourceOf } from "../live/source";
 import { del, patch, post, Refused, told } from "../wire/http";
 import { words } from "../words/index.svelte";
 import { Composition } from "./composition.svelte";
-import { sourceOf } from "./doing";
 
 export interface Edit {
   message: Message;
