@@ -3,8 +3,10 @@
 import { untrack } from "svelte";
 import { choices, knownOf, type Choice, type Known } from "../data/completing";
 import type { ConversationKey } from "../data/conversations";
+import { channelNarrow, fragmentOf, narrowOf } from "../data/narrow";
 import { ownEmoji } from "../data/emoji";
 import { plain } from "../data/finding";
+import { holds } from "../data/permissions";
 import { tokenAt, type Token } from "../data/tokens";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
@@ -23,8 +25,13 @@ export class Completer {
     return tokenAt(content, caret);
   });
 
+  readonly #callable = $derived.by(() => {
+    const { groups, me } = this.store;
+    return new Map([...groups].filter(([, one]) => holds(groups, one.can_mention_group, me)));
+  });
+
   readonly #known: Known = $derived.by(() =>
-    knownOf(this.store.users, this.store.channels, this.store.groups),
+    knownOf(this.store.users, this.store.channels, this.#callable),
   );
 
   readonly choices: Choice[] = $derived.by(() => {
@@ -40,6 +47,7 @@ export class Completer {
       emoji: emojiBook.all,
       ownEmoji: ownEmoji(this.store.emoji),
       me: this.store.me,
+      address: (channelId, topic) => untrack(() => this.#address(channelId, topic)),
       playgrounds: this.store.playgrounds.map((one) => one.pygments_language),
     });
   });
@@ -112,6 +120,14 @@ export class Completer {
   #channelOf(token: Token): number | null {
     const wanted = plain(token.channel ?? "");
     return this.#known.channels.find((one) => one.plain === wanted)?.channel.stream_id ?? null;
+  }
+
+  #address(channelId: number, topic?: string): string {
+    const narrow =
+      topic === undefined
+        ? channelNarrow(channelId)
+        : narrowOf({ kind: "topic", channelId, topic });
+    return `#${fragmentOf(narrow, this.store.data)}`;
   }
 
   /** Who wrote in the conversation lately, the last one first; then those one writes to. */

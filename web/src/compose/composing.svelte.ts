@@ -22,6 +22,7 @@ export interface Box {
   /** Put a text on lines of its own at the caret, and go there. */
   insertBlock(text: string): void;
   insert(text: string): void;
+  addFiles(files: Iterable<File>): void;
 }
 
 class Composing {

@@ -2,7 +2,6 @@
 
 import type { Conversation } from "../data/conversations";
 import type { Message } from "../data/data";
-import type { ScheduledMessage } from "../wire/objects";
 
 export type WritingDialog =
   | { kind: "move"; message: Message }
@@ -10,7 +9,6 @@ export type WritingDialog =
   | { kind: "remove"; message: Message }
   | { kind: "removeTopic"; channelId: number; topic: string }
   | { kind: "remind"; message: Message }
-  | { kind: "scheduled"; scheduled: ScheduledMessage }
   | { kind: "schedule"; to: Conversation; content: string; done: () => void }
   | { kind: "poll" | "todo"; insert: (text: string) => void }
   | { kind: "time"; insert: (text: string) => void }

@@ -36,6 +36,7 @@ function scene(users: User[], more: Partial<Scene> = {}): Scene {
     ownEmoji: [],
     me: 1,
     playgrounds: [],
+    address: (channelId, topic) => `#narrow/channel/${channelId}/topic/${topic}`,
     ...more,
   };
 }
@@ -100,6 +101,7 @@ describe("channels and topics", () => {
       "#**kitchen>✔ salmon** ",
       "#**kitchen>alm** ",
     ]);
+    expect(texts("#kitchen>a [b", of)).toEqual(["[#kitchen > a b](#narrow/channel/1/topic/a [b) "]);
     expect(texts("#kitchen>Tea", of)).toEqual(["#**kitchen>tea** "]);
   });
 });

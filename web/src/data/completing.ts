@@ -72,6 +72,8 @@ export interface Scene {
   emoji: readonly UnicodeEmoji[];
   ownEmoji: readonly Emoji[];
   me: number;
+  /** Of a channel or topic whose name cannot be written as a mention. */
+  address: (channelId: number, topic?: string) => string;
   /** Languages of the organization's playgrounds. */
   playgrounds: readonly string[];
 }
@@ -84,7 +86,7 @@ export function choices(token: Token, scene: Scene): Choice[] {
       return channelsFor(token.query, scene.known).map((channel) => ({
         kind: "channel",
         channel,
-        text: `#**${channel.name}** `,
+        text: `${linkText(channel, undefined, scene)} `,
       }));
     case "topic":
       return topicLinks(token, scene);
@@ -214,7 +216,7 @@ function topicLinks(token: Token, scene: Scene): Choice[] {
   const channel = scene.known.channels.find((one) => one.plain === wanted)?.channel;
   if (!channel) return [];
   const topics = scene.topics ?? [];
-  const link = (topic: string) => `#**${channel.name}>${topic}** `;
+  const link = (topic: string) => `${linkText(channel, topic, scene)} `;
   const found = topicsFor(token.query, topics).map((topic): Choice => ({
     kind: "topic",
     topic,
@@ -226,6 +228,15 @@ function topicLinks(token: Token, scene: Scene): Choice[] {
     found.push({ kind: "topic", topic: typed, isNew: true, text: link(typed) });
   }
   return found;
+}
+
+/** How a channel or topic is mentioned: by name, unless the name has what ends a mention. */
+function linkText(channel: Channel, topic: string | undefined, scene: Scene): string {
+  const isOdd = /[>*`[\]]|\$\$/.test(channel.name) || /\*\*|[`[\]]|\$\$/.test(topic ?? "");
+  const name = topic === undefined ? channel.name : `${channel.name}>${topic}`;
+  if (!isOdd) return `#**${name}**`;
+  const shown = name.replace(">", " > ").replace(/[[\]`*]/g, "");
+  return `[#${shown}](${scene.address(channel.stream_id, topic)})`;
 }
 
 function languages(query: string, playgrounds: readonly string[]): string[] {

@@ -2,7 +2,7 @@
 
 import { isResolved, type Conversation } from "./conversations";
 import type { Data } from "./data";
-import { emptyTopics } from "./changing";
+import { emptyTopics, mayResolve } from "./changing";
 import { holds, may, mayPost } from "./permissions";
 import { isGuest } from "./completing";
 import { isInFence } from "./marking";
@@ -15,7 +15,7 @@ export type Warning =
   | { kind: "mayNotCallAll"; name: string }
   /** These do not. */
   | { kind: "notSubscribed"; channelId: number; maySubscribe: boolean }
-  | { kind: "resolved" }
+  | { kind: "resolved"; mayUnresolve: boolean }
   | { kind: "callsMany"; name: string; count: number }
   | { kind: "guests"; people: number[] }
   | { kind: "notThere"; userId: number; maySubscribe: boolean };
@@ -108,7 +108,9 @@ function channelWarnings(
   if (!channel.subscription) {
     found.push({ kind: "notSubscribed", channelId, maySubscribe: !channel.invite_only });
   }
-  if (isResolved(topic)) found.push({ kind: "resolved" });
+  if (isResolved(topic)) {
+    found.push({ kind: "resolved", mayUnresolve: mayResolve(data, channel, topic) });
+  }
   const called = calledIn(content);
   const all = called.wildcards.find((name) => name !== "topic");
   if (all && channel.subscriber_count > MANY) {

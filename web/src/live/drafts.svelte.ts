@@ -5,6 +5,7 @@
 import type { ConversationKey } from "../data/conversations";
 import { draftFor, isDirty, reconciled, shape, type Letter, type LocalDraft } from "../data/drafts";
 import { del, isPassing, patch, post, Refused } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
 import { Kept, newId } from "./kept";
 import type { Store } from "./store.svelte";
 
@@ -39,7 +40,10 @@ export class Drafts {
     this.all = new Map(local.map((one) => [one.localId, one]));
     this.#reconcile();
     this.#stops.push(
-      store.onEvent((event) => event.type === "drafts" && this.#reconcile()),
+      store.onEvent((event) => {
+        if (event.type === "drafts") this.#reconcile();
+        else if (event.type === "update_message") this.#follow(event);
+      }),
       this.#kept.onChange((name) => this.#reread(name)),
     );
     const soon = () => document.visibilityState === "hidden" && void this.#sync();
@@ -113,6 +117,21 @@ export class Drafts {
     rest.delete(localId);
     this.all = rest;
     this.#kept.forget(localId);
+  }
+
+  /** A topic has moved as a whole: what is written to it goes along. */
+  #follow(event: ServerEvent): void {
+    if (event["propagate_mode"] !== "change_all") return;
+    const from = event["stream_id"] as number;
+    const was = String(event["orig_subject"] ?? "").toLowerCase();
+    const channelId = (event["new_stream_id"] ?? from) as number;
+    const topic = String(event["subject"] ?? event["orig_subject"] ?? "");
+    for (const draft of this.all.values()) {
+      const isThere = draft.type === "stream" && draft.to[0] === from;
+      if (!isThere || draft.topic.toLowerCase() !== was) continue;
+      this.#put({ ...draft, to: [channelId], topic });
+      this.#later();
+    }
   }
 
   /** Another window has written one. */

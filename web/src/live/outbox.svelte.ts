@@ -153,6 +153,9 @@ export class Outbox {
             failures += 1;
             const wait = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
             await this.#pause(Math.max(wait, Math.min(30_000, 500 * 2 ** failures)));
+          } else if (error instanceof Refused && error.status === 401) {
+            // It waits for whoever signs in again.
+            return;
           } else {
             const now = this.#find(one.localId) ?? one;
             this.#put({ ...now, state: "failed", trouble: told(error), unclear: false });

@@ -128,7 +128,6 @@ export const compose = {
   scheduledFor: (time: string) => `It will be sent: ${time}`,
   showScheduled: "Show",
   notToCome: "Choose a time to come.",
-  editScheduled: "Scheduled message",
   timeHint: "Everybody sees it in their own time zone.",
 
   // Reminders

@@ -119,7 +119,6 @@ export const compose: Words["compose"] = {
   scheduledFor: (time) => `Se enviará: ${time}`,
   showScheduled: "Ver",
   notToCome: "Elige un momento futuro.",
-  editScheduled: "Mensaje programado",
   timeHint: "Cada persona la ve en su propia zona horaria.",
 
   remind: "Recordármelo",
