@@ -155,6 +155,14 @@ def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _link_previews(dialect: Dialect) -> Sequence[str]:
+    return (records("pending_previews", "message_id BIGINT"),)
+
+
+def _sessions(dialect: Dialect) -> Sequence[str]:
+    return (records("sessions", "id BIGINT"),)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -167,6 +175,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _reactions_and_widgets,
     _attachments,
     _mails_and_invitations,
+    _link_previews,
+    _sessions,
 )
 
 

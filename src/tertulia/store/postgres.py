@@ -1,6 +1,8 @@
 """PostgreSQL, by way of psycopg."""
 
 import contextlib
+import selectors
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -104,14 +106,19 @@ class PostgresConnection:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
 
-    def listen(self, channel: str, heard: Callable[[str], None], stop: threading.Event) -> None:
-        """Hand over what is announced on the channel until told to stop; at first nothing, for
-        what was said while nobody listened."""
+    def listen(self, channel: str, heard: Callable[[str], None], stop: socket.socket) -> None:
+        """Hand over what is announced on the channel until there is something to read from
+        `stop`; at first nothing, for what was said while nobody listened."""
         self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
         heard("")
-        while not stop.is_set():
-            for notification in self._connection.notifies(timeout=0.2, stop_after=None):
-                heard(notification.payload)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._connection, selectors.EVENT_READ)
+            selector.register(stop, selectors.EVENT_READ)
+            while True:
+                for notification in self._connection.notifies(timeout=0):
+                    heard(notification.payload)
+                if any(key.fileobj is stop for key, _ in selector.select()):
+                    return
 
     @property
     def process(self) -> int:
@@ -152,7 +159,8 @@ class PostgresDatabase(Database):
     def watch(
         self, grown: Callable[[int | None], None], heard: Callable[[str], None]
     ) -> Callable[[], None]:
-        stop = threading.Event()
+        stopping = threading.Event()
+        stop, ring = socket.socketpair()
 
         def notified(payload: str) -> None:
             if payload.isdigit():
@@ -163,11 +171,11 @@ class PostgresDatabase(Database):
                 grown(None)
 
         def listen() -> None:
-            while not stop.is_set():
+            while not stopping.is_set():
                 try:
                     connection = self._connect()
                 except DatabaseError:
-                    stop.wait(1)
+                    stopping.wait(1)
                     continue
                 with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
                     connection.listen(self._channel(connection), notified, stop)
@@ -176,8 +184,10 @@ class PostgresDatabase(Database):
         thread.start()
 
         def end() -> None:
-            stop.set()
+            stopping.set()
+            ring.close()  # Which the other end can read.
             thread.join()
+            stop.close()
 
         return end
 
