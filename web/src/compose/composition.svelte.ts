@@ -78,7 +78,21 @@ export class Composition {
     if (!this.#field) return;
     this.content = this.#field.value;
     this.noteCaret();
+    this.#giveUp();
     this.changed();
+  }
+
+  /** Why it cannot be sent yet: a file of the text is on its way, or has failed. */
+  get awaits(): "file" | "failed" | null {
+    if (this.uploads.busy) return "file";
+    return this.uploads.list.some((one) => this.#placeholders.has(one.id)) ? "failed" : null;
+  }
+
+  /** Whoever deletes what stands for a file does not want it any more. */
+  #giveUp(): void {
+    for (const [id, place] of this.#placeholders) {
+      if (!this.content.includes(place)) this.uploads.cancel(id);
+    }
   }
 
   /** Another text in place of all (Ctrl-Z brings back what was there). */

@@ -60,9 +60,9 @@ class Editing {
       this.cancel();
       return;
     }
-    if (composition.uploads.list.length) {
+    if (composition.awaits) {
       app.toasts.note(
-        composition.uploads.busy ? words.compose.waitForFiles : words.compose.filesFailed,
+        composition.awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed,
       );
       return;
     }
