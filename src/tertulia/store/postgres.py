@@ -4,6 +4,7 @@ import contextlib
 import selectors
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql as pgsql
 
+from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
 
 _NOTIFY_LIMIT = 7999
@@ -34,7 +36,8 @@ class PostgresDialect(Dialect):
     def tables(self) -> str:
         return (
             "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-            " AND table_schema = current_schema() ORDER BY table_name"
+            " AND table_schema = current_schema() AND table_name <> 'message_search'"
+            " ORDER BY table_name"
         )
 
     def columns(self) -> str:
@@ -43,38 +46,62 @@ class PostgresDialect(Dialect):
             " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
         )
 
+    def first_search_schema(self) -> Sequence[str]:
+        words = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
+        return (f"CREATE INDEX message_search ON messages USING gin ({words})",)
+
     def search_schema(self) -> Sequence[str]:
-        return (f"CREATE INDEX message_search ON messages USING gin ({_SEARCHED})",)
+        return (
+            "DROP INDEX message_search",
+            "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+            "CREATE INDEX message_search_words ON message_search USING gin (words)",
+        )
 
     def search_missing(self) -> str:
         return (
-            "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_index ON oid = indexrelid"
-            " WHERE relname = 'message_search' AND relnamespace = current_schema()::regnamespace"
-            " AND indisvalid) THEN 0 ELSE (SELECT COUNT(*) FROM messages) END"
+            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM message_search)"
         )
 
-    def search_insert(self) -> None:
-        """The index follows the table by itself."""
+    def search_insert(self) -> str:
+        return "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
-    def search_delete(self) -> None:
-        """The index follows the table by itself."""
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> tuple[Any, ...]:
+        places: dict[str, list[str]] = defaultdict(list)
+        # No phrase leads from the end of the one to the beginning of the other.
+        for words, before in ((topic, 0), (content, len(topic) + 1)):
+            for place, word in enumerate(words, before + 1):
+                places[word].append(str(min(place, _LAST_PLACE)))
+        return message_id, " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
+
+    def search_delete(self) -> str:
+        return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
     def search_join(self) -> tuple[str, str, str]:
-        return "", self.search_match(), "messages.id"
+        return (
+            "JOIN message_search ON message_search.message_id = messages.id",
+            "message_search.words @@ CAST(? AS tsquery)",
+            "messages.id",
+        )
 
     def search_match(self) -> str:
-        return f"{_SEARCHED} @@ to_tsquery('simple', ?)"
+        return (
+            "EXISTS (SELECT 1 FROM message_search WHERE message_search.message_id = messages.id"
+            " AND words @@ CAST(? AS tsquery))"
+        )
 
-    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+    def search_query(self, phrases: Sequence[Phrase]) -> str:
         return " & ".join(
-            "(" + " <-> ".join(f"'{word}'" for word in words) + ")"
-            if len(words) > 1
-            else f"'{words[0]}':*"
-            for words in phrases
+            "("
+            + " <-> ".join(f"'{word}'" for word in phrase.words)
+            + (":*)" if phrase.is_open else ")")
+            for phrase in phrases
         )
 
 
-_SEARCHED = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
+_LAST_PLACE = 16383
+"""The largest number of a place in a text that PostgreSQL knows."""
 
 
 @lru_cache(maxsize=2000)
@@ -89,6 +116,9 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._connection = psycopg.connect(url, autocommit=True, application_name="tertulia")
         self._connection.execute("SET client_min_messages TO warning")
+        # The default is that of disks which turn: on others a search for a rare word would walk
+        # through all messages rather than use its index.
+        self._connection.execute("SET random_page_cost TO 1.1")
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(_translated(sql), parameters).fetchall()

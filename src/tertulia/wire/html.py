@@ -13,8 +13,8 @@ MARK: Final = "/static/icon.svg"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none';"
-        " frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
     ),
     # Browsers say where a form comes from only if they may say it to us.
     "Referrer-Policy": "same-origin",
