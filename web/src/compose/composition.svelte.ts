@@ -84,8 +84,11 @@ export class Composition {
 
   /** Why it cannot be sent yet: a file of the text is on its way, or has failed. */
   get awaits(): "file" | "failed" | null {
-    if (this.uploads.busy) return "file";
-    return this.uploads.list.some((one) => this.#placeholders.has(one.id)) ? "failed" : null;
+    if (this.uploads.list.some((one) => one.state === "failed" && this.#placeholders.has(one.id))) {
+      return "failed";
+    }
+    // Those of a box that was here before are waited for too.
+    return [...awaited].some((place) => this.content.includes(place)) ? "file" : null;
   }
 
   /** Whoever deletes what stands for a file does not want it any more. */
