@@ -223,6 +223,7 @@ export function channelOf(told: WireChannel & Partial<Subscription>, subscribed:
   // What other fields say already, in words of old.
   delete channel["in_home_view"];
   delete channel["is_announcement_only"];
+  delete channel["email_address"];
   channel["subscription"] = subscribed ? own : null;
   return channel as unknown as Channel;
 }

@@ -281,6 +281,7 @@ async def shown_to(
             user,
             message,
             call.node.config.address_host,
+            call.node.clock(),
             apply_markdown=params.apply_markdown,
             client_gravatar=params.client_gravatar and user is not None,
             empty_topic_name=params.allow_empty_topic_name,
