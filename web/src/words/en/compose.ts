@@ -140,6 +140,8 @@ export const compose = {
   // Quoting: what is put into the message. Others read it, in the writer's language.
   said: (mention: string, link: string) => `${mention} [said](${link}):`,
 
+  forward: "Quote elsewhere",
+
   // Editing
   editing: "Edit message",
   editWithin: (clock: string) => `${clock} left`,

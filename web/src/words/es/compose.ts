@@ -129,6 +129,8 @@ export const compose: Words["compose"] = {
 
   said: (mention, link) => `${mention} [dijo](${link}):`,
 
+  forward: "Citar en otro lugar",
+
   editing: "Editar mensaje",
   editWithin: (clock) => `quedan ${clock}`,
   editedElsewhere:
