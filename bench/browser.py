@@ -30,7 +30,8 @@ WARM: Final = 500
 """How many of them come before growth is counted."""
 
 USABLE = """
-const here = () => document.querySelector("main h1") && document.querySelector("main a[href], main textarea");
+const here = () => document.querySelector("main h1")
+    && document.querySelector("main a[href], main textarea");
 const look = () => here()
     ? requestAnimationFrame(() => setTimeout(() => { window.usable = performance.now(); }))
     : requestAnimationFrame(look);

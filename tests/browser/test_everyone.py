@@ -1,7 +1,6 @@
 """For everyone: every page held against WCAG 2.2 AA by axe, in light, in dark and on a phone."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(params=LOOKS)
-def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Iterator[Window]:
+def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
     """The demonstration's owner, in each look. The pages' own policy would keep axe out."""
     found = opened(cafe, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
     sign_in_resident(found.context, cafe, "iris@cafe.example")
     found.go("inbox")
     settled(found.page)
     found.page.add_script_tag(path=AXE)
-    yield found
+    return found
 
 
 def faults(window: Window, where: str) -> list[str]:
@@ -71,7 +70,8 @@ def visit(window: Window, places: list[str]) -> list[str]:
 
 def test_views_can_be_used_by_everyone(iris: Window) -> None:
     hrefs = iris.page.evaluate(
-        "[...document.querySelectorAll('#side a[href*=\"#narrow\"]')].map((one) => one.hash.slice(1))"
+        """[...document.querySelectorAll('#side a[href*="#narrow"]')]
+            .map((one) => one.hash.slice(1))"""
     )
     channel = next(one for one in hrefs if "/channel/" in one)
     direct = next(one for one in hrefs if "/dm/" in one)

@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -51,8 +50,8 @@ def send(server: Server, account: Account, topic: str, contents: list[str]) -> N
 
 
 @pytest.fixture
-def ann(sqlite_town: Town, opened: Open) -> Iterator[Window]:
-    yield opened(sqlite_town.server, sqlite_town.ann)
+def ann(sqlite_town: Town, opened: Open) -> Window:
+    return opened(sqlite_town.server, sqlite_town.ann)
 
 
 @pytest.mark.parametrize("how", ["paste", "drop"])
