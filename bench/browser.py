@@ -168,7 +168,7 @@ class Client:
             for number in range(SWITCHES):
                 text = f"Seen at once, {number}."
                 box.fill(text)
-                reader.evaluate(f"window.waiting = ({SEEN})({json.dumps(text)})")
+                reader.evaluate(f"void (window.waiting = ({SEEN})({json.dumps(text)}))")
                 box.press("Control+Enter")
                 at = float(reader.evaluate("window.waiting"))
                 if number >= 3:
@@ -264,17 +264,20 @@ def main() -> None:
         with served(Path(name)) as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
             client = Client(browser, f"http://127.0.0.1:{port}", made)
-            found["script at first load (KB)"] = client.script()
-            found["from navigation to usable (ms)"] = client.usable()
-            found["another conversation (ms)"] = client.switch()
-            found["from one browser to another (ms)"] = client.seen()
-            found["memory (MB)"] = client.memory()
+            for title, measure in (
+                ("script at first load (KB)", client.script),
+                ("from navigation to usable (ms)", client.usable),
+                ("another conversation (ms)", client.switch),
+                ("from one browser to another (ms)", client.seen),
+                ("memory (MB)", client.memory),
+            ):
+                found[title] = measure()
+                sys.stdout.write(f"{title}\n")
+                for what, value in found[title].items():
+                    sys.stdout.write(f"  {what:<32}{value:>10.1f}\n")
+                sys.stdout.flush()
             about = {"browser": f"Chromium {browser.version}", **machine.described(Path(name))}
             browser.close()
-    for title, figures in found.items():
-        sys.stdout.write(f"{title}\n")
-        for what, value in figures.items():
-            sys.stdout.write(f"  {what:<32}{value:>10.1f}\n")
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
     if options.json:
         options.json.write_text(json.dumps({"about": about, **found}, indent=2) + "\n")

@@ -65,7 +65,7 @@ PICTURES = [
     Picture("settings", "settings/preferences"),
     Picture("phone", "inbox", size=PHONE, prepare=welcomed),
     Picture("phone-topic", "narrow/channel/{kitchen}/topic/staff.20lunch", size=PHONE),
-    Picture("phone-dark", "narrow/channel/{evenings}/topic/latte.20art.20night", "dark", PHONE),
+    Picture("phone-dark", "narrow/channel/{long table}/topic/Miga", "dark", PHONE),
 ]
 
 
@@ -100,7 +100,7 @@ def channels_of(server: Server) -> dict[str, str]:
     found = re.findall(r"key=(\S+)", server.log_text())
     auth = ("iris@cafe.example", found[0])
     answer = httpx.get(f"{server.url}/api/v1/streams", auth=auth).json()
-    return {one["name"]: f"{one['stream_id']}-{one['name']}" for one in answer["streams"]}
+    return {one["name"]: f"{one['stream_id']}" for one in answer["streams"]}
 
 
 def main() -> None:
