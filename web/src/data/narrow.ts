@@ -150,7 +150,11 @@ function decoded(text: string): string {
 }
 
 /** The fragment of a narrow, without its `#`. `near` is a message to show there. */
-export function fragmentOf(narrow: Narrow, data: Data, near?: number): string {
+export function fragmentOf(
+  narrow: Narrow,
+  data: Pick<Data, "channels" | "users">,
+  near?: number,
+): string {
   const parts = narrow.flatMap((term) => [
     (term.negated ? "-" : "") + term.operator,
     operandText(term, data),
@@ -159,7 +163,7 @@ export function fragmentOf(narrow: Narrow, data: Data, near?: number): string {
   return ["narrow", ...parts].join("/");
 }
 
-function operandText(term: Term, data: Data): string {
+function operandText(term: Term, data: Pick<Data, "channels" | "users">): string {
   if (term.operator === "channel" && typeof term.operand === "number") {
     const name = data.channels.get(term.operand)?.name.replace(/ /g, "-");
     return name ? encoded(`${term.operand}-${name}`) : String(term.operand);
