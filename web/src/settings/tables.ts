@@ -68,10 +68,7 @@ export const PRIVACY: readonly FieldGroup[] = [
   },
   {
     name: "address",
-    fields: [
-      { name: "email_address_visibility", kind: "choice", values: [1, 2, 5, 3, 4] },
-      { name: "allow_private_data_export", kind: "switch" },
-    ],
+    fields: [{ name: "email_address_visibility", kind: "choice", values: [1, 2, 5, 3, 4] }],
   },
 ];
 

@@ -203,7 +203,7 @@ export const settings: Words["settings"] = {
     reading: "Lectura",
     writing: "Escritura",
     presence: "Lo que otros ven de ti",
-    address: "Tu dirección y tus datos",
+    address: "Tu dirección",
     mentions: "Menciones a todos",
     desktop: "En este ordenador",
     email: "Por correo",
@@ -244,7 +244,6 @@ export const settings: Words["settings"] = {
     send_stream_typing_notifications: "Mostrar que escribes en canales",
     receives_typing_notifications: "Ver cuándo escriben otros",
     email_address_visibility: "Quién ve tu correo electrónico",
-    allow_private_data_export: "Incluir tus mensajes privados en las exportaciones",
     wildcard_mentions_notify: "@all en los canales cuenta como mención",
     enable_followed_topic_wildcard_mentions_notify:
       "@all en los temas seguidos cuenta como mención",
@@ -268,7 +267,6 @@ export const settings: Words["settings"] = {
     enable_drafts_synchronization:
       "Para que los encuentres en cualquier navegador. Al desactivarlo, los del servidor se eliminan.",
     presence_enabled: "Si lo desactivas, parecerá que no estás.",
-    allow_private_data_export: "Cuando un administrador exporta los datos de la organización.",
     email_notifications_batching_period_seconds: "Así varias notificaciones llegan en una.",
     fluid_layout_width: "En lugar de una columna cómoda de leer.",
   },
