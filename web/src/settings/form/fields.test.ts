@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { changed, changeOf, findFields, type FieldGroup, type FieldWords } from "./fields";
+import {
+  changed,
+  changeOf,
+  commonReason,
+  findFields,
+  type FieldGroup,
+  type FieldWords,
+} from "./fields";
 
 const groups: FieldGroup[] = [
   {
@@ -36,4 +43,10 @@ test("settings are found by label, hint, choice, and group", () => {
   expect(names("pixels text")).toEqual(["web_font_size_px"]);
   expect(names("appearance")).toHaveLength(2);
   expect(names("  ")).toEqual([]);
+});
+
+test("one reason stands for all where nothing can be changed", () => {
+  expect(commonReason(["a", "b", "b"])).toBe("b");
+  expect(commonReason(["a", undefined])).toBeUndefined();
+  expect(commonReason([])).toBeUndefined();
 });

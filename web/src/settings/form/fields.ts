@@ -102,3 +102,13 @@ export function findFields(
   }
   return found;
 }
+
+/** Where nothing can be changed: the reason that most of the fields have. */
+export function commonReason(reasons: readonly (string | undefined)[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const reason of reasons) {
+    if (reason === undefined) return undefined;
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  return [...counts].sort((one, other) => other[1] - one[1])[0]?.[0];
+}

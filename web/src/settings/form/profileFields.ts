@@ -38,7 +38,14 @@ export function choicesOf(field: Pick<ProfileField, "field_data">): Choice[] {
 export function choicesData(
   choices: readonly Choice[],
 ): Record<string, { text: string; order: string }> {
-  let next = Math.max(-1, ...choices.filter((one) => one.key).map((one) => Number(one.key)).filter(Number.isInteger)) + 1;
+  let next =
+    Math.max(
+      -1,
+      ...choices
+        .filter((one) => one.key)
+        .map((one) => Number(one.key))
+        .filter(Number.isInteger),
+    ) + 1;
   return Object.fromEntries(
     choices.map(({ key, text }, at) => [
       key === "" ? String(next++) : key,
