@@ -212,7 +212,7 @@ export const settings: Words["settings"] = {
   labels: {
     full_name: "Nombre",
     timezone: "Zona horaria",
-    color_scheme: "Tema",
+    color_scheme: "Claro u oscuro",
     web_font_size_px: "Tamaño del texto",
     web_line_height_percent: "Espacio entre líneas",
     high_contrast_mode: "Más contraste",
