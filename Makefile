@@ -10,10 +10,10 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz bench lock clean
+.PHONY: help serve client test lint format fuzz histories bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 CLIENT := src/tertulia/web/index.html
 
@@ -45,6 +45,11 @@ FUZZ ?= 300
 
 fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
 	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
+
+HISTORIES ?= 20
+
+histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
+	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
 
 bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
 	$(BIN)/python -m bench

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import asking, limits, machine, rendering, report
+from tests import postgres
+
+from bench import archive, asking, finding, limits, machine, rendering, report
 from bench.organization import LARGE, MIDDLE, SENDERS, SIZES, SMALL, Organization, made
 from bench.report import Case, Sample
 from tertulia.config import Config
@@ -23,10 +25,16 @@ SECONDS, QUICK_SECONDS = 12.0, 3.0
 """For each case."""
 
 
+MESSAGES, QUICK_MESSAGES = 1_000_000, 20_000
+"""In the archive."""
+
+
 @contextmanager
-def served(data_dir: Path) -> Iterator[int]:
+def served(data_dir: Path, database_url: str = "") -> Iterator[int]:
     """A server on the data directory, at this port, for the time of the context."""
     command = [sys.executable, "-m", "tertulia", "serve", "--data-dir", str(data_dir)]
+    if database_url:
+        command += ["--database-url", database_url]
     with (data_dir / "serve.log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", "0"],
@@ -163,6 +171,30 @@ class Bench:
         yield from found
 
 
+def found(directory: Path, database_url: str, count: int, seconds: float) -> Iterator[Case]:
+    """Finding messages among so many, in one kind of database."""
+    kind = "PostgreSQL" if database_url else "SQLite"
+    directory.mkdir()
+    config = Config(data_dir=str(directory), database_url=database_url)
+    made = asyncio.run(archive.made(config, count))
+
+    def asked(port: int, request: str) -> Sample:
+        job = {"kind": "requests", "port": port, "seconds": seconds, "requests": [request]}
+        return generated(job)
+
+    name = kind.lower()
+    rows = Case(f"rows_{name}", f"{kind}: bare query for 100 messages by ID")
+    rows.add(finding.rows(config, made, seconds / 4))
+    yield rows
+    with served(directory, database_url) as port:
+        by_id = Case(f"by_id_{name}", f"{kind}, {count:,} messages: GET 100 by ID")
+        yield by_id.add(asked(port, finding.by_id(made)))
+        for number, (title, request) in enumerate(finding.requests(made).items()):
+            asked(port, request)  # What is read once is read now.
+            case = Case(f"find_{name}_{number}", f"  {title}", by_id.name, rows.name)
+            yield case.add(asked(port, request))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -171,7 +203,9 @@ def main() -> None:
         "--directory", type=Path, default=ROOT / "build", help="where the database is to lie"
     )
     options = parser.parse_args()
-    seconds = QUICK_SECONDS if os.environ.get("QUICK") else SECONDS
+    is_quick = bool(os.environ.get("QUICK"))
+    seconds = QUICK_SECONDS if is_quick else SECONDS
+    count = QUICK_MESSAGES if is_quick else MESSAGES
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as name:
         directory = Path(name)
@@ -179,6 +213,10 @@ def main() -> None:
         with served(directory) as port:
             cases = list(Bench(directory, organization, port, seconds).cases())
         cases.extend(rendering.cases(seconds / 4))
+        cases.extend(found(directory / "archive", "", count, seconds / 10))
+        with postgres.cluster() as url:
+            if url is not None and not is_quick:
+                cases.extend(found(directory / "archive-postgres", url, count, seconds / 10))
         about = machine.described(directory)
     sys.stdout.write(report.table(cases, about))
     if options.json:

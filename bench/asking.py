@@ -12,7 +12,8 @@ def basic(email: str, api_key: str) -> str:
     return "Basic " + base64.b64encode(f"{email}:{api_key}".encode()).decode()
 
 
-def _get(target: str, authorization: str) -> str:
+def get(target: str, authorization: str) -> str:
+    """A request for a path below /api/v1."""
     return (
         f"GET /api/v1{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\n\r\n"
     )
@@ -29,7 +30,7 @@ def _post(target: str, authorization: str, form: dict[str, str]) -> str:
 
 def empty(authorization: str) -> str:
     """A request that needs an account and no database."""
-    return _get("/users/me", authorization)
+    return get("/users/me", authorization)
 
 
 def send(authorization: str, channel: str, topic: str) -> str:
@@ -46,4 +47,4 @@ def register(authorization: str) -> bytes:
 def poll(authorization: str, queue_id: str, last_event_id: int) -> bytes:
     """Wait for the queue's next events."""
     target = f"/events?queue_id={queue_id}&last_event_id={last_event_id}"
-    return _get(target, authorization).encode()
+    return get(target, authorization).encode()

@@ -1,5 +1,6 @@
 """Fixtures: a database of each kind, and an organization on it."""
 
+import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,7 +10,14 @@ import pytest
 from tertulia.config import Config
 from tertulia.model.users import Role
 from tests import postgres
-from tests.support import Organization, founded
+from tests.support import Newcomer, Organization, founded
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test is there after the last: not to be looked through again
+    and again for what can be thrown away."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -58,11 +66,13 @@ def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 async def org(config: Config) -> AsyncIterator[Organization]:
     """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
     (a bot of ben's), and no channels yet."""
-    async with founded(config) as organization:
-        await organization.add("ben")
-        await organization.add("cleo")
-        await organization.add("gus", Role.GUEST)
-        await organization.add("robo", owner="ben")
+    others = (
+        Newcomer("ben"),
+        Newcomer("cleo"),
+        Newcomer("gus", Role.GUEST),
+        Newcomer("robo", owner="ben"),
+    )
+    async with founded(config, others=others) as organization:
         yield organization
 
 

@@ -41,7 +41,7 @@ async def mailed(org: Organization) -> list[Letter]:
 
 def link_in(letter: Letter) -> str:
     """The path of the letter's link."""
-    (found,) = re.findall(r"http://chat\.test(/(?:join|confirm)/\S+)", letter.text)
+    (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html
     path: str = found
     return path

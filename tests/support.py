@@ -5,22 +5,25 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import httpx
 import msgspec
+from argon2 import PasswordHasher
 
-from tertulia.app import asgi, opened_log, opened_node, opened_vault
+from tertulia.app import asgi, opened_node, opened_vault
 from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
 from tertulia.log.clock import Clock
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
-from tertulia.model.users import Bot, BotKind, Role, User
+from tertulia.model.users import Bot, BotKind, Credential, Role, User
+from tertulia.outbound.fetching import Web
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.wire.call import Node
-from tests import contract
+from tests import contract, databases
 
 PASSWORD = "correct horse"
 OWNER = "ann"
@@ -212,25 +215,16 @@ class Organization:
         """A new account called `Name`, at name@example.com; a bot of `owner` where that is given.
         In none but the default channels. With `follows`, it follows topics by taking part in them,
         as accounts do that begin with the usual settings."""
-        credential = await self.node.vault.credential(0, None)
-        if owner is None:
-            new = users.NewUser(
-                address=f"{name}@example.com",
-                full_name=name.title(),
-                role=role,
-                credential=credential,
-            )
-            create = users.create if follows else following_nothing(users.create)
-            user = await self.node.log.submit(None, create, new)
-        else:
-            user = User(
-                id=self.node.state.users.next_id(),
-                address=f"{name}-bot@example.com",
-                full_name=f"{name.title()} Bot",
-                bot=Bot(kind=BotKind.GENERIC, owner_id=self.people[owner].user_id),
-            )
-            state, now = self.node.state, self.node.clock()
-            await self.do(users.created(state, user, credential, now))
+        user = await self.node.log.submit(
+            None,
+            joining(
+                name,
+                await self.node.vault.credential(0, None),
+                role,
+                owner_id=None if owner is None else self.people[owner].user_id,
+                follows=follows,
+            ),
+        )
         return self.know(name, user)
 
     def know(self, name: str, user: User) -> Person:
@@ -266,6 +260,37 @@ class Organization:
         return channel_id
 
 
+def joining(
+    name: str,
+    credential: Credential,
+    role: Role = Role.MEMBER,
+    *,
+    owner_id: int | None = None,
+    follows: bool = False,
+) -> Verb[User]:
+    """The verb that makes an account as `Organization.add` describes it."""
+
+    def decide(moment: Moment) -> Decision[User]:
+        if owner_id is None:
+            new = users.NewUser(
+                address=f"{name}@example.com",
+                full_name=name.title(),
+                role=role,
+                credential=credential,
+            )
+            create = users.create if follows else following_nothing(users.create)
+            return create(moment, new)
+        user = User(
+            id=moment.state.users.next_id(),
+            address=f"{name}-bot@example.com",
+            full_name=f"{name.title()} Bot",
+            bot=Bot(kind=BotKind.GENERIC, owner_id=owner_id),
+        )
+        return Decision(user, [users.created(moment.state, user, credential, moment.now)])
+
+    return decide
+
+
 def following_nothing(verb: Verb[User]) -> Verb[User]:
     """The verb that makes an account, whose owner then follows no topic by taking part in it: so
     that a message that somebody sends is all that happens."""
@@ -290,34 +315,73 @@ def following_nothing(verb: Verb[User]) -> Verb[User]:
     return decide
 
 
-@asynccontextmanager
-async def founded(
-    config: Config, *, clock: Callable[[], float] = time.time
-) -> AsyncIterator[Organization]:
-    """A new organization on the configured (empty) database, and its owner `ann`."""
-    vault = opened_vault(config, create=True)
-    async with opened_log(config, lambda _: None, clock=clock) as log:
-        credential = await vault.credential(realms.FIRST_USER, PASSWORD)
-        await log.submit(
-            None,
-            following_nothing(realms.found),
+@cache
+def _password_hash() -> str:
+    """Of `PASSWORD`; made once, for it takes long by intention."""
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Somebody who is there from the beginning; `Organization.add` says more."""
+
+    name: str
+    role: Role = Role.MEMBER
+    owner: str | None = None
+
+    def joining(self, credential: Credential) -> Verb[User]:
+        """The verb that makes the account."""
+
+        def decide(moment: Moment) -> Decision[User]:
+            owner_id = None
+            if self.owner is not None:
+                owner_id = moment.state.user_by_address[f"{self.owner}@example.com"]
+            return joining(self.name, credential, self.role, owner_id=owner_id)(moment)
+
+        return decide
+
+
+def founding(credential: Credential) -> Verb[User]:
+    """The verb that makes the organization and its owner, whose password is `PASSWORD`."""
+
+    def decide(moment: Moment) -> Decision[User]:
+        return following_nothing(realms.found)(
+            moment,
             "Example",
             "00000000-0000-4000-8000-000000000000",
             "ann@example.com",
             "Ann",
-            credential,
+            msgspec.structs.replace(credential, password_hash=_password_hash()),
         )
+
+    return decide
+
+
+@asynccontextmanager
+async def founded(
+    config: Config,
+    *,
+    clock: Callable[[], float] = time.time,
+    others: Sequence[Newcomer] = (),
+    web: Web | None = None,
+) -> AsyncIterator[Organization]:
+    """A new organization on the configured (empty) database, its owner `ann`, and others (quicker
+    than to add them one by one afterwards). `web` is what its node sees of the web."""
+    vault = opened_vault(config, create=True)
+    verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
+    verbs += [new.joining(await vault.credential(0, None)) for new in others]
+    databases.begin(config, verbs, clock(), vault.fingerprint)
     vault.close()
-    async with reopened(config, clock=clock) as organization:
+    async with reopened(config, clock=clock, web=web) as organization:
         yield organization
 
 
 @asynccontextmanager
 async def reopened(
-    config: Config, *, clock: Callable[[], float] = time.time
+    config: Config, *, clock: Callable[[], float] = time.time, web: Web | None = None
 ) -> AsyncIterator[Organization]:
     """The organization as a fresh node finds it, with all its people."""
-    async with opened_node(config, lambda _: None, clock=clock) as node:
+    async with opened_node(config, lambda _: None, clock=clock, web=web) as node:
         transport = httpx.ASGITransport(app=asgi(node), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             organization = Organization(node, http)

@@ -4,14 +4,23 @@ import { defineConfig, type Plugin } from "vitest/config";
 
 const PACKAGE = "../src/tertulia/web";
 
-/** Puts KaTeX beside the client: the server renders formulas with it. */
-function katexForTheServer(): Plugin {
+/** What the server itself uses of this: KaTeX renders formulas there, and its pages have our fonts. */
+const FOR_THE_SERVER = {
+  "katex/dist/katex.min.js": "katex.min.js",
+  "@fontsource-variable/figtree/files/figtree-latin-wght-normal.woff2": "assets/figtree-v1.woff2",
+  "@fontsource-variable/fraunces/files/fraunces-latin-wght-normal.woff2":
+    "assets/fraunces-v1.woff2",
+};
+
+function filesForTheServer(): Plugin {
   return {
-    name: "katex-for-the-server",
+    name: "files-for-the-server",
     apply: "build",
     writeBundle() {
-      mkdirSync(PACKAGE, { recursive: true });
-      copyFileSync("node_modules/katex/dist/katex.min.js", `${PACKAGE}/katex.min.js`);
+      mkdirSync(`${PACKAGE}/assets`, { recursive: true });
+      for (const [from, to] of Object.entries(FOR_THE_SERVER)) {
+        copyFileSync(`node_modules/${from}`, `${PACKAGE}/${to}`);
+      }
     },
   };
 }
@@ -26,7 +35,7 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), katexForTheServer()],
+  plugins: [svelte(), filesForTheServer()],
   base: "/app/",
   build: {
     outDir: PACKAGE,

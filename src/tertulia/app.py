@@ -1,7 +1,7 @@
 """The composition root: what a node is made of, and how it starts and stops."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
@@ -13,12 +13,15 @@ from tertulia.founding import NoOrganization, require_fitting
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
+from tertulia.outbound.fetching import Web
+from tertulia.previewing import shown_elsewhere
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
 from tertulia.wire.application import application
 from tertulia.wire.call import Node
 from tertulia.wire.events import EventEncoder
+from tertulia.wire.pacing import SignIns
 from tertulia.wire.projections import PROJECTIONS
 from tertulia.wire.transients import TypingAndPresence
 
@@ -78,9 +81,16 @@ async def opened_organization(
 
 @asynccontextmanager
 async def opened_node(
-    config: Config, tell: Callable[[str], None], *, clock: Callable[[], float] = time.time
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    residents: Iterable[str] = (),
+    clock: Callable[[], float] = time.time,
+    web: Web | None = None,
 ) -> AsyncIterator[Node]:
-    """A node, ready to answer, for the time of the context."""
+    """A node, ready to answer, for the time of the context. `residents` are the addresses of a
+    demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
+    end."""
     hearing: list[Delivery] = []
 
     def heard(text: str) -> None:
@@ -100,22 +110,27 @@ async def opened_node(
         )
         hearing.append(delivery)
         await delivery.open()
+        links = Links(vault)
         node = Node(
             config=config,
             log=log,
             delivery=delivery,
             vault=vault,
-            links=Links(vault),
-            renderer=Renderer(config.external_url or ""),
+            links=links,
+            renderer=Renderer(config.external_url, shown_elsewhere(config, links)),
             files=Files(config.files_path),
+            web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
+            sign_ins=SignIns(log.clock),
+            residents=tuple(residents),
         )
         try:
             async with working(node):
                 yield node
         finally:
             await delivery.close()
+            await node.web.close()
 
 
 def asgi(node: Node) -> ASGIApp:

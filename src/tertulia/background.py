@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from tertulia import appointments
-from tertulia.domain import attachments, channel_activity, waiting
+from tertulia.domain import attachments, channel_activity, signing_out, waiting
 from tertulia.log.clock import Clock, Due
 from tertulia.log.file_keeping import FileKeeper
 from tertulia.log.housekeeping import keep_pruned
 from tertulia.mailing import postman
+from tertulia.previewing import Previewer
 from tertulia.retention import keep_retained
 from tertulia.wire.call import Node
 
@@ -24,6 +25,7 @@ async def working(node: Node) -> AsyncIterator[None]:
         asyncio.create_task(Clock(log, due_work(node)).run()),
         asyncio.create_task(keep_retained(log)),
         asyncio.create_task(FileKeeper(log, node.uploads, attachments.files_deleted).run()),
+        asyncio.create_task(Previewer(node).run()),
         asyncio.create_task(postman(config, log, node.links).run(log)),
     ]
     try:
@@ -43,5 +45,6 @@ def due_work(node: Node) -> Sequence[Due]:
         Due(channel_activity.due, channel_activity.update),
         appointments.messages_to_send(node),
         appointments.messages_to_be_reminded_of(node),
+        Due(signing_out.next_expiry, signing_out.expire),
         Due(unclaimed, attachments.remove_unclaimed, (days,)),
     )

@@ -48,7 +48,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Seals API keys in the database; the same on every node. Empty: the file"
-            " `secret` in the data directory, made by `tertulia init`."
+            " `secret` in the data directory, made with the organization."
         ),
     ] = ""
     dev: Annotated[
@@ -90,6 +90,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="An uploaded file that no message links is deleted after so many days.",
         ),
     ] = 35
+    external_content: Annotated[
+        bool,
+        Meta(
+            description="Pictures and films that messages link elsewhere on the web are shown;"
+            " this server fetches them when somebody looks, so that no reader is known there."
+            " Only from public addresses."
+        ),
+    ] = True
+    external_content_cache_mib: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Room on the disk for what was fetched so, in MiB."),
+    ] = 500
+    link_previews: Annotated[
+        bool,
+        Meta(
+            description="Organizations may have previews of the pages that messages link, which"
+            " this server fetches when a message was sent. Needs external_content."
+        ),
+    ] = True
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(

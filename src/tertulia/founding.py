@@ -1,9 +1,11 @@
 """How an organization comes into being, and how an installation knows its secret again."""
 
+import contextlib
 import uuid
 
 from msgspec import Struct
 
+from tertulia.config import Config
 from tertulia.domain import founding, realms
 from tertulia.domain.channels import NewChannel
 from tertulia.domain.founding import NewOrganization
@@ -14,7 +16,7 @@ from tertulia.model.users import User
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
-from tertulia.store.store import Store
+from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, VaultError
 
 
@@ -23,11 +25,23 @@ class NoOrganization(Exception):
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"There is no organization in {where} yet. Create it first, for example with\n"
+            f"There is no organization in {where} yet. Create it first, in a browser with\n"
+            "  tertulia serve\n"
+            "or with\n"
             "  tertulia init --org 'Example' --email you@example.com --full-name 'Your Name'\n"
             "and the same --data-dir or --database-url; or look around in one that is made up,"
             " with\n  tertulia serve --demo --data-dir demo"
         )
+
+
+def is_founded(config: Config) -> bool:
+    """Whether there is an organization, in a database of whatever version. Looks without touching;
+    DatabaseError where that cannot be told."""
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        return False
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        return installation.is_founded(connection)
 
 
 class Founder(Struct, frozen=True, kw_only=True):

@@ -6,11 +6,13 @@ database (`secret` in the data directory, or the setting of that name).
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
 import string
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,17 +46,24 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
             f"The installation's secret is missing: {path} does not exist. Bring it along from the"
             " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
-    secret = secrets.token_urlsafe(32)
     data_dir.mkdir(parents=True, exist_ok=True)
-    save_secret(path, secret)
-    return secret
+    with contextlib.suppress(FileExistsError):  # Another process made it at the same moment.
+        save_secret(path, secrets.token_urlsafe(32))
+    return path.read_text().strip()
 
 
 def save_secret(path: Path, secret: str) -> None:
-    """Write the secret to a new file that its owner alone can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secret + "\n")
+    """Write the secret to a new file that its owner alone can read, and that is there as a whole
+    or not at all. FileExistsError where there is one."""
+    descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secret + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        os.link(written, path)
+    finally:
+        os.unlink(written)
 
 
 def digest(api_key: str) -> str:

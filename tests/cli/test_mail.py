@@ -36,7 +36,7 @@ def test_a_link_of_the_command_line_lets_somebody_in(place: Place) -> None:
             for path, email in ((link, "yan@example.com"), (one, "zoe@example.com")):
                 fields = {"email": email, "full_name": "Somebody", "password": "good words"}
                 page = await org.http.post(re.sub("https?://[^/]+", "", path), data=fields)
-                assert page.status_code == 200
+                assert (page.status_code, page.headers["location"]) == (303, "/")
                 assert org.node.state.user_with_address(email) is not None
 
     asyncio.run(come_in())

@@ -1,8 +1,9 @@
 """`tertulia serve` as a program: beginning, serving beside other commands, ending."""
 
+import re
 import signal
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,35 @@ def accepts(host: str, port: int) -> bool:
         return attempt.connect_ex((host, port)) == 0
 
 
-def test_in_an_empty_directory_it_says_what_to_run_first(place: Place) -> None:
+def test_in_an_empty_directory_it_says_where_to_begin(place: Place) -> None:
     with place.program("serve", "--port", "0") as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "waiting at http://" in line, process.communicate()
+        address = line.split()[-1]
+        assert httpx.get(f"{address}/health").status_code == 200
+        said = "".join(process.stdout.readline() for _ in range(6))
+        process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)
-    assert process.returncode == 2
-    assert "tertulia init" in errors
-    assert "--demo" in errors
+    assert process.returncode == 0
+    assert f"{address}/setup?code=" in said
+    assert "tertulia init" in said
+    assert "--demo" in said
     assert "Traceback" not in errors
-    assert not place.data_dir.exists()
+
+
+def test_a_demonstration_is_entered_with_one_click(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    with (
+        place.serving("--demo") as (_, address),
+        httpx.Client(base_url=address, timeout=30) as browser,
+    ):
+        page = browser.get("/", follow_redirects=True)
+        assert "Look around as" in page.text
+        (resident, *_) = re.findall(r'name="resident" value="([^"]+)"', page.text)
+        assert browser.post("/login", data={"resident": resident}).status_code == 303
+        own = browser.get("/api/v1/users/me").json()
+        assert own["delivery_email"] == resident
 
 
 def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -100,8 +122,7 @@ def test_a_waiting_poll_is_answered_when_the_server_stops(
         first = threads.submit(waiting.get, "/events", params=parameters)
         with ThreadPoolExecutor(1) as more:
             second = more.submit(other.get, "/events", params=parameters)
-            answered = first if not second.done() else second
-            answered.result(timeout=30)
+            assert wait((first, second), timeout=30, return_when=FIRST_COMPLETED).done
             process.send_signal(number)
             assert second.result(timeout=30).json()["events"] == []
             assert first.result(timeout=30).json()["events"] == []

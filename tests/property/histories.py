@@ -29,6 +29,7 @@ from tertulia.store import reading
 from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
+from tests.property.web_steps import WEB_STEPS, SilentWeb
 from tests.support import Organization, Reply, TestClock, founded
 from tests.unit.test_log import until
 
@@ -43,6 +44,7 @@ TEXTS = (
     "@**Ann** and @**all** and @**topic**",
     "/me waves",
     "https://example.com",
+    "@**Ben** see https://example.com and https://example.com/x.png",
     "/poll When?\n- now\n- later",
     "/todo Today\neat: well",
     "@*Group 0* and @_*Group 1*, @*Group 2*",
@@ -725,6 +727,7 @@ STEPS: dict[Step, int] = {
     change_address: 1,
     **PEOPLE_STEPS,
     **OWN_STEPS,
+    **WEB_STEPS,
     upload: 2,
     delete_file: 1,
 }
@@ -734,7 +737,8 @@ STEPS: dict[Step, int] = {
 async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
     """A new organization with `PEOPLE` and two channels, before anything has happened."""
     clock = TestClock()
-    async with founded(config, clock=clock) as org:
+    async with founded(config, clock=clock, web=SilentWeb()) as org:
+        await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
         await org.add("ben")
         await org.add("cleo", follows=True)
         await org.add("gus", Role.GUEST, follows=True)

@@ -6,6 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tertulia.domain import sessions
+from tertulia.model.sessions import LIFETIME
+from tertulia.vault import digest
+
 if TYPE_CHECKING:
     from tests.property.histories import History
 
@@ -127,6 +131,33 @@ async def use_device(history: History) -> None:
     history.accepted(await person.request(method, "/users/me/android_gcm_reg_id", token=token))
 
 
+async def use_browser(history: History) -> None:
+    """Somebody signs in with a browser, uses it, ends it, or leaves it alone."""
+    org, rng = history.org, history.rng
+    person = org[history.who()]
+    own = history.state.sessions_of_user[person.user_id]
+    match rng.choice(["begin", "begin", "use", "end", "others", "idle"]):
+        case "begin":
+            new = sessions.NewSession(
+                digest=digest(str(rng.random())),
+                agent=rng.choice(["", "Mozilla/5.0"]),
+                replaced_id=rng.choice(own).id if own and rng.random() < 0.3 else None,
+            )
+            await org.node.log.submit(person.user_id, sessions.begin, new)
+        case "use" if own:
+            history.clock.ahead += rng.choice([0, sessions.USE_SECONDS])
+            await org.node.log.submit(None, sessions.use, rng.choice(own).id)
+        case "end" if own:
+            history.accepted(await person.delete(f"/sessions/{rng.choice(own).id}"))
+        case "others":
+            history.accepted(await person.delete("/sessions"))
+        case "idle" if own and rng.random() < 0.1:  # Everything else that has its time comes, too.
+            history.clock.ahead += LIFETIME
+            await org.tick()
+        case _:
+            pass
+
+
 OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     time_passes: 2,
     schedule: 3,
@@ -136,4 +167,5 @@ OWN_STEPS: dict[Callable[[History], Awaitable[None]], int] = {
     keep_snippet: 1,
     arrange_view: 2,
     use_device: 1,
+    use_browser: 2,
 }

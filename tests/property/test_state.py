@@ -1,5 +1,6 @@
 """What the tables, the log and the memory say of an organization is the same."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,11 +32,16 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> Iterator[str]:
         yield url
 
 
+HISTORIES = int(os.environ.get("HISTORIES", 1))
+"""How many times as many made-up histories as usual; with more than 1 they are new ones each time.
+"""
+
+
 def examples(count: int) -> Any:
-    """So many examples, always the same ones."""
+    """So many examples, always the same ones; or `HISTORIES` times as many."""
     return settings(
-        max_examples=count,
-        derandomize=True,
+        max_examples=count * HISTORIES,
+        derandomize=HISTORIES == 1,
         deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -1,10 +1,9 @@
-"""Markdown as HTML: paragraphs, headings, quotations, lists, tables, code, formulas."""
+"""Markdown as HTML: paragraphs, headings, quotations, lists, tables, code."""
 
 import msgspec
 import pytest
 
 from tertulia.markup import code
-from tertulia.markup.formulas import MAX_SOURCE
 from tests.unit.markup_stage import STATE, html, organization, rendered
 
 Q = "<blockquote>\n<p>{}</p>\n</blockquote>"
@@ -176,72 +175,3 @@ def test_every_language_that_is_coloured_is_one_that_is_known() -> None:
 
 def test_fences_in_a_line_of_text_are_code_in_it() -> None:
     assert html("```a``` b") == "<p><code>a</code> b</p>"
-
-
-# Formulas
-
-KATEX = (
-    '<span class="katex"><span class="katex-mathml">'
-    '<math xmlns="http://www.w3.org/1998/Math/MathML"{}><semantics>{}'
-    '<annotation encoding="application/x-tex">{}</annotation></semantics></math></span>'
-    '<span class="katex-html" aria-hidden="true">{}</span></span>'
-)
-SQUARE = "<mrow><msup><mi>a</mi><mn>2</mn></msup></mrow>"
-HALF = "<mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac></mrow>"
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("$$a^2$$", KATEX.format("", SQUARE, "a^2", "a^2")),
-        (
-            "x $$a^2$$ y",
-            "x " + KATEX.format("", SQUARE, "a^2", "a^2") + " y",
-        ),
-        ("$$\\frac{$$", '<span class="tex-error">$$\\frac{$$</span>'),
-        ("$$\\nonsense$$", '<span class="tex-error">$$\\nonsense$$</span>'),
-        ("$$<b>\\frac$$", '<span class="tex-error">$$&lt;b&gt;\\frac$$</span>'),
-        ("$$$a$$$", "$$$a$$$"),
-        ("$$a\nb$$", "$$a<br>\nb$$"),
-        ("$a$ $$", "$a$ $$"),
-        ("`$$a$$`", "<code>$$a$$</code>"),
-    ],
-)
-def test_a_formula_in_a_line(content: str, expected: str) -> None:
-    assert html(content) == f"<p>{expected}</p>"
-
-
-def test_a_block_of_formulas_is_one_paragraph() -> None:
-    first = KATEX.format(' display="block"', SQUARE, "a^2", "a^2")
-    second = KATEX.format(' display="block"', HALF, "\\frac{1}{2}", "\\frac{1}{2}")
-    assert html("```math\na^2\n\n\\frac{1}{2}\n```") == (
-        f'<p><span class="katex-display">{first}</span>\n'
-        f'<span class="katex-display">{second}</span></p>'
-    )
-    assert html("```math\n\\frac{\n```") == '<p><span class="tex-error">\\frac{</span></p>'
-
-
-@pytest.mark.parametrize(
-    "tex",
-    [
-        "\\text{<script>alert(1)</script>}",
-        "\\href{javascript:alert(1)}{x}",
-        "\\class{x}{y}",
-        "\\style{background:url(//x)}{y}",
-        "\\newcommand{\\x}{\\x\\x}\\x",
-        "\\def\\x{\\x}\\x",
-        '\\color{red" onclick="x}{y}',
-        "{" * 500 + "}" * 500,
-        "a^" * 2000,
-        "\\left(" * 300,
-        "\\begin{matrix}" * 200,
-        "\\sqrt" * 700,
-        "x" * (MAX_SOURCE + 1),
-    ],
-)
-def test_hostile_formulas_are_text_or_harmless(tex: str) -> None:
-    shown = html(f"```math\n{tex}\n```")
-    assert "<script" not in shown
-    assert "href=" not in shown
-    assert "onclick=" not in shown.replace("onclick=&quot;", "")
-    assert "style=" not in shown

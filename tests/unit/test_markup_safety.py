@@ -1,5 +1,6 @@
 """Whatever is typed renders, soon, and nothing in it can run."""
 
+import re
 import time
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
@@ -8,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import formulas
+from tertulia.markup import formulas, katex
 from tertulia.markup.elements import ALLOWED, VOID, element, opened
 from tests.unit.markup_stage import EVE, html, path
 
-FORMULA = formulas.ALLOWED | {"math", "semantics", "annotation"}
+FORMULA = formulas.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
 
 
@@ -23,6 +24,8 @@ class Checker(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.elements = 0
+        self.layouts = 0
+        """How deep it is in the layout of a formula."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements += 1
@@ -30,6 +33,11 @@ class Checker(HTMLParser):
             assert "math" in {tag, *self.open}
             assert not {name for name, _ in attrs} & {"href", "style", "class", "id"}
             assert not [name for name, _ in attrs if name.startswith("on")]
+        elif self.layouts:
+            # HTMLParser writes the names of attributes small.
+            allowed = {name.lower(): rule for name, rule in katex.LAYOUT[tag].items()}
+            for name, value in attrs:
+                assert name == "xmlns" or allowed[name].fullmatch(value or ""), (tag, name, value)
         else:
             assert tag in ALLOWED
             assert {name for name, _ in attrs} <= ALLOWED[tag], tag
@@ -37,13 +45,20 @@ class Checker(HTMLParser):
         for name in ("href", "src"):
             if name in values:
                 assert urlsplit(values[name] or "").scheme.lower() in SCHEMES
-        if "style" in values:
-            assert values["style"] in {f"text-align: {s};" for s in ("left", "center", "right")}
+        if "style" in values and not self.layouts:
+            aligned = {f"text-align: {side};" for side in ("left", "center", "right")}
+            pictured = re.fullmatch(
+                r'background-image: url\("/[\w./-]*"\)', values["style"] or "", re.ASCII
+            )
+            assert values["style"] in aligned if tag in {"td", "th"} else pictured
+        if self.layouts or values.get("class") == "katex-html":
+            self.layouts += 1
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        self.layouts = max(0, self.layouts - 1)
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError("a comment")

@@ -9,7 +9,8 @@ from tertulia.config import Config
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
-from tertulia.store import finding, migrations, reading
+from tertulia.model.words import phrases_of
+from tertulia.store import finding, migrations, reading, searching
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.store import database_at
@@ -42,7 +43,7 @@ def sent(text: str) -> Entry:
 
 def found(connection: Connection, word: str) -> list[int]:
     scope = Scope(user_id=7, channel_ids=frozenset({3}))
-    search = Search(scope, (Term(Matches(((word,),))),), LARGEST, 10, 0)
+    search = Search(scope, (Term(Matches(phrases_of(word))),), LARGEST, 10, 0)
     return [message.id for message in finding.find(connection, search).messages]
 
 
@@ -68,7 +69,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         migrate(database, told)
     connection = database.connect(readonly=False)
     with monkeypatch.context() as patch:
-        patch.setattr(type(connection.dialect), "search_insert", lambda _: None)
+        patch.setattr(searching, "add", lambda *_: None)
         write(connection, Batch([sent("Potatoes and rice")], {}))
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)

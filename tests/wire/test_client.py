@@ -3,8 +3,10 @@
 import re
 from importlib import resources
 
+import httpx
 import pytest
 
+from tests.browsers import signed_in
 from tests.support import Organization
 
 pytestmark = pytest.mark.skipif(
@@ -13,15 +15,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+async def _page(org: Organization) -> httpx.Response:
+    browser = await signed_in(org)
+    return await browser.http.get("/")
+
+
 async def _script(org: Organization) -> str:
-    page = (await org.http.get("/")).text
+    page = (await _page(org)).text
     found = re.search(r'src="(/app/assets/[^"]+\.js)"', page)
     assert found, page
     return found[1]
 
 
 async def test_the_page_may_run_no_script_but_the_clients_own(shared: Organization) -> None:
-    policy = (await shared.http.get("/")).headers["content-security-policy"]
+    policy = (await _page(shared)).headers["content-security-policy"]
 
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -55,7 +62,7 @@ async def test_there_are_no_other_files(shared: Organization, name: str) -> None
 
 async def test_the_first_load_of_script_is_small(shared: Organization) -> None:
     """The budget of the project: 150 KB, packed."""
-    page = (await shared.http.get("/")).text
+    page = (await _page(shared)).text
     addresses = re.findall(r'(?:src|href)="(/app/assets/[^"]+\.js)"', page)
     sizes = [
         int(

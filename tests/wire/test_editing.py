@@ -1,5 +1,6 @@
 """Editing messages, moving them, deleting them: who may, and what everybody hears of it."""
 
+import asyncio
 import hashlib
 from typing import Any
 
@@ -619,3 +620,35 @@ async def test_no_permission_counts_in_a_channel_that_one_cannot_read(
     given = {name: lounge if name == "stream_id" else value for name, value in sent.items()}
     (await org["ann"].request(method, f"/messages/{message}", **given)).refused()
     assert (await org["cleo"].request(method, f"/messages/{message}", **given)).ok
+
+
+async def test_what_quotes_a_message_stays_when_that_is_deleted(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "ben")
+    said = await org["ben"].send("lounge", "tea", "green or black?")
+    link = f"#narrow/channel/{lounge}-lounge/topic/tea/near/{said}"
+    quoted = f"@_**Ben|{org['ben'].user_id}** [said]({link}):\n```quote\ngreen or black?\n```\nboth"
+    deleted, sent = await asyncio.gather(
+        org["ann"].delete(f"/messages/{said}"),
+        org["ben"].post("/messages", type="channel", to=lounge, topic="tea", content=quoted),
+    )
+    assert deleted.ok
+    assert sent.ok
+    for who in ("ann", "ben"):
+        (await org[who].get(f"/messages/{said}")).refused()
+        answer = (await org[who].get(f"/messages/{sent.body['id']}")).ok
+        assert "green or black?" in answer["message"]["content"]
+        found = await org[who].get(
+            "/messages", anchor=said, num_before=5, num_after=5, narrow=[["search", '"or black"']]
+        )
+        assert [message["id"] for message in found.ok["messages"]] == [sent.body["id"]]
+    (await org["ben"].patch(f"/messages/{sent.body['id']}", content=quoted + "!")).ok
+
+
+@pytest.mark.parametrize("topic", [" ", "   \u3000 ", "\u00a0"])
+async def test_a_topic_of_spaces_alone_is_the_empty_one(org: Organization, topic: str) -> None:
+    lounge = await org.channel("lounge", "ann")
+    said = await org["ann"].send("lounge", "tea", "hi")
+    (await org["ann"].patch(f"/messages/{said}", topic=topic)).ok
+    shown = (await org["ann"].get(f"/messages/{said}", allow_empty_topic_name=True)).ok
+    assert shown["message"]["subject"] == ""
+    assert await org["ann"].send(lounge, topic, "there") > said

@@ -468,6 +468,20 @@ async def test_a_protected_history_begins_with_the_subscription(org: Organizatio
     reply.refused("BAD_NARROW")
 
 
+async def test_a_star_does_not_keep_open_what_has_become_private(org: Organization) -> None:
+    """Neither for good: whoever comes back finds it again."""
+    attic = await org.channel("attic", "ann", "cleo")
+    old = await org["ann"].send("attic", "t", "a old")
+    ben = org["ben"]
+    (await ben.post("/messages/flags", messages=[old], op="add", flag="starred")).ok
+    assert await letters(ben, []) == await letters(ben, [["is", "starred"]]) == "a"
+    for is_private, found in ((True, ""), (False, "a")):
+        (await org["ann"].patch(f"/streams/{attic}", is_private=is_private)).ok
+        assert await letters(ben, []) == found
+        assert await letters(ben, [["is", "starred"]]) == found
+        assert await letters(ben, [["id", str(old)]]) == found
+
+
 async def test_a_spectator_sees_the_public_web_only(house: Organization) -> None:
     nobody = house.nobody
     (porch, lounge) = await ids(house, "ja")

@@ -181,5 +181,5 @@ async def test_the_page_shows_every_endpoint_and_stands_alone(shared: Organizati
     assert "unsafe" not in policy
     styles = await shared.http.get("/api/style.css")
     assert styles.headers["content-type"].startswith("text/css")
-    assert "prefers-color-scheme: dark" in styles.text
+    assert "light-dark(" in styles.text
     assert not re.search(r"url\(|@import|https?:", styles.text)

@@ -21,10 +21,28 @@ async def react(who: Person, message_id: int, **emoji: Any) -> None:
 
 
 async def reactions(who: Person, message_id: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await who.get(f"/messages/{message_id}")).ok["message"][
-        "reactions"
-    ]
-    return found
+    """What hangs on the message, without the accounts themselves."""
+    found = (await who.get(f"/messages/{message_id}")).ok["message"]["reactions"]
+    return [{name: value for name, value in one.items() if name != "user"} for one in found]
+
+
+async def test_a_message_says_who_reacted_for_clients_that_do_not_look_it_up(
+    org: Organization,
+) -> None:
+    """And to a guest who may not know of the account, no more than that there is one."""
+    await org.channel("lounge", "ann", "ben", "gus")
+    sent = await org["ann"].send("lounge", "t", "x")
+    await react(org["ben"], sent, emoji_name="octopus")
+    ben = org["ben"].user_id
+    (await org["ann"].patch("/realm", can_access_all_users_group={"new": 6})).ok
+    await org["ben"].delete("/users/me/subscriptions", subscriptions=["lounge"])
+
+    for viewer, expected in (
+        ("ann", {"user_id": ben, "email": "ben@example.com", "full_name": "Ben"}),
+        ("gus", {"user_id": ben, "email": f"user{ben}@chat.test", "full_name": "Unknown user"}),
+    ):
+        message = (await org[viewer].get(f"/messages/{sent}")).ok["message"]
+        assert message["reactions"][0]["user"] == expected, viewer
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,12 @@ import typer
 import uvicorn
 
 from tertulia import logs
-from tertulia.app import asgi, opened_node
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.demo import Resident, prepared
+from tertulia.first_run import setup_address
+from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
 from tertulia.wire.protocol import BoundedHttp
@@ -60,6 +61,9 @@ def serve(
 ) -> None:
     """Serve the organization until SIGTERM or Ctrl-C.
 
+    Where there is none yet, a page to create it is served, at an address that is printed with a
+    code in it; when it is filled in, the same process serves the organization.
+
     Then waiting clients are answered, what was begun is finished, and the exit code is 0. A second
     signal ends at once; nothing that was acknowledged is lost either way.
     """
@@ -89,20 +93,46 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
     residents = await prepared(settings) if demo else []
 
-    def ready(address: str) -> None:
-        lines = [f"Tertulia is ready at {address}", *_introduced(residents, address)]
+    def say(*lines: str) -> None:
         typer.echo("\n".join(lines))
         sys.stdout.flush()
 
-    logs.begin(settings.log_level, settings.log_format)
-    async with opened_node(settings, lambda line: typer.echo(line, err=True)) as node:
+    def ready(address: str) -> None:
+        if house.code:
+            setup = setup_address(settings.external_url or address, house.code)
+            say(f"Tertulia is waiting at {address}", *_invited(setup))
+        else:
+            say(f"Tertulia is ready at {address}", *_introduced(residents, address))
+
+    def moved_in(node: Node) -> None:
         if not settings.smtp_host:
             logger.info(
                 "mails are written to a directory, set smtp_host to send them",
                 extra={"fields": {"directory": settings.data_path / FOLDER}},
             )
+        if server is not None and server.started:
+            say(f"Tertulia is ready at {address_of(listener)}")
         _spare_the_collector()
-        await Server(node, listener, ready).serve([listener])
+
+    logs.begin(settings.log_level, settings.log_format)
+    server: Server | None = None
+    house = House(moved_in)
+    addresses = [resident.address for resident in residents]
+    async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
+        server = Server(house, settings, listener, ready)
+        await server.serve([listener])
+
+
+def _invited(setup: str) -> list[str]:
+    """How to create the organization."""
+    return [
+        "",
+        "There is no organization here yet. Create it, and your account in it, at",
+        f"  {setup}",
+        "",
+        "or with `tertulia init`. To look around in one that is made up: `tertulia serve --demo`",
+        "and a --data-dir of its own.",
+    ]
 
 
 def _spare_the_collector() -> None:
@@ -120,7 +150,8 @@ def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
     first = residents[0]
     return [
         "",
-        "This is a demonstration. Sign in with any client of Zulip as one of",
+        "This is a demonstration. Open the address in a browser and choose who to be, or sign in",
+        "with any client of Zulip as one of",
         *(f"  {r.role.name.lower():<10} {r.address:<20} {r.password}" for r in residents),
         "",
         "A program can begin with this file, ~/.zuliprc:",
@@ -172,13 +203,18 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """The HTTP server of a node: says when it is ready, and lets go of waiting clients first."""
+    """The HTTP server: says when it is ready, and lets go of waiting clients first."""
 
-    def __init__(self, node: Node, listener: socket.socket, ready: Callable[[str], None]) -> None:
-        settings = node.config
+    def __init__(
+        self,
+        house: House,
+        settings: Config,
+        listener: socket.socket,
+        ready: Callable[[str], None],
+    ) -> None:
         super().__init__(
             uvicorn.Config(
-                asgi(node),
+                house,
                 http=BoundedHttp,
                 ws="none",
                 lifespan="off",
@@ -190,7 +226,8 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )
-        self._node = node
+        house.broken = self._end
+        self._house = house
         self._listener = listener
         self._ready = ready
 
@@ -206,7 +243,7 @@ class Server(uvicorn.Server):
         # The listeners first, or those who are answered would come back at once.
         for server in self.servers:
             server.close()
-        await self._node.delivery.close()
+        await self._house.close()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -225,6 +262,9 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _end(self) -> None:
+        self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:

@@ -54,8 +54,15 @@ class Queue:
 class Poll:
     """One waiting request. `answer` gets the events, or an exception to tell the client."""
 
-    __slots__ = ("answer", "heartbeat")
+    __slots__ = ("answer", "heartbeat", "session_id")
 
-    def __init__(self, answer: "asyncio.Future[list[bytes]]", heartbeat: asyncio.TimerHandle):
+    def __init__(
+        self,
+        answer: "asyncio.Future[list[bytes]]",
+        heartbeat: asyncio.TimerHandle,
+        session_id: int | None,
+    ) -> None:
         self.answer = answer
         self.heartbeat = heartbeat
+        self.session_id = session_id
+        """The browser's session, where one asks."""

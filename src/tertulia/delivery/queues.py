@@ -30,7 +30,13 @@ from tertulia.model.changes import (
     MessageSent,
     MessagesMoved,
 )
-from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
+from tertulia.model.errors import (
+    AccountDeactivated,
+    NoSuchQueue,
+    NotAuthenticated,
+    Refused,
+    WrongApiKey,
+)
 from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.model.users import Credential
@@ -131,13 +137,20 @@ class Delivery:
         self.publish(QueueGone(queue_id=queue_id))
 
     async def poll(
-        self, queue_id: str, user_id: int, last_event_id: int, *, block: bool
+        self,
+        queue_id: str,
+        user_id: int,
+        last_event_id: int,
+        *,
+        block: bool,
+        session_id: int | None = None,
     ) -> list[bytes]:
         """The events after `last_event_id` (-1: all since registration), encoded.
 
-        With `block` this waits until there is one, if only a heartbeat. Empty without `block`, or
-        when a newer poll of the queue has come or the server stops. Raises NoSuchQueue, Refused
-        for an ID that was never given out, and what ended the account.
+        `session_id` is of a browser's session, with which the poll ends; without one, it ends with
+        the API key. With `block` this waits until there is one, if only a heartbeat. Empty without
+        `block`, or when a newer poll of the queue has come or the server stops. Raises NoSuchQueue,
+        Refused for an ID that was never given out, and what ended the account.
         """
         credential = self.log.state.credentials.get(user_id)
         queue = await self._queue(queue_id, user_id)
@@ -157,11 +170,11 @@ class Delivery:
             return []
         if events or not block or self._closing:
             return events
-        self._check_access(user_id, credential)
+        self._check_access(user_id, credential, session_id)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[bytes]] = loop.create_future()
         pause = random.uniform(*self._poll_seconds)  # noqa: S311 (spreads heartbeats, no secret)
-        queue.poll = Poll(answer, loop.call_later(pause, self._beat, queue))
+        queue.poll = Poll(answer, loop.call_later(pause, self._beat, queue), session_id)
         self._waiting.setdefault(user_id, set()).add(queue)
         if queue.record.registration.all_public_channels:
             self._waiting_for_all.add(queue)
@@ -357,20 +370,36 @@ class Delivery:
     def _end_access(self, change: changes.AnyChange) -> None:
         match change:
             case changes.UserDeactivated(user_id=user_id):
-                error: Refused = _deactivated()
+                for queue, _ in self._waiting_polls(user_id):
+                    self._fail(queue, _deactivated())
             case changes.CredentialChanged(credential=credential, same_key=False):
-                user_id = credential.user_id
-                error = _key_void()
+                for queue, session_id in self._waiting_polls(credential.user_id):
+                    if session_id is None:
+                        self._fail(queue, _key_void())
+            case changes.SessionsEnded(user_ids=user_ids, session_ids=over):
+                for user_id in user_ids:
+                    for queue, session_id in self._waiting_polls(user_id):
+                        if session_id in over:
+                            self._fail(queue, _signed_out())
             case _:
-                return
-        for queue in list(self._waiting.get(user_id, ())):
-            self._fail(queue, error)
+                pass
 
-    def _check_access(self, user_id: int, credential: Credential | None) -> None:
+    def _waiting_polls(self, user_id: int) -> list[tuple[Queue, int | None]]:
+        """The user's queues that are being polled, each with the session that polls it."""
+        waiting = self._waiting.get(user_id, ())
+        return [(queue, queue.poll.session_id) for queue in waiting if queue.poll is not None]
+
+    def _check_access(
+        self, user_id: int, credential: Credential | None, session_id: int | None
+    ) -> None:
         """Refuse what `_end_access` would have ended, had the poll been waiting already."""
         user = self.log.state.users.get(user_id)
         if user is None or not user.is_active:
             raise _deactivated()
+        if session_id is not None:
+            if session_id not in self.log.state.sessions:
+                raise _signed_out()
+            return
         present = self.log.state.credentials.get(user_id)
         if present is None or credential is None or present.key_digest != credential.key_digest:
             raise _key_void()
@@ -516,6 +545,10 @@ def _key_void() -> Refused:
 
 
 _announcement = msgspec.json.Decoder(tuple[str, Transient])
+
+
+def _signed_out() -> Refused:
+    return NotAuthenticated("You have been signed out.")
 
 
 def _id_of(event: bytes) -> int:

@@ -99,6 +99,7 @@ def edit(
         read_by=tuple(sorted(found.read_by)),
         attached=tuple(sorted(claimed_ids - linked)),
         detached=detached,
+        awaits_previews=bool(rendered.pages),
     )
     return Decision(detached, (change,))
 

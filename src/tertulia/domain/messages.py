@@ -120,9 +120,12 @@ def _sent(
         change = _to_channel(moment, draft, draft.to, message)
     else:
         change = _to_people(moment, draft, draft.to, message, begun)
-    if not claimed:
+    awaits_previews = bool(draft.rendered.pages) and not moment.actor.is_system_bot
+    if not claimed and not awaits_previews:
         return change
-    return msgspec.structs.replace(change, attachment_ids=tuple(a.id for a in claimed))
+    return msgspec.structs.replace(
+        change, attachment_ids=tuple(a.id for a in claimed), awaits_previews=awaits_previews
+    )
 
 
 def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:

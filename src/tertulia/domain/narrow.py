@@ -17,12 +17,15 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
+from tertulia.model.words import phrases_of
 from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
+_LISTED = 500
+"""Topics that are named one by one."""
 _ID = re.compile(r"[0-9]{1,16}")
-_WORDS = re.compile(r"[^\W_]+")
-_PHRASES = re.compile(r'"([^"]*)"|(\S+)')
+MAX_PHRASES = 100
+"""Words and phrases of one search."""
 
 
 class Asked(Struct, frozen=True):
@@ -73,18 +76,6 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
             raise BadNarrow(f"unknown operator '{term.operator}'")
         terms += read(reader, term)
     return Compiled(_scope(reader, asked, terms), tuple(terms))
-
-
-def phrases_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """The words and quoted phrases of a search, without punctuation."""
-    found = []
-    for quoted, bare in _PHRASES.findall(text):
-        if quoted:
-            words = tuple(_WORDS.findall(quoted))
-            found += [words] if words else []
-        else:
-            found += [(word,) for word in _WORDS.findall(bare)]
-    return tuple(found)
 
 
 def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
@@ -217,8 +208,11 @@ def _dm(reader: Reader, term: Asked) -> list[Term]:
     if reader.user is not None:
         members.add(reader.user.id)
     direct_id = reader.state.direct_by_members.get(tuple(sorted(members)))
-    ids = frozenset() if direct_id is None else frozenset({direct_id})
-    return _one(term, narrow.InDirect(ids) if ids else narrow.Nothing())
+    return _one(term, _among_directs(frozenset() if direct_id is None else frozenset({direct_id})))
+
+
+def _among_directs(direct_ids: frozenset[int]) -> Condition:
+    return narrow.InDirect(direct_ids) if direct_ids else narrow.Nothing()
 
 
 def _own_directs(reader: Reader) -> frozenset[int]:
@@ -230,20 +224,22 @@ def _own_directs(reader: Reader) -> frozenset[int]:
 def _dm_including(reader: Reader, term: Asked) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs_of_user.get(user.id, set())
-    return _one(term, narrow.InDirect(_own_directs(reader) & theirs))
+    return _one(term, _among_directs(_own_directs(reader) & theirs))
 
 
 def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs_of_user.get(user.id, set())
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
-    return _one(term, narrow.InDirect(_own_directs(reader) & groups))
+    return _one(term, _among_directs(_own_directs(reader) & groups))
 
 
 def _is(reader: Reader, term: Asked) -> list[Term]:
     match _text(term):
-        case "dm":
+        case "dm" if term.negated:
             return _one(term, narrow.AnyDirect())
+        case "dm":
+            return _one(term, _among_directs(_own_directs(reader)))
         case "starred":
             return _one(term, narrow.HasFlag(Flag.STARRED))
         case "unread":
@@ -253,13 +249,24 @@ def _is(reader: Reader, term: Asked) -> list[Term]:
         case "alerted":
             return _one(term, narrow.HasFlag(Flag.HAS_ALERT_WORD))
         case "resolved":
-            return _one(term, narrow.TopicBegins(topic_key(RESOLVED_PREFIX)))
+            return _one(term, _resolved(reader.state))
         case "muted":
-            return _one(term, _muted(reader))
+            muted = _muted(reader)
+            is_any = muted.channel_ids or muted.topics
+            return _one(term, muted if is_any else narrow.Nothing())
         case "followed":
             return _one(term, narrow.InTopics(_topics_with(reader, Visibility.FOLLOWED)))
         case other:
             raise BadNarrow(f"unknown 'is' operand '{other}'")
+
+
+def _resolved(state: State) -> Condition:
+    """Where it is a few topics, these."""
+    prefix = topic_key(RESOLVED_PREFIX)
+    topics = frozenset(
+        (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
+    )
+    return narrow.InTopics(topics) if len(topics) <= _LISTED else narrow.TopicBegins(prefix)
 
 
 def _muted_channels(reader: Reader) -> frozenset[int]:
@@ -336,6 +343,8 @@ def _search(reader: Reader, term: Asked) -> list[Term]:
     if not text.strip():
         raise BadNarrow("there is nothing to search for")
     phrases = phrases_of(text)
+    if len(phrases) > MAX_PHRASES:
+        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
     return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
 
 
@@ -412,7 +421,7 @@ def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Sco
             user_id=reader.user.id,
             spans=received_spans(reader),
             direct_ids=_own_directs(reader),
-            recorded=True,
+            recorded=frozenset(channel.id for channel in open_channels(reader)),
         )
     open_ids = named & {c.id for c in open_channels(reader)}
     spans = tuple(

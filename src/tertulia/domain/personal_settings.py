@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import addresses, drafts, permissions, users
+from tertulia.domain import addresses, drafts, permissions, signing_out, users
 from tertulia.domain.addresses import NewAddress
 from tertulia.domain.languages import LANGUAGES
 from tertulia.model.changes import AnyChange, CredentialChanged, SettingsChanged
@@ -72,6 +72,8 @@ class NewPassword(Struct, frozen=True, kw_only=True):
 
     old_hash: str | None
     new_hash: str
+    session_id: int | None = None
+    """The session that asks, which alone goes on; None where none does."""
 
 
 class Revision(Struct, frozen=True, kw_only=True):
@@ -110,7 +112,7 @@ def change(moment: Moment, revision: Revision) -> Decision[Changed]:
     changes += users.changed(moment, actor, values)
     names = _names(changes)
     if revision.password is not UNSET:
-        changes.append(_password_changed(moment, revision.password))
+        changes += _password_changed(moment, revision.password)
         names |= {"password"}
     mails: Sequence[Mail] = ()
     if revision.address is not UNSET:
@@ -191,14 +193,16 @@ def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
     return frozenset(name for one in changes for name in getattr(one, "values", ()))
 
 
-def _password_changed(moment: Moment, password: NewPassword) -> CredentialChanged:
+def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
     credential = moment.state.credentials[moment.actor.id]
     if credential.password_hash != password.old_hash:
         raise Refused("The password was changed in the meantime.")
-    return CredentialChanged(
+    changed = CredentialChanged(
         credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
         same_key=True,
     )
+    over = signing_out.all_ended(moment.state, moment.actor.id, but=password.session_id)
+    return [changed, *over]
 
 
 def _targeted(moment: Moment, targets: Targets) -> list[User]:

@@ -15,6 +15,7 @@ from tertulia.domain import (
     names,
     permissions,
     profiles,
+    signing_out,
     subscribing,
     waiting,
 )
@@ -270,7 +271,7 @@ def _channels_seen(state: State, user: User, now: float) -> set[int]:
 
 def deactivate(moment: Moment, user_id: int) -> Decision[None]:
     """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
-    invitations it made are over.
+    invitations it made are over, and its browsers are signed out.
 
     LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
     deactivated already.
@@ -286,6 +287,7 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
         None,
         [
             *(_deactivated(moment, user) for user in [target, *own]),
+            *signing_out.all_ended(state, target.id),
             *invited.withdrawn(state, target),
         ],
     )

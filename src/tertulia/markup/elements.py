@@ -16,7 +16,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "ol": frozenset({"start"}),
     "th": frozenset({"style"}),
     "td": frozenset({"style"}),
-    "a": frozenset({"class", "data-stream-id", "href", "title"}),
+    "a": frozenset({"class", "data-id", "data-stream-id", "href", "style", "title"}),
     "span": frozenset(
         {
             *("aria-hidden", "aria-label", "class", "data-user-group-id", "data-user-id"),
@@ -32,7 +32,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
             *("src", "title"),
         }
     ),
-    "video": frozenset({"preload", "src"}),
+    "video": frozenset({"data-video-original-url", "preload", "src"}),
     "audio": frozenset({"controls", "preload", "src", "title"}),
 }
 """Each element, and the attributes it may have. Those of formulas: `formulas.ALLOWED`."""

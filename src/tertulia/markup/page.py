@@ -12,6 +12,7 @@ from markdown_it.token import Token
 
 from tertulia.domain import permissions
 from tertulia.markup.code import Budget
+from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
@@ -25,6 +26,32 @@ MAX_NESTING: Final = 24
 """Blocks inside of blocks; what is deeper is shown as text."""
 
 
+Formula = tuple[str, bool]
+"""What is between the dollar signs, and whether it is a block of its own."""
+MAX_LAYOUT_SECONDS: Final = 0.1
+MAX_LAYOUT_SIZE: Final = 400_000
+"""For the formulas of one message that nobody prepared, and characters that all may become."""
+
+
+@dataclass
+class Layout:
+    """What is left for laying out the formulas of a message."""
+
+    seconds: float = MAX_LAYOUT_SECONDS
+    size: int = MAX_LAYOUT_SIZE
+    wanted: list[Formula] | None = None
+    """Those that are to be prepared, where it is asked which."""
+
+    def is_spent(self) -> bool:
+        """Whether no more is to be laid out."""
+        return self.seconds <= 0 or self.size <= 0
+
+    def spend(self, seconds: float, size: int) -> None:
+        """One formula took this."""
+        self.seconds -= seconds
+        self.size -= size
+
+
 @dataclass
 class Page:
     """A message that is being rendered."""
@@ -32,17 +59,21 @@ class Page:
     moment: Moment
     site: str = ""
     """The server's own address, without a slash at its end; empty where it is not known."""
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
     users: set[int] = field(default_factory=set)
     groups: set[int] = field(default_factory=set)
     all: bool = False
     topic: bool = False
     has_link: bool = False
     has_image: bool = False
+    pages: list[str] = field(default_factory=list)
+    """Linked pages of which there shall be previews."""
     quoted: bool = False
     """Whether what is being parsed stands in a quotation, which notifies nobody."""
     marks: "Marks | None" = None
     """Of the text that is being parsed."""
     colours: Budget = field(default_factory=Budget)
+    layout: Layout = field(default_factory=Layout)
     lone: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
 

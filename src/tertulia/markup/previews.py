@@ -1,7 +1,4 @@
-"""Pictures, films and sounds that a message links, shown with it.
-
-Only uploaded files are shown: what lies elsewhere on the web is linked, and nothing is fetched.
-"""
+"""Pictures, films, sounds and pages that a message links, shown with it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,8 +7,10 @@ from urllib.parse import unquote
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from tertulia.markup import elsewhere
 from tertulia.markup.addresses import safe
 from tertulia.markup.elements import element, literal
+from tertulia.markup.elsewhere import Kind
 from tertulia.markup.links import target
 from tertulia.markup.page import Page, made, made_token, page_of
 from tertulia.model.attachments import Attachment, Picture
@@ -135,8 +134,6 @@ class _Link:
 
 def added(page: Page, tokens: list[Token]) -> list[Token]:
     """The message with previews behind the blocks that link what can be shown."""
-    if page.realm is None or not page.realm.inline_image_preview:
-        return tokens
     linked = _previewed(page, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
@@ -148,14 +145,16 @@ def added(page: Page, tokens: list[Token]) -> list[Token]:
         for link in linked.get(index, ()):
             if link.href not in seen:
                 seen.add(link.href)
-                pending.append(made_token(_preview(page, link), "preview"))
-        if index in linked and _is_alone(token, linked[index]):
+                preview = _preview(page, link)
+                if preview is not None:
+                    pending.append(made_token(preview, "preview"))
+        if index in linked and _is_alone(page, token, linked[index]):
             found.pop()
             dropped = index + 1
         elif index in linked and tokens[index + 1].type in {"td_close", "th_close"}:
             found.append(token)
-            for preview in pending:
-                preview.type = "made"
+            for one in pending:
+                one.type = "made"
             token.children = [*(token.children or ()), *pending]
             pending = []
         elif index != dropped:
@@ -176,6 +175,7 @@ def _previewed(page: Page, tokens: list[Token]) -> dict[int, list[_Link]]:
             links = [link for link in _links(token.children or ()) if _can_show(page, link)]
             if links:
                 found[index] = links
+                _title(page, token.children or [])
     return found
 
 
@@ -189,21 +189,54 @@ def _links(children: "list[Token] | tuple[()]") -> list[_Link]:
     return found
 
 
+def _title(page: Page, children: list[Token]) -> None:
+    """Give videos whose address stands in the text their title instead."""
+    for token in children:
+        href = token.meta.get("bare", "") if token.type == "made" else ""
+        found = page.elsewhere.previews.get(href)
+        if found is not None and found.title and elsewhere.kind_of(href) is Kind.YOUTUBE:
+            token.content = element("a", {"href": href}, literal(f"YouTube - {found.title}"))
+
+
 def _can_show(page: Page, link: _Link) -> bool:
+    if page.realm is None:
+        return False
     attachment = attached(page.state, link.href)
-    return attachment is not None and (
-        attachment.picture is not None or attachment.media_type in _VIDEO
-    )
+    if attachment is not None:
+        shows = attachment.picture is not None or attachment.media_type in _VIDEO
+        return shows and page.realm.inline_image_preview
+    return bool(_ways(page, link.href))
 
 
-def _is_alone(token: Token, links: list[_Link]) -> bool:
-    return len(token.children or ()) == 1 and links[0].bare
+def _ways(page: Page, href: str) -> frozenset[Kind]:
+    """How what lies elsewhere is shown: by itself, and as a page that is asked about itself."""
+    if page.realm is None or page.elsewhere.proxied is None:
+        return frozenset()
+    kind = elsewhere.kind_of(href)
+    if kind is None:
+        return frozenset()
+    found: set[Kind] = set()
+    if kind in {Kind.PICTURE, Kind.FILM, Kind.YOUTUBE} and page.realm.inline_image_preview:
+        found.add(kind)
+    asks = page.elsewhere.asks_pages and page.realm.inline_url_embed_preview
+    if kind in {Kind.YOUTUBE, Kind.VIMEO, Kind.PAGE} and asks:
+        found.add(Kind.PAGE)
+    return frozenset(found)
 
 
-def _preview(page: Page, link: _Link) -> str:
+def _is_alone(page: Page, token: Token, links: list[_Link]) -> bool:
+    """Whether the text is nothing but the address of what is shown in its place."""
+    if len(token.children or ()) != 1 or not links[0].bare:
+        return False
+    if attached(page.state, links[0].href) is not None:
+        return True
+    return bool(_ways(page, links[0].href) & {Kind.PICTURE, Kind.FILM})
+
+
+def _preview(page: Page, link: _Link) -> str | None:
     attachment = attached(page.state, link.href)
     if attachment is None:
-        raise ValueError("a preview of what is no file")
+        return _from_elsewhere(page, link)
     picture = attachment.picture
     attributes = {"href": link.href, "title": link.text or None}
     if picture is None:
@@ -213,3 +246,27 @@ def _preview(page: Page, link: _Link) -> str:
     page.has_image = True
     shown = element("img", {**_facts(attachment, picture), "src": _smaller(link.href, picture)})
     return element("div", {"class": "message_inline_image"}, element("a", attributes, shown))
+
+
+def _from_elsewhere(page: Page, link: _Link) -> str | None:
+    """What is shown of another server; None where nothing is, or not yet: then it is noted that the
+    page shall be asked."""
+    href, title, ways = link.href, link.text or None, _ways(page, link.href)
+    known = page.elsewhere.previews.get(href)
+    if Kind.PAGE in ways and len(page.pages) < elsewhere.MAX_PAGES:
+        page.pages.append(href)
+    if Kind.PICTURE in ways:
+        page.has_image = True
+        return elsewhere.picture(page.elsewhere, href, title)
+    if Kind.FILM in ways:
+        return elsewhere.film(page.elsewhere, href, title)
+    if Kind.YOUTUBE in ways:
+        page.has_image = True
+        return elsewhere.youtube(page.elsewhere, href)
+    if known is None:
+        return None
+    if elsewhere.kind_of(href) is Kind.VIMEO:
+        return elsewhere.vimeo(page.elsewhere, href, known)
+    if elsewhere.kind_of(href) is Kind.PAGE:
+        return elsewhere.page(page.elsewhere, href, known)
+    return None

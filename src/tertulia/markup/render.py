@@ -1,5 +1,8 @@
 """Markdown to HTML, with what the message refers to gathered on the way."""
 
+import asyncio
+import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -20,8 +23,10 @@ from tertulia.markup import (
     texts,
     times,
 )
-from tertulia.markup.page import Page, environment, page_of
+from tertulia.markup.elsewhere import Elsewhere
+from tertulia.markup.page import Formula, Layout, Page, environment, page_of
 from tertulia.model.messages import Rendered
+from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
@@ -29,16 +34,36 @@ _INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emph
 
 
 class Renderer:
-    """Renders messages. `site` is the server's own address: links to it are written without."""
+    """Renders messages. `site` is the server's own address: links to it are written without.
+    `elsewhere` says what is shown of other servers; nothing, where it is not given."""
 
-    def __init__(self, site: str = "") -> None:
+    def __init__(self, site: str = "", elsewhere: Elsewhere | None = None) -> None:
         self._site = site.rstrip("/")
+        self._elsewhere = elsewhere or Elsewhere()
         self._markdown = _parser()
 
-    def render(self, moment: Moment, content: str) -> Rendered:
+    async def prepare(self, moment: Moment, content: str) -> None:
+        """Do beforehand, in a thread, what takes long of rendering it."""
+        if "$$" not in content and "math" not in content:
+            return
+        wanted: list[Formula] = []
+        page = Page(moment, self._site, layout=Layout(wanted=wanted))
+        showing.html(page, self._markdown.parse(content, environment(page)))
+        if wanted:
+            await asyncio.to_thread(formulas.lay_out, wanted)
+
+    def render(
+        self,
+        moment: Moment,
+        content: str,
+        known: Mapping[str, LinkPreview | None] | None = None,
+    ) -> Rendered:
         """The content, written by the moment's actor, as HTML. Every input renders; what is no
-        markup is shown as text."""
-        page = Page(moment, self._site)
+        markup is shown as text. `known` is what linked pages say about themselves."""
+        elsewhere = self._elsewhere
+        if known:
+            elsewhere = dataclasses.replace(elsewhere, previews=known)
+        page = Page(moment, self._site, elsewhere)
         tokens = self._markdown.parse(content, environment(page))
         tokens = previews.added(page, tokens)
         html = showing.html(page, tokens)
@@ -50,6 +75,7 @@ class Renderer:
             mentions_topic=page.topic,
             has_link=page.has_link,
             has_image=page.has_image,
+            pages=tuple(page.pages),
             is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
         )
 

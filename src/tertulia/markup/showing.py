@@ -121,8 +121,8 @@ def _code(page: Page, tokens: Sequence[Token], index: int) -> str:
     return code.block(token.content, token.info, default, page.colours) + "\n"
 
 
-def _formula(_page: Page, tokens: Sequence[Token], index: int) -> str:
-    return formulas.block(tokens[index].content) + "\n"
+def _formula(page: Page, tokens: Sequence[Token], index: int) -> str:
+    return formulas.block(tokens[index].content, page.layout) + "\n"
 
 
 def _preview(_page: Page, tokens: Sequence[Token], index: int) -> str:

@@ -18,6 +18,11 @@ class MailKind(Enum):
     """`about` is the confirmation's ID."""
     ADDRESS_CHANGED = "address_changed"
     """To the address that was: `about` is the account's ID."""
+    FORGOTTEN = "forgotten"
+    """Somebody has forgotten a password. `about` is the account's ID; the facts say until when the
+    link lasts, and which password it was."""
+    CREDENTIAL_CHANGED = "credential_changed"
+    """There is another password in place of a forgotten one. `about` is the account's ID."""
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):

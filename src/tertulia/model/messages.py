@@ -125,6 +125,8 @@ class Rendered(Struct, frozen=True, kw_only=True):
     mentions_topic: bool = False
     has_link: bool = False
     has_image: bool = False
+    pages: tuple[str, ...] = ()
+    """Linked pages of which previews shall be fetched, and shown with it."""
     is_me: bool = False
 
 

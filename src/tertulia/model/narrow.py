@@ -4,7 +4,11 @@ The tree is free of both JSON and SQL: `tertulia.wire` reads it, `tertulia.domai
 it against what the reader may see, `tertulia.store` turns it into a query.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
+
+from tertulia.model.words import Phrase
 
 
 class InChannels(Struct, frozen=True):
@@ -95,12 +99,9 @@ class HasId(Struct, frozen=True):
 
 
 class Matches(Struct, frozen=True):
-    """Its content or topic contains all these phrases, each a run of words.
+    """Its content or topic contains all these phrases."""
 
-    A phrase of one word matches every word that begins with it.
-    """
-
-    phrases: tuple[tuple[str, ...], ...]
+    phrases: tuple[Phrase, ...]
 
 
 class Nothing(Struct, frozen=True):
@@ -145,16 +146,21 @@ class Span(Struct, frozen=True):
 class Scope(Struct, frozen=True):
     """Which messages the reader may see at all.
 
-    `spans` are stretches of channels, `direct_ids` conversations; `recorded` adds the single
-    messages of `user_id` that have a record of their own. `channel_ids` are channels whose whole
-    history is open to the reader.
+    `spans` are stretches of channels, `direct_ids` conversations; `recorded` are the channels of
+    which those messages belong to it that `user_id` has a record of. `channel_ids` are channels
+    whose whole history is open to the reader.
     """
 
     user_id: int | None
     channel_ids: frozenset[int] = frozenset()
     spans: tuple[Span, ...] = ()
     direct_ids: frozenset[int] = frozenset()
-    recorded: bool = False
+    recorded: frozenset[int] = frozenset()
+
+    @property
+    def every_channel(self) -> frozenset[int]:
+        """The channels of which it has anything."""
+        return self.channel_ids | self.recorded | {span.channel_id for span in self.spans}
 
 
 class Search(Struct, frozen=True):
@@ -166,6 +172,21 @@ class Search(Struct, frozen=True):
     before: int
     after: int
     include_anchor: bool = True
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """All that must be in the text."""
+        return phrases_in(self.terms)
+
+
+def phrases_in(terms: Iterable[Term]) -> tuple[Phrase, ...]:
+    """All that must be in the text for the terms to hold."""
+    return tuple(
+        phrase
+        for term in terms
+        if isinstance(term.condition, Matches) and not term.negated
+        for phrase in term.condition.phrases
+    )
 
 
 LARGEST = 2**53

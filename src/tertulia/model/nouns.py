@@ -26,10 +26,12 @@ from tertulia.model.organization import (
     Playground,
 )
 from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic
 from tertulia.model.users import Credential, PersonalSettings, User
 
@@ -90,4 +92,6 @@ NOUNS: tuple[Noun, ...] = (
     Noun("playgrounds", Playground, ("id",), removable=True),
     Noun("default_channel_groups", DefaultChannelGroup, ("id",), removable=True),
     Noun("onboarding_steps", OnboardingStep, ("user_id", "name")),
+    Noun("sessions", Session, ("id",), removable=True),
+    Noun("pending_previews", PendingPreview, ("message_id",)),
 )

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Credential
 from tertulia.state.organization import State
 
 
@@ -21,6 +22,10 @@ class Links(Protocol):
     def sign_up(self, site: str, confirmation: Confirmation) -> str: ...
 
     def address(self, site: str, confirmation: Confirmation) -> str: ...
+
+    def reset(self, site: str, credential: Credential, expires_at: int) -> str: ...
+
+    def password_mark(self, credential: Credential) -> str: ...
 
 
 class Letter(Struct, frozen=True, kw_only=True):
@@ -132,7 +137,7 @@ def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts |
         paragraphs=(
             "Hello!",
             f"Somebody, probably you, wanted to join {state.realm.name} with this address. There"
-            f" is an account with it already: sign in to {mail.site} with any client.",
+            f" is an account with it already: sign in at {mail.site}, or with any client of Zulip.",
         ),
         ending="If it was not you, you can leave it alone.",
     )
@@ -172,6 +177,42 @@ def _address_changed(state: State, links: Links, mail: Mail, now: float) -> _Par
     )
 
 
+def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
+    credential = state.credentials.get(mail.about)
+    if user is None or credential is None or not user.is_active or expires_at <= now:
+        return None
+    if mail.facts["mark"] != links.password_mark(credential):
+        return None
+    return _Parts(
+        subject=f"A new password for {state.realm.name}",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Somebody, probably you, has forgotten the password of your account in"
+            f" {state.realm.name}.",
+        ),
+        button="Choose a new password",
+        link=links.reset(mail.site, credential, expires_at),
+        ending=f"The link can be used once, and lasts until {_day(expires_at)}. If it was not"
+        " you, you can leave it alone: your password stays as it is.",
+    )
+
+
+def _password_changed(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    user = state.users.get(mail.about)
+    if user is None:
+        return None
+    return _Parts(
+        subject=f"Your password for {state.realm.name} has changed",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Your account in {state.realm.name} has a new password, and every browser that was"
+            " signed in to it is signed out.",
+        ),
+        ending="If this was not you, write to the people who run the organization at once.",
+    )
+
+
 def _day(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
 
@@ -183,4 +224,6 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.HAS_ACCOUNT: _has_account,
     MailKind.CONFIRM_ADDRESS: _confirm_address,
     MailKind.ADDRESS_CHANGED: _address_changed,
+    MailKind.FORGOTTEN: _reset_password,
+    MailKind.CREDENTIAL_CHANGED: _password_changed,
 }

@@ -26,10 +26,12 @@ from tertulia.model.organization import (
     Playground,
 )
 from tertulia.model.personal import AlertWords, MutedUser
+from tertulia.model.previews import PendingPreview
 from tertulia.model.profiles import ProfileField, ProfileValue, UserStatus
 from tertulia.model.reactions import CustomEmoji
 from tertulia.model.realm import Realm
 from tertulia.model.scheduled import Reminder, ScheduledMessage
+from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
 from tertulia.state.activity import Activity
@@ -116,6 +118,7 @@ class State:
         self.attachments: Table[Attachment] = self.tables["attachments"]
         self.attachment_messages: Table[AttachmentMessage] = self.tables["attachment_messages"]
         self.removed_files: Table[RemovedFile] = self.tables["removed_files"]
+        self.pending_previews: Table[PendingPreview] = self.tables["pending_previews"]
         self.uploads = Uploads(self.attachments, self.attachment_messages)
         for waiting in (self.drafts, self.snippets, self.scheduled_messages):
             self.uploads.hold(waiting)
@@ -162,6 +165,11 @@ class State:
         self.devices_of_user = Grouped(self.devices, lambda device: device.user_id)
         self.push_tokens_of_user = Grouped(self.push_tokens, lambda token: token.user_id)
 
+        self.sessions: Table[Session] = self.tables["sessions"]
+        self.sessions_of_user = Grouped(self.sessions, lambda session: session.user_id)
+        self.sessions_by_use = Ordered(self.sessions, lambda session: session.used_at)
+        self.session_by_digest: dict[str, int] = {}
+
         for noun in NOUNS:
             if noun.removable:
                 self.tables[noun.table].watch(self._counting(noun.table))
@@ -169,6 +177,7 @@ class State:
         self.users.watch(self._index_user)
         self.ages = Ages(self.users)
         self.credentials.watch(self._index_credential)
+        self.sessions.watch(self._index_session)
         self.channels.watch(self._index_channel)
         self.channels.watch(self.activity.note)
         self.groups.watch(self._index_group)
@@ -268,6 +277,12 @@ class State:
             self.user_by_key_digest.pop(before.key_digest, None)
         if after is not None:
             self.user_by_key_digest[after.key_digest] = after.user_id
+
+    def _index_session(self, before: Session | None, after: Session | None) -> None:
+        if before is not None:
+            self.session_by_digest.pop(before.digest, None)
+        if after is not None:
+            self.session_by_digest[after.digest] = after.id
 
     def _index_channel(self, before: Channel | None, after: Channel | None) -> None:
         if before is not None:

@@ -41,6 +41,7 @@ REFERENCES = (
     Reference("queues", "user_id", "users"),
     Reference("attachment_messages", "attachment_id", "attachments"),
     Reference("attachment_messages", "message_id", "messages"),
+    Reference("pending_previews", "message_id", "messages"),
 )
 
 

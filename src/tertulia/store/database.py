@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from tertulia.model.words import Phrase
+
 Row = tuple[Any, ...]
 
 
@@ -73,17 +75,26 @@ class Dialect(ABC):
         table's name."""
 
     @abstractmethod
+    def first_search_schema(self) -> Sequence[str]:
+        """The statements that made messages searchable at first, by the database's own words."""
+
+    @abstractmethod
     def search_schema(self) -> Sequence[str]:
-        """The statements that make messages searchable."""
+        """The statements that make the search anew, with nothing in it."""
 
     @abstractmethod
-    def search_insert(self) -> str | None:
-        """Adds (id, content, topic) to the search, where that is not automatic."""
+    def search_insert(self) -> str:
+        """Adds a row of `search_row` to the search."""
 
     @abstractmethod
-    def search_delete(self) -> str | None:
-        """Takes messages out of the search (one parameter: `array(ids)`), where that is not
-        automatic."""
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> tuple[Any, ...]:
+        """The parameters of `search_insert`, from the words of a message in order."""
+
+    @abstractmethod
+    def search_delete(self) -> str:
+        """Takes messages out of the search (one parameter: `array(ids)`)."""
 
     @abstractmethod
     def search_missing(self) -> str:
@@ -99,9 +110,8 @@ class Dialect(ABC):
         """A condition on `messages` by itself; one parameter: `search_query(…)`."""
 
     @abstractmethod
-    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
-        """The parameter of `search_match`: all phrases must occur. A phrase of one word matches
-        any word that begins with it; one of several matches them in that order."""
+    def search_query(self, phrases: Sequence[Phrase]) -> str:
+        """The parameter of `search_match`: all phrases must occur."""
 
 
 class Database(ABC):

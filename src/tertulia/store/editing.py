@@ -11,6 +11,7 @@ from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Edit, Flag
+from tertulia.store import searching
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
@@ -72,7 +73,7 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
         was_content=change.was_content,
         was_rendered=change.was_rendered,
     )
-    _index_anew(connection, [message.id])
+    searching.refresh(connection, [message.id])
 
 
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
@@ -99,7 +100,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         was_channel_id=change.channel_id if change.changes_channel else None,
         channel_id=change.new_channel_id if change.changes_channel else None,
     )
-    _index_anew(connection, ids)
+    searching.refresh(connection, ids)
 
 
 def _write_edits(
@@ -113,25 +114,10 @@ def _write_edits(
     )
 
 
-def _index_anew(connection: Connection, message_ids: Sequence[int]) -> None:
-    dialect = connection.dialect
-    delete, insert = dialect.search_delete(), dialect.search_insert()
-    if delete is None or insert is None:
-        return
-    ids = dialect.array(message_ids)
-    connection.run(delete, (ids,))
-    rows = connection.query(
-        f"SELECT id, content, COALESCE(topic, '') FROM messages WHERE {dialect.among('id')}", (ids,)
-    )
-    connection.run_many(insert, rows)
-
-
 def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
     dialect = connection.dialect
     ids = dialect.array(change.message_ids)
-    delete = dialect.search_delete()
-    if delete is not None:
-        connection.run(delete, (ids,))
+    searching.remove(connection, change.message_ids)
     for table in DEPENDENT:
         connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))
     connection.run(f"DELETE FROM messages WHERE {dialect.among('id')}", (ids,))

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-_PASSING = ("thumbnails/", "uploads/incoming/")
+_PASSING = ("external/", "thumbnails/", "uploads/incoming/")
 
 
 class Files:

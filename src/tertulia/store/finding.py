@@ -1,18 +1,24 @@
 """Reading messages: the narrow as SQL, with the right index for each."""
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tertulia.model import narrow
 from tertulia.model.messages import Flag, Message
-from tertulia.model.narrow import Scope, Search, Span
+from tertulia.model.narrow import Scope, Search, Span, Term
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection, Dialect
 
 Clause = tuple[str, list[Any]]
+_FEW = 5000
+"""Messages that are looked up faster than met."""
+_FIRST_STRETCH = 1000
+"""Unread messages that are looked at first."""
 _NONE: Clause = ("1 = 0", [])
 
 
@@ -48,8 +54,37 @@ def find(connection: Connection, search: Search) -> Page:
 
 
 def _half(connection: Connection, search: Search, comparison: str, limit: int) -> list[Message]:
-    dialect = connection.dialect
-    joins, wheres, parameters, id_column = _compile(dialect, search)
+    found: list[Message] = []
+    for part in _stretches(search, comparison):
+        found += _walk(connection, part, comparison, limit - len(found))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _stretches(search: Search, comparison: str) -> Iterator[Search]:
+    """The search, or where it is for one of many unread messages, searches for more and more of
+    those, beginning at the anchor."""
+    wanted = [
+        term.condition
+        for term in search.terms
+        if isinstance(term.condition, narrow.IsUnread) and not term.negated
+    ]
+    if not wanted:
+        yield search
+        return
+    at = bisect_left(wanted[0].ids, search.anchor)
+    ids = wanted[0].ids[:at][::-1] if comparison == "<" else wanted[0].ids[at:]
+    rest = tuple(term for term in search.terms if term.condition is not wanted[0])
+    start, size = 0, _FIRST_STRETCH
+    while start < len(ids):
+        some = Term(narrow.IsUnread(ids[start : start + size]))
+        yield replace(search, terms=(*rest, some))
+        start, size = start + size, size * 8
+
+
+def _walk(connection: Connection, search: Search, comparison: str, limit: int) -> list[Message]:
+    joins, wheres, parameters, id_column = _compile(connection, search)
     order = "DESC" if comparison == "<" else "ASC"
     sql = (
         f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
@@ -61,7 +96,7 @@ def _half(connection: Connection, search: Search, comparison: str, limit: int) -
 
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
     """Those of the messages that the search's scope and terms let through, ascending."""
-    joins, wheres, parameters, id_column = _compile(connection.dialect, search)
+    joins, wheres, parameters, id_column = _compile(connection, search)
     among = connection.dialect.among("messages.id")
     sql = (
         f"SELECT {MESSAGE_COLUMNS} FROM messages {joins}"
@@ -79,25 +114,57 @@ def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
     return bool(connection.query(sql, [connection.dialect.array(ids), *values]))
 
 
-def _compile(dialect: Dialect, search: Search) -> tuple[str, list[str], list[Any], str]:
+def _compile(connection: Connection, search: Search) -> tuple[str, list[str], list[Any], str]:
+    dialect = connection.dialect
     joins: list[str] = []
     wheres: list[str] = []
     parameters: list[Any] = []
     id_column = "messages.id"
+    if phrases := search.phrases:
+        join, where, id_column = dialect.search_join()
+        joins.append(join)
+        wheres.append(where)
+        parameters.append(dialect.search_query(phrases))
     for term in search.terms:
-        if isinstance(term.condition, narrow.Matches) and not term.negated and not joins:
-            join, where, id_column = dialect.search_join()
-            joins.append(join)
-            clause: Clause = (where, [dialect.search_query(term.condition.phrases)])
-        else:
-            clause = _condition(dialect, term.condition, search.scope.user_id)
-            if term.negated:
-                # A condition on a missing value is neither true nor false in SQL.
-                clause = (f"NOT COALESCE({clause[0]}, FALSE)", clause[1])
+        if isinstance(term.condition, narrow.Matches) and not term.negated:
+            continue
+        few = None if term.negated else _few(connection, search, term.condition)
+        clause = few or _condition(dialect, term.condition, search.scope.user_id)
+        if term.negated:
+            # A condition on a missing value is neither true nor false in SQL.
+            clause = (f"NOT COALESCE({clause[0]}, FALSE)", clause[1])
         wheres.append(clause[0])
         parameters += clause[1]
     where, values = _scope(dialect, search.scope)
     return " ".join(joins), [*wheres, where], [*parameters, *values], id_column
+
+
+def _few(connection: Connection, search: Search, condition: narrow.Condition) -> Clause | None:
+    """The messages of some conversations, taken out by an index: where they are so few that to
+    meet enough of them on a walk through all messages takes longer."""
+    dialect = connection.dialect
+    table, column = "messages", "id"
+    match condition:
+        case narrow.InDirect(direct_ids=ids) if ids:
+            inside, values = dialect.among("messages.direct_id"), [dialect.array(sorted(ids))]
+        case narrow.InTopics(topics=topics) if topics:
+            inside, values = _topics(dialect, topics)
+        case narrow.InTopic(key=key) if not _names_channels(search):
+            inside = f"{dialect.among('messages.channel_id')} AND messages.topic_key = ?"
+            values = [dialect.array(sorted(search.scope.every_channel)), key]
+        case narrow.HasReaction():
+            table, column, inside, values = "reactions", "message_id", "1 = 1", []
+        case _:
+            return None
+    rows = f"SELECT {table}.{column} FROM {table} WHERE {inside}"
+    ((count,),) = connection.query(
+        f"SELECT COUNT(*) FROM ({rows} LIMIT {_FEW + 1}) AS found", values
+    )
+    return (f"messages.id IN ({rows})", values) if count <= _FEW else None
+
+
+def _names_channels(search: Search) -> bool:
+    return any(isinstance(t.condition, narrow.InChannels) and not t.negated for t in search.terms)
 
 
 def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | None) -> Clause:
@@ -190,10 +257,11 @@ def _scope(dialect: Dialect, scope: Scope) -> Clause:
         parameters.append(dialect.array(sorted(scope.direct_ids)))
     if scope.recorded:
         either.append(
-            "messages.id IN (SELECT message_id FROM message_flags"
-            f" WHERE user_id = ? AND (flags & {int(Flag.RECORD)}) != 0)"
+            f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
+            " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
+            f" AND (flags & {int(Flag.RECORD)}) != 0))"
         )
-        parameters.append(scope.user_id)
+        parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
     return (f"({' OR '.join(either)})", parameters) if either else ("1 = 0", [])
 
 

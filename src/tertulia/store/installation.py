@@ -22,6 +22,21 @@ def put(connection: Connection, key: str, value: str) -> None:
     )
 
 
+def put_once(connection: Connection, key: str, text: str) -> str:
+    """Put the value under the key, unless there is one, inside the transaction that is open.
+    Returns the one that there is now."""
+    connection.run(
+        "INSERT INTO installation (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+        (key, text),
+    )
+    return str(connection.query("SELECT value FROM installation WHERE key = ?", (key,))[0][0])
+
+
+def forget(connection: Connection, key: str) -> None:
+    """Take away what was put under the key, inside the transaction that is open."""
+    connection.run("DELETE FROM installation WHERE key = ?", (key,))
+
+
 def is_founded(connection: Connection) -> bool:
     """Whether the database, which may be of an older version, has an organization."""
     return value(connection, SCHEMA_VERSION) is not None and bool(

@@ -5,9 +5,13 @@ The schema's version is the number of migrations applied.
 
 from collections.abc import Callable, Sequence
 
+from tertulia.store import searching
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 
-Migration = Callable[[Dialect], Sequence[str]]
+Tell = Callable[[str], None]
+Step = str | Callable[[Connection, Tell], None]
+"""A statement, or what SQL cannot do, which may tell how far it has come."""
+Migration = Callable[[Dialect], Sequence[Step]]
 
 
 def records(table: str, *keys: str) -> str:
@@ -57,7 +61,7 @@ def _nouns_log_and_messages(dialect: Dialect) -> Sequence[str]:
 
 
 def _search(dialect: Dialect) -> Sequence[str]:
-    return dialect.search_schema()
+    return dialect.first_search_schema()
 
 
 def _counters_by_name(dialect: Dialect) -> Sequence[str]:
@@ -155,6 +159,25 @@ def _mails_and_invitations(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _link_previews(dialect: Dialect) -> Sequence[str]:
+    return (records("pending_previews", "message_id BIGINT"),)
+
+
+def _sessions(dialect: Dialect) -> Sequence[str]:
+    return (records("sessions", "id BIGINT"),)
+
+
+def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
+    return (*dialect.search_schema(), searching.add_all)
+
+
+def _parts(dialect: Dialect) -> Sequence[str]:
+    return tuple(
+        f"CREATE INDEX messages_with_{part} ON messages (id) WHERE has_{part} = 1"
+        for part in ("link", "image", "attachment")
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -167,7 +190,14 @@ MIGRATIONS: tuple[Migration, ...] = (
     _reactions_and_widgets,
     _attachments,
     _mails_and_invitations,
+    _link_previews,
+    _sessions,
+    _search_by_our_words,
+    _parts,
 )
+
+SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
+"""The schema's version since which the search is filled by `tertulia.store.searching`."""
 
 
 def version_of(connection: Connection) -> int:
@@ -179,7 +209,7 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def migrate(database: Database, tell: Callable[[str], None], until: int | None = None) -> None:
+def migrate(database: Database, tell: Tell, until: int | None = None) -> None:
     """Bring the database to the program's version (or only to `until`), each migration in a
     transaction of its own.
 
@@ -203,8 +233,11 @@ def migrate(database: Database, tell: Callable[[str], None], until: int | None =
         for number in range(version, newest if until is None else until):
             connection.run("BEGIN")
             try:
-                for statement in MIGRATIONS[number](database.dialect):
-                    connection.run(statement)
+                for step in MIGRATIONS[number](database.dialect):
+                    if isinstance(step, str):
+                        connection.run(step)
+                    else:
+                        step(connection, tell)
                 connection.run(
                     "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
                     " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

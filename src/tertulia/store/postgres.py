@@ -1,7 +1,10 @@
 """PostgreSQL, by way of psycopg."""
 
 import contextlib
+import selectors
+import socket
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql as pgsql
 
+from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
 
 _NOTIFY_LIMIT = 7999
@@ -32,7 +36,8 @@ class PostgresDialect(Dialect):
     def tables(self) -> str:
         return (
             "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-            " AND table_schema = current_schema() ORDER BY table_name"
+            " AND table_schema = current_schema() AND table_name <> 'message_search'"
+            " ORDER BY table_name"
         )
 
     def columns(self) -> str:
@@ -41,38 +46,62 @@ class PostgresDialect(Dialect):
             " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
         )
 
+    def first_search_schema(self) -> Sequence[str]:
+        words = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
+        return (f"CREATE INDEX message_search ON messages USING gin ({words})",)
+
     def search_schema(self) -> Sequence[str]:
-        return (f"CREATE INDEX message_search ON messages USING gin ({_SEARCHED})",)
+        return (
+            "DROP INDEX message_search",
+            "CREATE TABLE message_search (message_id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+            "CREATE INDEX message_search_words ON message_search USING gin (words)",
+        )
 
     def search_missing(self) -> str:
         return (
-            "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_index ON oid = indexrelid"
-            " WHERE relname = 'message_search' AND relnamespace = current_schema()::regnamespace"
-            " AND indisvalid) THEN 0 ELSE (SELECT COUNT(*) FROM messages) END"
+            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM message_search)"
         )
 
-    def search_insert(self) -> None:
-        """The index follows the table by itself."""
+    def search_insert(self) -> str:
+        return "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
-    def search_delete(self) -> None:
-        """The index follows the table by itself."""
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> tuple[Any, ...]:
+        places: dict[str, list[str]] = defaultdict(list)
+        # No phrase leads from the end of the one to the beginning of the other.
+        for words, before in ((topic, 0), (content, len(topic) + 1)):
+            for place, word in enumerate(words, before + 1):
+                places[word].append(str(min(place, _LAST_PLACE)))
+        return message_id, " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
+
+    def search_delete(self) -> str:
+        return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
     def search_join(self) -> tuple[str, str, str]:
-        return "", self.search_match(), "messages.id"
+        return (
+            "JOIN message_search ON message_search.message_id = messages.id",
+            "message_search.words @@ CAST(? AS tsquery)",
+            "messages.id",
+        )
 
     def search_match(self) -> str:
-        return f"{_SEARCHED} @@ to_tsquery('simple', ?)"
+        return (
+            "EXISTS (SELECT 1 FROM message_search WHERE message_search.message_id = messages.id"
+            " AND words @@ CAST(? AS tsquery))"
+        )
 
-    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+    def search_query(self, phrases: Sequence[Phrase]) -> str:
         return " & ".join(
-            "(" + " <-> ".join(f"'{word}'" for word in words) + ")"
-            if len(words) > 1
-            else f"'{words[0]}':*"
-            for words in phrases
+            "("
+            + " <-> ".join(f"'{word}'" for word in phrase.words)
+            + (":*)" if phrase.is_open else ")")
+            for phrase in phrases
         )
 
 
-_SEARCHED = "to_tsvector('simple', COALESCE(messages.topic, '') || ' ' || messages.content)"
+_LAST_PLACE = 16383
+"""The largest number of a place in a text that PostgreSQL knows."""
 
 
 @lru_cache(maxsize=2000)
@@ -87,6 +116,9 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._connection = psycopg.connect(url, autocommit=True, application_name="tertulia")
         self._connection.execute("SET client_min_messages TO warning")
+        # The default is that of disks which turn: on others a search for a rare word would walk
+        # through all messages rather than use its index.
+        self._connection.execute("SET random_page_cost TO 1.1")
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(_translated(sql), parameters).fetchall()
@@ -104,14 +136,19 @@ class PostgresConnection:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
 
-    def listen(self, channel: str, heard: Callable[[str], None], stop: threading.Event) -> None:
-        """Hand over what is announced on the channel until told to stop; at first nothing, for
-        what was said while nobody listened."""
+    def listen(self, channel: str, heard: Callable[[str], None], stop: socket.socket) -> None:
+        """Hand over what is announced on the channel until there is something to read from
+        `stop`; at first nothing, for what was said while nobody listened."""
         self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
         heard("")
-        while not stop.is_set():
-            for notification in self._connection.notifies(timeout=0.2, stop_after=None):
-                heard(notification.payload)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._connection, selectors.EVENT_READ)
+            selector.register(stop, selectors.EVENT_READ)
+            while True:
+                for notification in self._connection.notifies(timeout=0):
+                    heard(notification.payload)
+                if any(key.fileobj is stop for key, _ in selector.select()):
+                    return
 
     @property
     def process(self) -> int:
@@ -152,7 +189,8 @@ class PostgresDatabase(Database):
     def watch(
         self, grown: Callable[[int | None], None], heard: Callable[[str], None]
     ) -> Callable[[], None]:
-        stop = threading.Event()
+        stopping = threading.Event()
+        stop, ring = socket.socketpair()
 
         def notified(payload: str) -> None:
             if payload.isdigit():
@@ -163,11 +201,11 @@ class PostgresDatabase(Database):
                 grown(None)
 
         def listen() -> None:
-            while not stop.is_set():
+            while not stopping.is_set():
                 try:
                     connection = self._connect()
                 except DatabaseError:
-                    stop.wait(1)
+                    stopping.wait(1)
                     continue
                 with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
                     connection.listen(self._channel(connection), notified, stop)
@@ -176,8 +214,10 @@ class PostgresDatabase(Database):
         thread.start()
 
         def end() -> None:
-            stop.set()
+            stopping.set()
+            ring.close()  # Which the other end can read.
             thread.join()
+            stop.close()
 
         return end
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
 
 _WATCH_SECONDS = 0.1
@@ -37,12 +38,20 @@ class SqliteDialect(Dialect):
     def columns(self) -> str:
         return "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
 
-    def search_schema(self) -> Sequence[str]:
+    def first_search_schema(self) -> Sequence[str]:
         return (
             "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
             " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
             "INSERT INTO message_search (rowid, content, topic)"
             " SELECT id, content, COALESCE(topic, '') FROM messages",
+        )
+
+    def search_schema(self) -> Sequence[str]:
+        # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
+        return (
+            "DROP TABLE message_search",
+            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+            " contentless_delete=1, tokenize='ascii')",
         )
 
     def search_missing(self) -> str:
@@ -52,6 +61,11 @@ class SqliteDialect(Dialect):
 
     def search_insert(self) -> str:
         return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
+
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> tuple[Any, ...]:
+        return message_id, " ".join(content), " ".join(topic)
 
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
@@ -66,9 +80,9 @@ class SqliteDialect(Dialect):
     def search_match(self) -> str:
         return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
 
-    def search_query(self, phrases: Sequence[Sequence[str]]) -> str:
+    def search_query(self, phrases: Sequence[Phrase]) -> str:
         return " AND ".join(
-            '"' + " ".join(words) + '"' + ("*" if len(words) == 1 else "") for words in phrases
+            f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
         )
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.store import installation
+from tertulia.store import installation, searching
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
-from tertulia.store.migrations import MIGRATIONS, migrate
+from tertulia.store.migrations import MIGRATIONS, SEARCHED_BY_OUR_WORDS, migrate
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -212,6 +212,8 @@ def restore(
             if set(table.columns) != set(present[table.name].columns):
                 raise DatabaseError(f"The backup's table {table.name} has other columns.")
             _fill(connection, backup, table, progress)
+        if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
+            searching.add_all(connection, tell)
     migrate(database, tell)
 
 
@@ -233,8 +235,6 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
     """Put a table's rows in place of those that a new database has."""
     holes = ", ".join("?" for _ in table.columns)
     insert = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({holes})"
-    search_insert = connection.dialect.search_insert() if table.name == "messages" else None
-    searched = [table.columns.index(c) for c in ("id", "content", "topic")] if search_insert else []
     connection.run(f"DELETE FROM {table.name}")
     progress(table.name, 0, table.rows)
     done = 0
@@ -242,10 +242,6 @@ def _fill(connection: Connection, backup: Backup, table: TableManifest, progress
         if any(len(row) != len(table.columns) for row in batch):
             raise DatabaseError(f"The backup is damaged at {table.name}: a row is incomplete.")
         connection.run_many(insert, batch)
-        if search_insert:
-            connection.run_many(
-                search_insert, [[row[position] or "" for position in searched] for row in batch]
-            )
         done += len(batch)
         progress(table.name, done, table.rows)
     if done != table.rows:

@@ -15,7 +15,7 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing, installation, outbox
+from tertulia.store import editing, installation, outbox, searching
 from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
 
@@ -218,9 +218,7 @@ def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent])
             for m in messages
         ],
     )
-    search_insert = connection.dialect.search_insert()
-    if search_insert is not None:
-        connection.run_many(search_insert, [(m.id, m.content, m.topic) for m in messages])
+    searching.add(connection, ((m.id, m.content, m.topic) for m in messages))
 
 
 def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:

@@ -8,10 +8,12 @@ from starlette.types import ASGIApp
 from tertulia.store import reading
 from tertulia.wire import pages_api
 from tertulia.wire.call import Node
-from tertulia.wire.client import client_files, client_page
+from tertulia.wire.client import client_files
+from tertulia.wire.external_pages import external_pages
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
 from tertulia.wire.pages import public_pages
+from tertulia.wire.pages_door import door_pages
 from tertulia.wire.pages_join import joining_pages
 from tertulia.wire.routes import ROUTES
 from tertulia.wire.tus import tus_pages
@@ -34,14 +36,7 @@ def application(node: Node) -> ASGIApp:
             return JSONResponse({"status": "there is no organization yet"}, status_code=503)
         return JSONResponse({"status": "ready"})
 
-    async def home(_: Request) -> Response:
-        return client_page()
-
-    pages: list[BaseRoute] = [
-        Route("/", home),
-        Route("/health", health),
-        Route("/ready", ready),
-    ]
+    pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
     return assembled(
         node,
         ROUTES,
@@ -51,7 +46,9 @@ def application(node: Node) -> ASGIApp:
             *client_files(),
             *public_pages(node),
             *file_pages(node),
+            *external_pages(node),
             *tus_pages(node),
             *joining_pages(node),
+            *door_pages(node),
         ],
     )

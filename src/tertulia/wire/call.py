@@ -15,12 +15,14 @@ from tertulia.markup.render import Renderer
 from tertulia.model.errors import NotAuthenticated, Overtaken
 from tertulia.model.messages import Rendered
 from tertulia.model.users import User
+from tertulia.outbound.fetching import Web
 from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.pacing import SignIns
 
 T = TypeVar("T")
 _ATTEMPTS = 10
@@ -37,10 +39,14 @@ class Node:
     links: Links
     renderer: Renderer
     files: Files
+    web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
     started: float
     """UNIX seconds."""
+    sign_ins: SignIns
+    residents: tuple[str, ...] = ()
+    """The addresses of a demonstration's accounts, which need no password."""
 
     @property
     def state(self) -> State:
@@ -64,8 +70,14 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
+    async def rendered(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to; what takes long of it is done in
+        a thread."""
+        await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
+        return self.render(content, author_id)
+
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """What the author writes as HTML, with what it refers to."""
+        """The same at once, for short texts."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
@@ -81,6 +93,8 @@ class Call:
     host: str
     """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
+    session_id: int | None = None
+    """Of the browser's session by which the caller is known; None for an API key."""
     uploads: "tuple[Upload, ...]" = ()
     ignored: list[str] = field(default_factory=list)
     """Parameters that the handler passed over, told beside those that are not known."""

@@ -1,5 +1,6 @@
 """Refusals as the wire tells them: HTTP status, code, and extra fields."""
 
+import math
 from typing import Any
 
 from tertulia.model import errors
@@ -75,6 +76,20 @@ class BadAuthorization(Refused):
     """The Authorization header is of another kind than Basic."""
 
 
+class CsrfFailed(Refused):
+    """A browser's session is used by a page that is not ours."""
+
+
+class TooManyTries(Refused):
+    """Somebody tries again and again. `wait` is in seconds."""
+
+    def __init__(self, wait: float) -> None:
+        self.wait = max(1, math.ceil(wait))
+        minutes = math.ceil(self.wait / 60)
+        when = "a minute" if minutes == 1 else f"{minutes} minutes"
+        super().__init__(f"That was tried too often. Wait {when}, and try again.")
+
+
 class TusRefused(Refused):
     """A request of the tus protocol is refused, with a status of that protocol."""
 
@@ -108,6 +123,11 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 413
         case HeadTooLarge():
             status = 431
+        case CsrfFailed():
+            status, code = 403, "CSRF_FAILED"
+        case TooManyTries(wait=wait):
+            status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
+            headers["Retry-After"] = str(wait)
         case TusRefused(status=status, code=code):
             pass
         case errors.NoSuchChannel(channel_id=channel_id, name=name):

@@ -17,10 +17,10 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
+from tertulia.wire.authentication import authenticated, owner_of_key
 from tertulia.wire.call import Node
 from tertulia.wire.errors import told
 from tertulia.wire.file_access import may_open
-from tertulia.wire.http import authenticate, owner_of_key
 from tertulia.wire.resources.uploads import TEMPORARY, TICKET
 from tertulia.wire.thumbnails import thumbnail
 
@@ -39,11 +39,11 @@ _POLICY: Final = (
     "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
     " style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-_SANDBOX: Final = f"{_POLICY}; sandbox"
+SANDBOX: Final = f"{_POLICY}; sandbox"
 """For all but PDF, which browsers do not show in a sandbox."""
 
 
-_FOREIGN: Final = {
+FOREIGN: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "Authorization, Range",
     "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
@@ -51,7 +51,7 @@ _FOREIGN: Final = {
 """Web clients are not always at home here, and send their credentials of their own accord."""
 
 
-class _Gone(Refused):
+class Gone(Refused):
     """There is no such file, or not any more."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ def file_pages(node: Node) -> tuple[BaseRoute, ...]:
         path = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
         attachment = None if path is None else node.state.uploads.at_path(path)
         if attachment is None:
-            raise _Gone
+            raise Gone
         return await _file(node, request, attachment, download=False)
 
     async def smaller(request: Request) -> Response:
@@ -90,23 +90,25 @@ def file_pages(node: Node) -> tuple[BaseRoute, ...]:
         return FileResponse(place, media_type="image/webp", headers=headers)
 
     return (
-        _page(node, TEMPORARY + "{ticket}/{name}", temporary),
-        _page(node, ADDRESS + "thumbnail/{path:path}/{form}", smaller, shows_picture=True),
-        _page(node, ADDRESS + "download/{path:path}", download),
-        _page(node, ADDRESS + "{path:path}", show),
+        page(node, TEMPORARY + "{ticket}/{name}", temporary),
+        page(node, ADDRESS + "thumbnail/{path:path}/{form}", smaller, shows_picture=True),
+        page(node, ADDRESS + "download/{path:path}", download),
+        page(node, ADDRESS + "{path:path}", show),
     )
 
 
-def _page(
+def page(
     node: Node,
     path: str,
     answer: Callable[[Request], Awaitable[Response]],
     *,
     shows_picture: bool = False,
 ) -> Route:
+    """A page on which a file is, or why it is not: as a picture where one is expected."""
+
     async def get(request: Request) -> Response:
         if request.method == "OPTIONS":
-            return Response(status_code=204, headers=_FOREIGN)
+            return Response(status_code=204, headers=FOREIGN)
         try:
             response = await answer(request)
         except (Refused, Unavailable, BadPicture) as error:
@@ -121,11 +123,11 @@ def _page(
 def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Response:
     """As a picture where one is expected, and else as a page of one sentence."""
     status, _, headers = told(error)
-    if isinstance(error, _Gone | BadPicture):
+    if isinstance(error, Gone | BadPicture):
         status = 404
     # No browser shall ask for a password because of a picture.
     headers = {name: value for name, value in headers.items() if name == "Retry-After"}
-    headers |= {"Cache-Control": "no-store", "Content-Security-Policy": _SANDBOX}
+    headers |= {"Cache-Control": "no-store", "Content-Security-Policy": SANDBOX}
     accepted = request.headers.get("accept", "")
     wanted = request.headers.get("sec-fetch-dest") == "image" or (
         "image/" in accepted and "text/html" not in accepted
@@ -141,12 +143,12 @@ def _no_picture() -> bytes:
 
 
 async def _opened(node: Node, request: Request, path: str) -> Attachment:
-    """The file, if who asks may open it. _Gone, MayNotOpen, and what authentication raises."""
+    """The file, if who asks may open it. Gone, MayNotOpen, and what authentication raises."""
     user = _who(node, request)
     request.state.user = user
     attachment = node.state.uploads.at_path(path)
     if attachment is None:
-        raise _Gone
+        raise Gone
     if user is None and not node.admits_spectators:
         raise MayNotOpen
     if user is not None and user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
@@ -157,12 +159,11 @@ async def _opened(node: Node, request: Request, path: str) -> Attachment:
 
 
 def _who(node: Node, request: Request) -> User | None:
-    """By the header, or by the key in the address, which is taken for files only."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        return authenticate(node, header)
+    """By the header, by the key in the address, which is taken for files only, or by the cookie."""
     api_key = request.query_params.get("api_key")
-    return None if api_key is None else owner_of_key(node, api_key)
+    if api_key is None or "authorization" in request.headers:
+        return authenticated(node, request)
+    return owner_of_key(node, api_key)
 
 
 async def _file(
@@ -179,7 +180,7 @@ async def _file(
         return Response(status_code=304, headers=headers)
     found = await asyncio.to_thread(node.uploads.found, attachment.path)
     if found is None:
-        raise _Gone
+        raise Gone
     place, status = found
     return FileResponse(
         place, media_type=attachment.media_type, headers=headers, stat_result=status
@@ -190,10 +191,10 @@ def _headers(media_type: str) -> dict[str, str]:
     return {
         # A file never changes; but who may open it does.
         "Cache-Control": "private, no-cache",
-        "Vary": "Authorization",
-        "Content-Security-Policy": _POLICY if media_type == "application/pdf" else _SANDBOX,
+        "Vary": "Authorization, Cookie",
+        "Content-Security-Policy": _POLICY if media_type == "application/pdf" else SANDBOX,
         "Referrer-Policy": "no-referrer",
-        **_FOREIGN,
+        **FOREIGN,
     }
 
 

@@ -6,14 +6,18 @@ from typing import Any, Final
 import jinja2
 from starlette.responses import HTMLResponse, Response
 
+from tertulia.wire.client import TOKENS
+
 STYLES: Final = "/static/page.css"
+MARK: Final = "/static/icon.svg"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none';"
-        " frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "no-referrer",
+    # Browsers say where a form comes from only if they may say it to us.
+    "Referrer-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
 }
 
@@ -31,5 +35,5 @@ def _templates() -> jinja2.Environment:
 
 def page(template: str, *, status: int = 200, **facts: Any) -> Response:
     """The page that the template makes of the facts."""
-    text = _templates().get_template(template).render(styles=STYLES, **facts)
+    text = _templates().get_template(template).render(styles=(TOKENS, STYLES), mark=MARK, **facts)
     return HTMLResponse(text, status_code=status, headers=_HEADERS)

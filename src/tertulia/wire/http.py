@@ -1,7 +1,5 @@
 """From an HTTP request to a handler's call, and from what it answers to a response."""
 
-import base64
-import hmac
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -10,7 +8,6 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
@@ -19,21 +16,17 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import links
-from tertulia.model.errors import (
-    AccountDeactivated,
-    NotAuthenticated,
-    OrganizationDeactivated,
-    Refused,
-    Unavailable,
-    WrongApiKey,
-)
+from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
-from tertulia.vault import digest
+from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
-from tertulia.wire.errors import BadAuthorization, MethodNotAllowed, NotFound, told
+from tertulia.wire.errors import MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
+from tertulia.wire.hosts import host_of
 from tertulia.wire.incoming import drained, received_file
+from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
 from tertulia.wire.routing import Access, Redirect, Route
 
@@ -143,14 +136,16 @@ class Endpoint:
     ) -> Response:
         node = self._node
         generation = node.log.generation
+        session: Session | None = getattr(request.state, "session", None)
         call = Call(
             node=node,
             user_id=user.id if user else None,
-            client=_client(request.headers, sent),
+            client=_client(WEBSITE if session else request.headers.get("user-agent", ""), sent),
             host=host_of(request),
             uploads=uploads,
             file=file,
             request=request,
+            session_id=session.id if session else None,
         )
         params, ignored = decode(route.params, sent, request.path_params)
         answer = await route.handler(call, params)
@@ -164,15 +159,13 @@ class Endpoint:
         return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
-        header = request.headers.get("authorization")
-        if header is None and route.access is Access.SPECTATOR:
-            if self._node.admits_spectators:
-                return None
-            _check_open(self._node)
+        user = authenticated(self._node, request)
+        if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
+            require_open(self._node)
             raise NotAuthenticated("This needs an account: sign in first.")
-        user = authenticate(self._node, header)
         if (
-            user.bot is not None
+            user is not None
+            and user.bot is not None
             and user.bot.kind is BotKind.INCOMING_WEBHOOK
             and not route.webhooks
         ):
@@ -183,73 +176,10 @@ class Endpoint:
 _ALWAYS_KNOWN = frozenset({"client"})
 
 
-def authenticate(node: Node, header: str | None) -> User:
-    """The account that an Authorization header stands for.
-
-    Raises NotAuthenticated, BadAuthorization, WrongApiKey, AccountDeactivated,
-    OrganizationDeactivated.
-    """
-    if not header:
-        raise NotAuthenticated("There is no Authorization header with the request.")
-    scheme, _, rest = header.partition(" ")
-    if scheme.lower() != "basic":
-        raise BadAuthorization("Only HTTP Basic authentication is taken here.")
-    try:
-        email, colon, api_key = (
-            base64.b64decode(rest.strip(), validate=True).decode().partition(":")
-        )
-    except ValueError:
-        raise NotAuthenticated("The Authorization header cannot be read.") from None
-    if not colon:
-        raise NotAuthenticated("The Authorization header cannot be read.")
-    named = email.strip().casefold()
-    user = _with_key(node, api_key)
-    if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
-        raise WrongApiKey("The API key is not valid.")
-    return _active(node, user)
-
-
-def owner_of_key(node: Node, api_key: str) -> User:
-    """The account whose key it is: for addresses that carry a key and nothing else.
-
-    Raises WrongApiKey, AccountDeactivated.
-    """
-    return _active(node, _with_key(node, api_key))
-
-
-def _with_key(node: Node, api_key: str) -> User:
-    state = node.state
-    hashed = digest(api_key)
-    user_id = state.user_by_key_digest.get(hashed)
-    if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
-        raise WrongApiKey("The API key is not valid.")
-    return state.users[user_id]
-
-
-def _active(node: Node, user: User) -> User:
-    if not user.is_active:
-        raise AccountDeactivated("The account is deactivated.")
-    _check_open(node)
-    return user
-
-
-def _check_open(node: Node) -> None:
-    if node.state.realm.deactivated:
-        raise OrganizationDeactivated("The organization is deactivated.")
-
-
-def _client(headers: Headers, sent: Mapping[str, str]) -> str:
-    """The program's name: that of its User-Agent up to the first slash."""
-    name = sent.get("client") or headers.get("user-agent", "").partition("/")[0]
+def _client(agent: str, sent: Mapping[str, str]) -> str:
+    """The program's name: that of its User-Agent up to the first slash, or what it says itself."""
+    name = sent.get("client") or agent.partition("/")[0]
     return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
-
-
-def host_of(request: Request) -> str:
-    """Scheme and authority by which the client reached the server."""
-    try:
-        return f"{request.url.scheme}://{request.url.netloc}"
-    except ValueError:
-        raise Refused("The Host header is not the name of a host.") from None
 
 
 class _Digits(Convertor[str]):
@@ -287,7 +217,7 @@ def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -
         exception_handlers={404: not_found, 405: not_found},
     )
     app.router.redirect_slashes = False
-    return Journal(app)
+    return Journal(Keeper(node, app))
 
 
 class Journal:

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct
 
 import tertulia
 from tertulia.wire import projections, transients
+from tertulia.wire.authentication import CSRF_COOKIE, SESSION_COOKIE
 from tertulia.wire.events import Event
 from tertulia.wire.http import PREFIX
 from tertulia.wire.parameters import Parameter, declared
@@ -76,6 +77,7 @@ _ERROR_FIELDS: Final[Json] = {
     },
     "total_messages_in_topic": {"type": "integer"},
     "total_messages_allowed_to_move": {"type": "integer"},
+    "retry-after": {"type": "integer", "description": "Of RATE_LIMIT_HIT: seconds to wait."},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
     "objections": {
         "type": "array",
@@ -158,7 +160,19 @@ def document(routes: Sequence[Route] = ROUTES) -> Json:
                     "type": "http",
                     "scheme": "basic",
                     "description": "The account's e-mail address, and its API key as password.",
-                }
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": SESSION_COOKIE,
+                    "description": "A browser's session, begun at `/login` or by `POST /sessions`.",
+                },
+                "csrf": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-CSRF-Token",
+                    "description": f"The value of the cookie `{CSRF_COOKIE}`, beside a session.",
+                },
             },
         },
     }
@@ -345,9 +359,14 @@ def _security(route: Route) -> list[Json]:
         case Access.ANYONE:
             return []
         case Access.SPECTATOR:
-            return [{"basic": []}, {}]
+            return [*_accounts(route), {}]
         case _:
-            return [{"basic": []}]
+            return _accounts(route)
+
+
+def _accounts(route: Route) -> list[Json]:
+    session: Json = {"session": []} if route.method == "GET" else {"session": [], "csrf": []}
+    return [{"basic": []}, session]
 
 
 def _refusals(route: Route) -> Iterator[tuple[str, str]]:
@@ -356,6 +375,10 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
     if route.forbids:
         yield "403", "It is there, and not for the caller."
+    elif route.method != "GET" and (route.access is not Access.ANYONE or route.paced):
+        yield "403", "A browser's session is used without its X-CSRF-Token, or by a foreign page."
+    if route.paced:
+        yield "429", "It was tried too often."
     if "{" in route.path:
         yield "404", "There is nothing at this path."
     if route.method != "GET":

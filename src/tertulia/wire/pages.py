@@ -16,11 +16,11 @@ from tertulia.markup.emoji import extra_address
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EXTRA_NAMES
 from tertulia.model.users import User
+from tertulia.wire.authentication import authenticated
 from tertulia.wire.avatars import avatar_pages
 from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.emoji import EMOJI_PATH, emoji_data
-from tertulia.wire.http import authenticate
 from tertulia.wire.objects.realm import (
     ICON_PATH,
     LOGO_PATH,
@@ -41,6 +41,10 @@ _PICTURES: Final = {
 }
 
 
+APP_ICONS: Final = ("icon-192.png", "icon-512.png", "icon-maskable-512.png")
+"""The mark for places that take no SVG: where an application is installed."""
+
+
 def public_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The pages of a node, all of which anybody may fetch."""
 
@@ -51,7 +55,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         medium = request.url.path.endswith("/medium")
         address = avatar_address(user, medium=medium) if user and shown else UNKNOWN_AVATAR
         # What is shown depends on who asks.
-        headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization"}
+        headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
         return RedirectResponse(address, status_code=302, headers=headers)
 
     async def picture(request: Request) -> Response:
@@ -68,6 +72,7 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
         Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
         static(EMOJI_PATH, emoji_data, "application/json"),
         *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
         Route("/avatar/{user}", avatar),
         Route("/avatar/{user}/medium", avatar),
         *avatar_pages(node),
@@ -91,7 +96,7 @@ def _named(node: Node, request: Request) -> User | None:
 def _viewer(node: Node, request: Request) -> User | None:
     """Who asks; None without credentials, and for those that are not valid."""
     try:
-        return authenticate(node, request.headers.get("authorization"))
+        return authenticated(node, request)
     except Refused:
         return None
 
@@ -99,9 +104,9 @@ def _viewer(node: Node, request: Request) -> User | None:
 def _may_see(node: Node, request: Request, user: User) -> bool:
     """Whether the one who asks may know of the account. Without credentials, that is for
     spectators, where the organization admits them."""
-    if request.headers.get("authorization") is None:
-        return node.admits_spectators
     viewer = _viewer(node, request)
+    if viewer is None and "authorization" not in request.headers:
+        return node.admits_spectators
     return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
 
 

@@ -39,7 +39,8 @@ def _page() -> bytes:
 
 @cache
 def _styles() -> bytes:
-    return resources.files("tertulia.wire").joinpath("assets/api.css").read_bytes()
+    assets = resources.files("tertulia.wire").joinpath("assets")
+    return b"\n".join(assets.joinpath(name).read_bytes() for name in ("tokens.css", "api.css"))
 
 
 async def _get_document(request: Request) -> Response:

@@ -11,10 +11,11 @@ from tertulia.domain.joining import HasAccount, Joining, Over
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
+from tertulia.wire import signing_in
 from tertulia.wire.call import Node
 from tertulia.wire.html import STYLES
 from tertulia.wire.pages import packaged, static
-from tertulia.wire.visit import Field, Visit, door
+from tertulia.wire.visit import TO_SIGN_IN, Field, Visit, door, new_password_field
 
 
 def joining_pages(node: Node) -> tuple[BaseRoute, ...]:
@@ -109,28 +110,25 @@ async def _make_account(
     if address is not None and (known := state.user_with_address(address)) is not None:
         return visit.note(
             "You have an account already",
-            "Sign in with any client of Zulip, on the web, on the desktop or on the phone.",
+            "Sign in here, or with any client of Zulip on the desktop or on the phone.",
             status=409,
             facts=visit.sign_in(known),
+            back=TO_SIGN_IN,
         )
     trouble = ""
     if visit.is_post:
         try:
             user = await _joined(visit, by, address or visit.said("email"))
+            await signing_in.sign_in(visit.node, visit.request, user)
         except (Over, HasAccount):
             raise
         except Refused as refusal:
             trouble = str(refusal)
         else:
-            return visit.note(
-                f"Welcome, {user.full_name}!",
-                "Your account is ready. Sign in with any client of Zulip: on the web, on the"
-                " desktop or on the phone.",
-                facts=visit.sign_in(user),
-            )
+            return visit.go("/")
     return visit.form(
         f"Join {state.realm.name}",
-        [_address_field(visit, address), _name_field(visit), _password_field()],
+        [_address_field(visit, address), _name_field(visit), new_password_field()],
         button="Join",
         trouble=trouble,
     )
@@ -179,19 +177,6 @@ def _name_field(visit: Visit) -> Field:
     )
 
 
-def _password_field() -> Field:
-    return Field(
-        name="password",
-        label="Password",
-        type="password",
-        autocomplete="new-password",
-        min=names.MIN_PASSWORD,
-        max=names.MAX_PASSWORD,
-        hint=f"{names.MIN_PASSWORD} to {names.MAX_PASSWORD} characters. A few words that you can"
-        " remember and nobody can guess are good.",
-    )
-
-
 # Confirming an account's new address
 
 
@@ -210,6 +195,7 @@ async def _confirm(visit: Visit) -> Response:
             "Your address has changed",
             "From now on you sign in with it, and mails go there.",
             facts=visit.sign_in(state.users[user.id]),
+            back=TO_SIGN_IN,
         )
     return visit.form(
         "Confirm your address",

@@ -33,6 +33,7 @@ from tertulia.wire.resources import (
     rendering,
     scheduled,
     server,
+    sessions,
     settings,
     snippets,
     statuses,
@@ -48,7 +49,8 @@ from tertulia.wire.routing import Access, Route
 ROUTES: tuple[Route, ...] = (
     # Before signing in
     Route("GET", "/server_settings", server.get_server_settings, Access.ANYONE),
-    Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE),
+    Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE, paced=True),
+    Route("POST", "/sessions", sessions.begin_session, Access.ANYONE, paced=True),
     Route("POST", "/dev_fetch_api_key", server.dev_fetch_api_key, Access.ANYONE, dev=True),
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
     # Messages
@@ -267,6 +269,10 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/navigation_views", navigation.add_navigation_view),
     Route("PATCH", "/navigation_views/{fragment:path}", navigation.update_navigation_view),
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
+    # Browsers
+    Route("GET", "/sessions", sessions.get_sessions),
+    Route("DELETE", "/sessions", sessions.end_other_sessions),
+    Route("DELETE", "/sessions/{session_id:int}", sessions.end_session),
     # Devices and push notifications
     Route("POST", "/users/me/apns_device_token", devices.add_apns_token),
     Route("DELETE", "/users/me/apns_device_token", devices.remove_apns_token),

@@ -34,7 +34,7 @@ class Access(Enum):
     ANYONE = "anyone"
     """No credentials are looked at."""
     USER = "user"
-    """An account, by HTTP Basic authentication."""
+    """An account, by HTTP Basic authentication or a browser's session."""
     SPECTATOR = "spectator"
     """An account, or nobody where the organization is open to the public."""
 
@@ -56,6 +56,8 @@ class Route:
     """Whether it takes one file, which may be large: `Call.file`. Who asks is looked at before."""
     forbids: bool = False
     """Whether it tells what is not for the caller (403) from what is not there (404)."""
+    paced: bool = False
+    """Whether whoever tries it again and again in vain is held up."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 

@@ -19,10 +19,11 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.store.partial import InUse, Partial, Partials, Pieces, new_key
+from tertulia.wire.authentication import authenticate
 from tertulia.wire.call import Node
 from tertulia.wire.errors import TusRefused
 from tertulia.wire.forms import MIB
-from tertulia.wire.http import PREFIX, JsonResponse, authenticate, failure, success
+from tertulia.wire.http import PREFIX, JsonResponse, failure, success
 from tertulia.wire.incoming import Body, drained
 from tertulia.wire.resources.uploads import UploadedFile, stored
 from tertulia.wire.tus_headers import (
@@ -135,7 +136,7 @@ class _Tus:
         return self._node.config.max_file_upload_size_mib * MIB
 
     def _who(self, request: Request) -> User:
-        user = authenticate(self._node, request.headers.get("authorization"))
+        user = authenticate(self._node, request)
         if user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
             raise Refused("An incoming webhook bot sends messages and does nothing else.")
         request.state.user = user

@@ -1,21 +1,25 @@
 """A visit to a page for people: what was filled in, and what is shown in return."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from tertulia.domain import names
 from tertulia.domain.joining import HasAccount, Over
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
+from tertulia.wire import signing_in
+from tertulia.wire.authentication import require_own_page, session_of
 from tertulia.wire.call import Node
 from tertulia.wire.errors import told
 from tertulia.wire.forms import received
+from tertulia.wire.hosts import site_of
 from tertulia.wire.html import page
-from tertulia.wire.http import host_of
+from tertulia.wire.objects.realm import picture_url
 from tertulia.wire.pacing import Pace
 
 MAX_BODY: Final = 64 * 1024
@@ -24,10 +28,7 @@ TRIES: Final = 60
 MAILS: Final = 10
 TRIES_SECONDS: Final = 600.0
 """So many forms may come from one address in that time, and ask for so many mails."""
-
-
-class TooManyTries(Refused):
-    """Somebody tries again and again."""
+LOGIN: Final = "/login"
 
 
 class Field(Struct, frozen=True, kw_only=True):
@@ -39,9 +40,35 @@ class Field(Struct, frozen=True, kw_only=True):
     value: str = ""
     autocomplete: str = "off"
     fixed: bool = False
+    focused: bool = False
+    is_code: bool = False
     min: int = 0
     max: int = 0
     hint: str = ""
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """Where one can go from a page."""
+
+    path: str
+    words: str
+
+
+def new_password_field() -> Field:
+    """For a password that somebody makes up."""
+    return Field(
+        name="password",
+        label="Password",
+        type="password",
+        autocomplete="new-password",
+        min=names.MIN_PASSWORD,
+        max=names.MAX_PASSWORD,
+        hint=f"{names.MIN_PASSWORD} to {names.MAX_PASSWORD} characters. A few words that you can"
+        " remember and nobody can guess are good.",
+    )
+
+
+TO_SIGN_IN: Final = Way(path=LOGIN, words="Sign in")
 
 
 class Visit:
@@ -49,17 +76,24 @@ class Visit:
 
     def __init__(self, node: Node, request: Request, sent: Mapping[str, str], mails: Pace) -> None:
         self.node = node
-        self._who = _who(request)
+        self.request = request
         self._mails = mails
         self.sent = sent
         self.is_post = request.method == "POST"
         self.token = str(request.path_params.get("token", ""))
-        self.site = node.config.external_url or host_of(request)
+        self.site = site_of(node.config, request)
         self.opened = node.links.opened(node.state, self.token)
+
+    @property
+    def visitor(self) -> User | None:
+        """Who is signed in with this browser."""
+        session = session_of(self.node, self.request)
+        user = None if session is None else self.node.state.users[session.user_id]
+        return user if user is not None and user.is_active else None
 
     def require_patience(self) -> None:
         """Count a mail that is asked for. TooManyTries where it was asked for too often."""
-        _require_patience(self._mails, self._who)
+        self._mails.require(signing_in.who_tries(self.request))
 
     def said(self, name: str) -> str:
         """What was filled in."""
@@ -73,17 +107,21 @@ class Visit:
         button: str,
         paragraphs: tuple[str, ...] = (),
         trouble: str = "",
+        hidden: Mapping[str, str] | None = None,
+        back: Way | None = None,
     ) -> Response:
         """A page to fill in, once more where there was trouble."""
-        return page(
+        return shown(
+            self.node,
             "form.html",
             status=400 if trouble else 200,
-            organization=self.node.state.realm.name,
             title=title,
             paragraphs=paragraphs,
             fields=fields,
             button=button,
             trouble=trouble,
+            hidden=hidden or {},
+            back=back,
         )
 
     def note(
@@ -92,75 +130,89 @@ class Visit:
         *paragraphs: str,
         status: int = 200,
         facts: Mapping[str, str] | None = None,
+        back: Way | None = None,
     ) -> Response:
         """A page that says something."""
-        return page(
-            "note.html",
-            status=status,
-            organization=self.node.state.realm.name,
-            title=title,
-            paragraphs=paragraphs,
-            facts=facts or {},
-        )
+        return _note(self.node, title, *paragraphs, status=status, facts=facts, back=back)
 
     def sign_in(self, user: User) -> Mapping[str, str]:
         """What one needs to sign in with a client."""
         return {"Server": self.site, "E-mail address": user.address}
 
+    @staticmethod
+    def go(path: str) -> Response:
+        """On to another page of ours, whatever this was."""
+        return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
+
 
 Page = Callable[[Visit], Awaitable[Response]]
 
 
-async def _form(request: Request, pace: Pace) -> Mapping[str, str]:
-    if request.method != "POST":
-        return {}
-    _require_patience(pace, _who(request))
+def shown(node: Node, template: str, *, status: int = 200, **facts: Any) -> Response:
+    """A page of the organization."""
+    realm = node.state.realm
+    return page(
+        template, status=status, organization=realm.name, icon=picture_url(realm, "icon"), **facts
+    )
+
+
+def _note(
+    node: Node,
+    title: str,
+    *paragraphs: str,
+    status: int,
+    facts: Mapping[str, str] | None = None,
+    back: Way | None = None,
+) -> Response:
+    return shown(
+        node,
+        "note.html",
+        status=status,
+        title=title,
+        paragraphs=paragraphs,
+        facts=facts or {},
+        back=back,
+    )
+
+
+async def _form(node: Node, request: Request, pace: Pace | None) -> Mapping[str, str]:
+    if request.method == "POST":
+        require_own_page(node.config, request)
+        if pace is not None:
+            pace.require(signing_in.who_tries(request))
     sent, _ = await received(request, MAX_BODY)
     return sent
 
 
-def _who(request: Request) -> str | None:
-    return request.client.host if request.client else None
-
-
-def _require_patience(pace: Pace, who: str | None) -> None:
-    if not pace.admits(who):
-        raise TooManyTries("That was tried too often. Wait ten minutes, and try again.")
-
-
 def _refused(node: Node, error: Refused | Unavailable) -> Response:
     """A page for what cannot be mended by filling in the form once more."""
-    title, status = "That did not work", told(error)[0]
+    title, status, back = "That did not work", told(error)[0], None
     match error:
         case Over():
             title, status = "This link is over", 410
         case HasAccount():
-            title, status = "You have an account already", 409
-        case TooManyTries():
-            status = 429
-    return page(
-        "note.html",
-        status=status,
-        organization=node.state.realm.name,
-        title=title,
-        paragraphs=(str(error),),
-        facts={},
-    )
+            title, status, back = "You have an account already", 409, TO_SIGN_IN
+    return _note(node, title, str(error), status=status, back=back)
 
 
-def door(node: Node) -> Callable[[str, Page], Route]:
+class Door(Protocol):
+    """Makes a route to a page. Forms are `counted`, unless the page does that by itself."""
+
+    def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
+
+
+def door(node: Node) -> Door:
     """Makes routes to pages of the node, which whoever has the link may open."""
     pace = Pace(TRIES, TRIES_SECONDS, node.clock)
     mails = Pace(MAILS, TRIES_SECONDS, node.clock)
 
-    def route(path: str, show: Page) -> Route:
+    def route(path: str, show: Page, *, counted: bool = True) -> Route:
         async def answer(request: Request) -> Response:
             try:
                 if node.state.realm.deactivated:
                     raise OrganizationDeactivated("This organization is closed.")
-                sent = await _form(request, pace)
-                visit = Visit(node, request, sent, mails)
-                response = await show(visit)
+                sent = await _form(node, request, pace if counted else None)
+                response = await show(Visit(node, request, sent, mails))
                 await node.log.settled()
             except (Refused, Unavailable) as error:
                 return _refused(node, error)

@@ -116,7 +116,8 @@ export interface Data {
   lists: ReadonlyMap<string, MessageList>;
 }
 
-const SINGLE = /^(realm_|server_|max_|password_|event_queue_|zulip_|jitsi_|stop_words|can_create)/;
+const SINGLE =
+  /^(realm_|server_|max_|password_|event_queue_|presence_last_|zulip_|jitsi_|stop_words|can_create)/;
 
 /** Called like single values, and slices of their own. */
 const SLICES = new Set(["realm_emoji", "realm_user_settings_defaults"]);
@@ -223,6 +224,7 @@ export function channelOf(told: WireChannel & Partial<Subscription>, subscribed:
   // What other fields say already, in words of old.
   delete channel["in_home_view"];
   delete channel["is_announcement_only"];
+  delete channel["email_address"];
   channel["subscription"] = subscribed ? own : null;
   return channel as unknown as Channel;
 }

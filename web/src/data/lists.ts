@@ -43,3 +43,42 @@ export function withoutIds(ids: readonly number[], gone: ReadonlySet<number>): r
 export function merged(one: readonly number[], other: readonly number[]): number[] {
   return [...new Set([...one, ...other])].sort((a, b) => a - b);
 }
+
+/** How long a list gets before its far end is let go, and how long it is then. */
+export const LONGEST = 3000;
+const KEPT = 2000;
+
+/** The list without what is farthest from a message that one reads, once it is too long. */
+export function bounded(list: MessageList, at: number): MessageList {
+  const { ids } = list;
+  if (ids.length <= LONGEST) return list;
+  const place = placeOf(ids, at);
+  const start = Math.max(0, Math.min(place - KEPT / 2, ids.length - KEPT));
+  const end = start + KEPT;
+  return {
+    ...list,
+    ids: ids.slice(start, end),
+    foundOldest: list.foundOldest && start === 0,
+    foundNewest: list.foundNewest && end >= ids.length,
+  };
+}
+
+/** A list that nobody looks at, as it grows: its oldest go. */
+export function shortened(list: MessageList): MessageList {
+  return list.ids.length <= LONGEST + 1000
+    ? list
+    : { ...list, ids: list.ids.slice(-KEPT), foundOldest: false };
+}
+
+/** Messages that lists show, and the last few others: one of them may belong to what is awaited. */
+export function listed<M>(
+  messages: ReadonlyMap<number, M>,
+  lists: Iterable<MessageList>,
+  others = 300,
+): Map<number, M> {
+  const shown = new Set<number>();
+  for (const list of lists) for (const id of list.ids) shown.add(id);
+  const loose = [...messages.keys()].filter((id) => !shown.has(id)).slice(-others);
+  for (const id of loose) shown.add(id);
+  return new Map([...messages].filter(([id]) => shown.has(id)));
+}

@@ -149,12 +149,11 @@ function decoded(text: string): string {
   }
 }
 
+/** What addresses take names from. */
+export type Named = Pick<Data, "channels" | "users">;
+
 /** The fragment of a narrow, without its `#`. `near` is a message to show there. */
-export function fragmentOf(
-  narrow: Narrow,
-  data: Pick<Data, "channels" | "users">,
-  near?: number,
-): string {
+export function fragmentOf(narrow: Narrow, data: Named, near?: number): string {
   const parts = narrow.flatMap((term) => [
     (term.negated ? "-" : "") + term.operator,
     operandText(term, data),
@@ -163,7 +162,7 @@ export function fragmentOf(
   return ["narrow", ...parts].join("/");
 }
 
-function operandText(term: Term, data: Pick<Data, "channels" | "users">): string {
+function operandText(term: Term, data: Named): string {
   if (term.operator === "channel" && typeof term.operand === "number") {
     const name = data.channels.get(term.operand)?.name.replace(/ /g, "-");
     return name ? encoded(`${term.operand}-${name}`) : String(term.operand);

@@ -34,11 +34,11 @@ export function holds(
 }
 
 /** Whether oneself holds a permission of the organization, such as `realm_can_invite_users_group`. */
-export function may(data: Data, setting: string): boolean {
+export function may(data: Pick<Data, "groups" | "realm" | "me">, setting: string): boolean {
   return holds(data.groups, data.realm[setting] as GroupSetting | undefined, data.me);
 }
 
-export function isAdmin(data: Data): boolean {
+export function isAdmin(data: Pick<Data, "users" | "me">): boolean {
   return data.users.get(data.me)?.is_admin ?? false;
 }
 

@@ -1,6 +1,6 @@
 /** The event queue: registered once, waited on, resumed, and registered anew only when told to. */
 
-import { get, isPassing, post, Refused } from "../wire/http";
+import { get, isPassing, post, Refused, Unreachable } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { Snapshot } from "../wire/snapshot";
 
@@ -20,6 +20,8 @@ const CAPABILITIES = {
 };
 
 const LONGEST_PAUSE = 30_000;
+/** How long after its time an answer may still come, in milliseconds. */
+const LATENESS = 20_000;
 
 /** Ask for everything, and for a queue of what follows. */
 export function register(): Promise<Snapshot> {
@@ -49,6 +51,7 @@ export class Connection {
   #stopped = new AbortController();
   #wake: (() => void) | null = null;
   #poll: AbortController | null = null;
+  readonly #patience: number;
 
   constructor(
     snapshot: Snapshot,
@@ -56,6 +59,7 @@ export class Connection {
   ) {
     this.#queue = snapshot.queue_id;
     this.#last = snapshot.last_event_id;
+    this.#patience = (snapshot.event_queue_longpoll_timeout_seconds || 90) * 1000 + LATENESS;
   }
 
   /** The queue's ID: what is sent with it comes back to this client as its own. */
@@ -67,6 +71,8 @@ export class Connection {
     void this.#run();
     const again = () => this.retry();
     window.addEventListener("online", again, { signal: this.#stopped.signal });
+    // What is asked over a network that has gone is never answered.
+    window.addEventListener("offline", () => this.#poll?.abort(), { signal: this.#stopped.signal });
     document.addEventListener(
       "visibilitychange",
       () => document.visibilityState === "visible" && this.retry(),
@@ -115,16 +121,29 @@ export class Connection {
   }
 
   async #next(): Promise<void> {
-    this.#poll = new AbortController();
-    const { events } = await get<{ events: ServerEvent[] }>(
-      "/events",
-      { queue_id: this.#queue, last_event_id: this.#last, dont_block: !this.online },
-      this.#poll.signal,
-    );
+    const { events } = await this.#ask();
     const last = events.at(-1);
     if (last) this.#last = last.id;
     const news = events.filter((event) => event.type !== "heartbeat");
     if (news.length) this.hearing.take(news);
+  }
+
+  async #ask(): Promise<{ events: ServerEvent[] }> {
+    const poll = new AbortController();
+    this.#poll = poll;
+    const limit = setTimeout(() => poll.abort(), this.#patience);
+    try {
+      return await get<{ events: ServerEvent[] }>(
+        "/events",
+        { queue_id: this.#queue, last_event_id: this.#last, dont_block: !this.online },
+        poll.signal,
+      );
+    } catch (error) {
+      if (poll.signal.aborted) throw new Unreachable("The server does not answer.");
+      throw error;
+    } finally {
+      clearTimeout(limit);
+    }
   }
 
   async #anew(): Promise<void> {

@@ -1,7 +1,7 @@
 /** Messages from the server into lists. */
 
 import { messageOf, type Data, type Message } from "../data/data";
-import { merged, type MessageList } from "../data/lists";
+import { bounded, has, listed, merged, type MessageList } from "../data/lists";
 import { matches, nameOf, type Narrow, type Term } from "../data/narrow";
 import { get } from "../wire/http";
 import type { WireMessage } from "../wire/objects";
@@ -65,7 +65,9 @@ export async function older(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const first = list?.ids[0];
   if (!list || list.foundOldest) return;
-  put(store, narrow, await ask(narrow, first ?? "newest", 100, 0), "older");
+  const answer = await ask(narrow, first ?? "newest", 100, 0);
+  // Another part of the narrow may be there by now: then this would leave a gap.
+  if (store.data.lists.get(nameOf(narrow))?.ids[0] === first) put(store, narrow, answer, "older");
 }
 
 /** More at the list's end. */
@@ -73,7 +75,9 @@ export async function newer(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const last = list?.ids.at(-1);
   if (!list || list.foundNewest) return;
-  put(store, narrow, await ask(narrow, last ?? "oldest", 0, 100), "newer");
+  const answer = await ask(narrow, last ?? "oldest", 0, 100);
+  const now = store.data.lists.get(nameOf(narrow));
+  if (last === undefined || (now && has(now.ids, last))) put(store, narrow, answer, "newer");
 }
 
 function put(
@@ -127,11 +131,20 @@ function withArrived(
   return arrived.length ? { ...list, ids: merged(list.ids, arrived) } : list;
 }
 
+/** Let go of the far end of a list that has become long, seen from a message in it. */
+export function keepBounded(store: Store, name: string, at: number): void {
+  const list = store.data.lists.get(name);
+  if (!list || bounded(list, at) === list) return;
+  store.change((data) => {
+    const lists = new Map(data.lists);
+    lists.set(name, bounded(list, at));
+    return { ...data, lists, messages: listed(data.messages, lists.values()) };
+  });
+}
+
 /** Without the lists that were looked at longest ago, and the messages that were only in them. */
 function trimmed(data: Data): Data {
   if (data.lists.size <= KEPT_LISTS) return data;
   const lists = new Map([...data.lists].slice(-KEPT_LISTS));
-  const shown = new Set([...lists.values()].flatMap((list) => list.ids));
-  const messages = new Map([...data.messages].filter(([id]) => shown.has(id)));
-  return { ...data, lists, messages };
+  return { ...data, lists, messages: listed(data.messages, lists.values()) };
 }

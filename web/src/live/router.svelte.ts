@@ -1,5 +1,6 @@
 /** Which view the address names. Addresses are fragments: `#inbox`, `#narrow/channel/7-general`. */
 
+import { untrack } from "svelte";
 import { fragmentOf, placeIn, type Narrow, type Place } from "../data/narrow";
 import type { Store } from "./store.svelte";
 
@@ -23,7 +24,12 @@ const HOME: Record<string, string> = {
 
 export class Router {
   fragment = $state("");
-  readonly route: Route = $derived.by(() => this.#read(this.fragment));
+  readonly route: Route = $derived.by(() => {
+    const { fragment } = this;
+    // What an address names changes with the channels there are, not with every event.
+    void [this.store.channels, this.store.settings.web_home_view];
+    return untrack(() => this.#read(fragment));
+  });
 
   constructor(private readonly store: Store) {
     this.fragment = current();

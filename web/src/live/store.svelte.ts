@@ -8,6 +8,9 @@ import { fold } from "../data/fold";
 export class Store {
   #data = $state.raw<Data>() as Data;
 
+  /** How often it began anew. */
+  restarts = $state(0);
+
   readonly me = $derived(this.#data.me);
   readonly realm = $derived(this.#data.realm);
   readonly settings = $derived(this.#data.settings);
@@ -69,6 +72,7 @@ export class Store {
     const { lists } = this.#data;
     const fresh = dataOf(snapshot);
     const stale = [...lists].map(([name, list]) => [name, { ...list, stale: true }] as const);
+    this.restarts += 1;
     this.#data = { ...fresh, messages: this.#data.messages, lists: new Map(stale) };
   }
 

@@ -30,7 +30,12 @@ from tertulia.model.changes.devices import (
     PushTokenAdded,
     PushTokensRemoved,
 )
-from tertulia.model.changes.editing import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes.editing import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
 from tertulia.model.changes.folders import (
     ChannelFolderChanged,
     ChannelFolderCreated,
@@ -105,6 +110,7 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
+from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -167,6 +173,7 @@ __all__ = [
     "OnboardingStepTaken",
     "PlaygroundAdded",
     "PlaygroundRemoved",
+    "PreviewsGivenUp",
     "ProfileChanged",
     "ProfileFieldChanged",
     "ProfileFieldCreated",
@@ -185,6 +192,9 @@ __all__ = [
     "ReminderSet",
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
+    "SessionBegun",
+    "SessionUsed",
+    "SessionsEnded",
     "SettingsChanged",
     "SnippetChanged",
     "SnippetCreated",
@@ -228,6 +238,7 @@ AnyChange = (
     | PushTokensRemoved
     | MessageEdited
     | MessagesMoved
+    | PreviewsGivenUp
     | MessagesDeleted
     | ChannelFolderCreated
     | ChannelFolderChanged
@@ -289,6 +300,9 @@ AnyChange = (
     | UserDeactivated
     | UserReactivated
     | CredentialChanged
+    | SessionBegun
+    | SessionUsed
+    | SessionsEnded
     | SettingsChanged
 )
 

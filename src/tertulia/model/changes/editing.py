@@ -16,7 +16,8 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
     read. `rendering_only` says that only the HTML is new. The log keeps no copy of what the message
     says or said: read back from it, `message` has the content of now; `gone` says that it has
     been deleted since, and `moved_to` in which other channel it is now. `attached` and `detached`
-    are the uploaded files that it links only now, and not any more.
+    are the uploaded files that it links only now, and not any more. `awaits_previews` says that it
+    links pages whose previews are to be fetched; otherwise it awaits none any more.
     """
 
     message: Message
@@ -31,6 +32,13 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
     moved_to: int | None = None
     attached: tuple[int, ...] = ()
     detached: tuple[int, ...] = ()
+    awaits_previews: bool = False
+
+
+class PreviewsGivenUp(Change, frozen=True, tag="previews_given_up"):
+    """The pages that a message links have no previews to show, and it awaits none any more."""
+
+    message_id: int
 
 
 class MessagesMoved(Change, frozen=True, tag="messages_moved"):

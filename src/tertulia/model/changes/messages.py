@@ -15,7 +15,8 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log
     keeps no second copy of the content: read back from it, the message has the content of now;
     `gone` says that it has been deleted since, and `moved_to` in which other channel it is now.
-    `attachment_ids` are the uploaded files that it links.
+    `attachment_ids` are the uploaded files that it links. `awaits_previews` says that it links
+    pages whose previews are to be fetched.
     """
 
     message: Message
@@ -29,6 +30,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
     gone: bool = False
     moved_to: int | None = None
     attachment_ids: tuple[int, ...] = ()
+    awaits_previews: bool = False
 
     @property
     def readers(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
 from tertulia.state.folds.attachments import claim, release
+from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
 from tertulia.state.organization import State
 
@@ -25,6 +26,10 @@ def _(state: State, change: changes.MessageEdited) -> None:
         state.reading.flag(user_id, (message.id,), flag, added=True)
     claim(state, message.id, change.attached)
     release(state, message.id, change.detached)
+    if change.awaits_previews:
+        await_previews(state, message.id)
+    else:
+        forget_previews(state, message.id)
 
 
 @FOLDS.of(changes.MessagesMoved)
@@ -62,6 +67,7 @@ def _(state: State, change: changes.MessagesDeleted) -> None:
     state.reading.deleted(change.message_ids, change.channel_id, change.direct_id)
     for message_id in change.message_ids:
         release(state, message_id)
+        forget_previews(state, message_id)
 
 
 def _settle(

@@ -7,6 +7,7 @@ from tertulia.model.channels import Topic, topic_key
 from tertulia.model.counters import Counter
 from tertulia.model.messages import Flag
 from tertulia.state.folds.attachments import claim
+from tertulia.state.folds.previews import await_previews
 from tertulia.state.folds.registry import Folds, revised
 from tertulia.state.organization import State
 
@@ -50,6 +51,8 @@ def _(state: State, change: changes.MessageSent) -> None:
         state.directs.put(revised(conversation, {"last_message_id": message.id}))
     state.reading.sent(message)
     claim(state, message.id, change.attachment_ids)
+    if change.awaits_previews:
+        await_previews(state, message.id)
     for user_id, flag in change.flags.items():
         state.reading.flag(user_id, (message.id,), flag, added=True)
     for user_id in change.readers:

@@ -98,6 +98,8 @@ class SubscriptionObject(ChannelObject, kw_only=True):
     push_notifications: bool | None
     email_notifications: bool | None
     wildcard_mentions_notify: bool | None
+    email_address: str = ""
+    """For clients of old, which cannot show a channel without it: no channel takes mail."""
 
 
 def post_policy(channel: Channel) -> int:

@@ -16,8 +16,10 @@ from tertulia.store.attached import NOTHING, Attached
 from tertulia.store.reading import Relation
 from tertulia.wire.objects.reactions import (
     ReactionObject,
+    Reactor,
     SubmessageObject,
     reaction_object,
+    reactor,
     submessage_object,
 )
 from tertulia.wire.objects.users import api_email, avatar_url
@@ -110,7 +112,8 @@ def message_object(
     empty_topic_name: bool,
     attached: Attached = NOTHING,
 ) -> MessageObject:
-    """The message for all viewers alike who see (or do not see) its sender's real address."""
+    """The message for all viewers alike who see (or do not see) its sender's real address, as yet
+    without reactions."""
     sender = state.users[message.sender_id]
     is_channel = message.channel_id is not None
     recipient: str | list[Participant]
@@ -144,7 +147,6 @@ def message_object(
             sender, gravatar_by_client=client_gravatar, sees_address=sees_address
         ),
         is_me_message=message.is_me,
-        reactions=[reaction_object(reaction) for reaction in attached.reactions],
         submessages=[submessage_object(part) for part in attached.submessages],
     )
 
@@ -154,6 +156,7 @@ def message_object_for(
     viewer: User | None,
     message: Message,
     host: str,
+    now: float,
     *,
     apply_markdown: bool,
     client_gravatar: bool,
@@ -162,7 +165,7 @@ def message_object_for(
 ) -> MessageObject:
     """The message as one viewer (None: a spectator) may see it, as yet without flags."""
     sender = state.users[message.sender_id]
-    return message_object(
+    shown = message_object(
         state,
         message,
         host,
@@ -171,6 +174,22 @@ def message_object_for(
         client_gravatar=client_gravatar,
         empty_topic_name=empty_topic_name,
         attached=attached,
+    )
+    reactors = {reaction.user_id for reaction in attached.reactions}
+    by = {user_id: _reactor(state, viewer, user_id, host, now) for user_id in reactors}
+    shown.reactions = [reaction_object(one, by[one.user_id]) for one in attached.reactions]
+    return shown
+
+
+def _reactor(state: State, viewer: User | None, user_id: int, host: str, now: float) -> Reactor:
+    user = state.users[user_id]
+    return reactor(
+        state,
+        user,
+        host,
+        # Spectators are told the names of those who write as well.
+        sees_user=viewer is None or permissions.sees_user(state, viewer, user, now),
+        sees_address=permissions.sees_address(state, viewer, user),
     )
 
 

@@ -8,7 +8,9 @@ from msgspec import Struct
 from tertulia.markup.emoji import custom_address
 from tertulia.model.messages import Submessage
 from tertulia.model.reactions import CustomEmoji, EmojiKind, Reaction
+from tertulia.model.users import User
 from tertulia.state.organization import State
+from tertulia.wire.objects.users import api_email, unknown_user
 
 REACTION_TYPES: Final[Mapping[str, EmojiKind]] = {
     "unicode_emoji": EmojiKind.UNICODE,
@@ -26,6 +28,14 @@ TYPE_OF: Final = {
 """What clients are told of each kind."""
 
 
+class Reactor(Struct, kw_only=True):
+    """Who reacted, for clients that do not look it up by the ID."""
+
+    user_id: int
+    email: str
+    full_name: str
+
+
 class ReactionObject(Struct, kw_only=True):
     """Somebody's reaction to a message."""
 
@@ -33,6 +43,7 @@ class ReactionObject(Struct, kw_only=True):
     emoji_code: str
     reaction_type: str
     user_id: int
+    user: Reactor
 
 
 class SubmessageObject(Struct, kw_only=True):
@@ -61,13 +72,26 @@ def reaction_type(reaction: Reaction) -> str:
     return NEUTRAL_TYPE if reaction.neutral else TYPE_OF[reaction.kind]
 
 
-def reaction_object(reaction: Reaction) -> ReactionObject:
+def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_address: bool) -> Reactor:
+    """The account as a viewer who sees it, and its address, or does not, is told of it."""
+    if not sees_user:
+        shown = unknown_user(user, host, joined_at=state.realm.created_at)
+        return Reactor(user_id=user.id, email=shown.email, full_name=shown.full_name)
+    return Reactor(
+        user_id=user.id,
+        email=api_email(state, user, host, sees_address=sees_address),
+        full_name=user.full_name,
+    )
+
+
+def reaction_object(reaction: Reaction, by: Reactor) -> ReactionObject:
     """The reaction as it is in a message."""
     return ReactionObject(
         emoji_name=reaction.name,
         emoji_code=reaction.code,
         reaction_type=reaction_type(reaction),
         user_id=reaction.user_id,
+        user=by,
     )
 
 

@@ -80,8 +80,13 @@ def avatar_address(user: User, *, medium: bool = False) -> str:
             size = "&s=500" if medium else ""
             return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"
         case _:
-            letters = initials(user.full_name)
-            return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
+            return drawn_address(user, end)
+
+
+def drawn_address(user: User, end: str = ".png") -> str:
+    """Where the picture is that is drawn for the account, whether it has another or not."""
+    letters = initials(user.full_name)
+    return f"{DRAWN_PATH}/{user.id}{letters and '-'}{letters}{end}"
 
 
 def initials(full_name: str) -> str:

@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.model.changes import MessageEdited, MessagesDeleted, MessagesMoved
+from tertulia.model.changes import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
 from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
 from tertulia.store.reading import Relation
-from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.messages import TopicLink, flags_of, topic_links, topic_shown
 from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
 
@@ -122,6 +127,12 @@ class MessageEditedProjection(Projection[MessageEdited]):
         yield event
 
 
+class PreviewsGivenUpProjection(Unseen):
+    """What is not shown is nobody's business."""
+
+    of = PreviewsGivenUp
+
+
 class _MoveView(NamedTuple):
     lost: tuple[int, ...]
     """Messages that are out of sight."""
@@ -153,6 +164,12 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         shown = permissions.readable(state, user, channel, change.message_ids, scene.at)
         if lost:
             shown = tuple(one for one in shown if one not in lost)
+        if change.changes_channel:
+            # Who read them where they were, and lost sight of where they are since.
+            before = permissions.readable(
+                state, user, state.channels[change.channel_id], change.message_ids, scene.at
+            )
+            lost = tuple(sorted({*lost, *before} - {*shown}))
         if not lost and not shown:
             return None
         flags: tuple[str, ...] = ()

@@ -3,24 +3,12 @@
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple
 
-from msgspec import Struct
-
 from tertulia.domain import permissions
 from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.messages import MessagePlace
-from tertulia.model.reactions import Reaction
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
-from tertulia.wire.objects.reactions import reaction_type
-from tertulia.wire.objects.users import api_email, unknown_user
-
-
-class Reactor(Struct, kw_only=True):
-    """Who reacted, for clients that do not look it up by the ID."""
-
-    user_id: int
-    email: str
-    full_name: str
+from tertulia.wire.objects.reactions import Reactor, reaction_type, reactor
 
 
 class ReactionEvent(Event, kw_only=True, tag="reaction"):
@@ -78,10 +66,10 @@ class _OfReaction(Projection[Any]):
         own = (*change.holders, change.reaction.user_id)
         if not concerns(scene, change.place, own, viewer):
             return None
-        reactor = scene.state.users[change.reaction.user_id]
+        user = scene.state.users[change.reaction.user_id]
         return _ReactorView(
-            sees_user=permissions.sees_user(scene.state, viewer.user, reactor, scene.at),
-            sees_address=permissions.sees_address(scene.state, viewer.user, reactor),
+            sees_user=permissions.sees_user(scene.state, viewer.user, user, scene.at),
+            sees_address=permissions.sees_address(scene.state, viewer.user, user),
         )
 
     def events(
@@ -95,21 +83,14 @@ class _OfReaction(Projection[Any]):
             emoji_code=reaction.code,
             reaction_type=reaction_type(reaction),
             user_id=reaction.user_id,
-            user=_reactor(scene, reaction, view),
+            user=reactor(
+                scene.state,
+                scene.state.users[reaction.user_id],
+                scene.host,
+                sees_user=view.sees_user,
+                sees_address=view.sees_address,
+            ),
         )
-
-
-def _reactor(scene: Scene, reaction: Reaction, view: _ReactorView) -> Reactor:
-    state = scene.state
-    user = state.users[reaction.user_id]
-    if not view.sees_user:
-        shown = unknown_user(user, scene.host, joined_at=state.realm.created_at)
-        return Reactor(user_id=user.id, email=shown.email, full_name=shown.full_name)
-    return Reactor(
-        user_id=user.id,
-        email=api_email(state, user, scene.host, sees_address=view.sees_address),
-        full_name=user.full_name,
-    )
 
 
 class ReactionAddedProjection(_OfReaction):

@@ -92,7 +92,7 @@ async def _edit(call: Call, params: UpdateMessage, text: str) -> tuple[int, ...]
     if expected is not None and expected.lower() != present:
         editing.require_readable(call.moment(), found.message)
         raise StaleExpectation("The message has been edited in the meantime.")
-    rendered = call.node.render(content, call.user.id)
+    rendered = await call.node.rendered(content, call.user.id)
     participants: frozenset[int] = frozenset()
     message = found.message
     if rendered.mentions_topic and message.channel_id is not None:

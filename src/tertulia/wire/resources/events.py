@@ -241,7 +241,11 @@ async def get_events(call: Call, params: GetEvents) -> Events:
     user = call.user
     poll = asyncio.ensure_future(
         call.node.delivery.poll(
-            params.queue_id, user.id, params.last_event_id, block=not params.dont_block
+            params.queue_id,
+            user.id,
+            params.last_event_id,
+            block=not params.dont_block,
+            session_id=call.session_id,
         )
     )
     gone = asyncio.ensure_future(_gone(call.request))

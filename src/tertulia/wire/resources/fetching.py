@@ -1,6 +1,5 @@
 """Fetching messages: a page of them around an anchor, or one."""
 
-import html
 import re
 from datetime import UTC, datetime
 from typing import Annotated
@@ -18,6 +17,7 @@ from tertulia.store import attached, editing, finding, reading
 from tertulia.store.database import Connection
 from tertulia.wire import narrow as wire_narrow
 from tertulia.wire.call import Call
+from tertulia.wire.highlighting import highlight
 from tertulia.wire.objects.messages import (
     MessageObject,
     add_history,
@@ -80,7 +80,7 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     found = await messages_asked_for(call, user, params)
     page, anchor = found.page, found.anchor
     shown = await shown_to(call, user, page.messages, params)
-    highlight(shown, found.compiled)
+    highlight(shown, found.compiled.terms)
     return MessagePage(
         messages=shown,
         anchor=UNSET if anchor is None else anchor,
@@ -281,6 +281,7 @@ async def shown_to(
             user,
             message,
             call.node.config.address_host,
+            call.node.clock(),
             apply_markdown=params.apply_markdown,
             client_gravatar=params.client_gravatar and user is not None,
             empty_topic_name=params.allow_empty_topic_name,
@@ -299,40 +300,6 @@ async def shown_to(
         )
         shown.append(one)
     return shown
-
-
-def highlight(shown: list[MessageObject], compiled: narrow.Compiled) -> None:
-    """Mark in content and topic what a search matched."""
-    phrases = [
-        phrase
-        for term in compiled.terms
-        if isinstance(term.condition, model_narrow.Matches) and not term.negated
-        for phrase in term.condition.phrases
-    ]
-    if not phrases:
-        return
-    pattern = re.compile(
-        "|".join(
-            r"\b"
-            + r"[\W_]+".join(re.escape(word) for word in words)
-            + (r"\w*" if len(words) == 1 else r"\b")
-            for words in phrases
-        ),
-        re.IGNORECASE,
-    )
-    for message in shown:
-        content = (
-            message.content if message.content_type == "text/html" else html.escape(message.content)
-        )
-        message.match_content = "".join(
-            part if part.startswith("<") else pattern.sub(_marked, part)
-            for part in re.split(r"(<[^>]*>)", content)
-        )
-        message.match_subject = pattern.sub(_marked, html.escape(message.subject))
-
-
-def _marked(match: re.Match[str]) -> str:
-    return f'<span class="highlight">{match[0]}</span>'
 
 
 class GetMessage(Params, kw_only=True, frozen=True):

@@ -8,10 +8,10 @@ from msgspec import Struct
 from tertulia.domain.narrow import Asked
 from tertulia.wire import narrow as wire_narrow
 from tertulia.wire.call import Call
+from tertulia.wire.highlighting import highlight
 from tertulia.wire.parameters import Int, Params, Reads
 from tertulia.wire.resources.fetching import (
     GetMessages,
-    highlight,
     messages_asked_for,
     shown_to,
 )
@@ -43,7 +43,7 @@ async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
     found = await messages_asked_for(call, call.user, asked)
     shown = await shown_to(call, call.user, found.page.messages, asked)
-    highlight(shown, found.compiled)
+    highlight(shown, found.compiled.terms)
     return MatchingMessages(
         messages={
             str(message.id): Match(

@@ -137,7 +137,7 @@ async def composed(
 ) -> messages.Draft:
     """A message that can be sent now: its content, which is final, rendered, and with all that
     must be looked up for it."""
-    rendered = node.render(content, author_id)
+    rendered = await node.rendered(content, author_id)
     participants: frozenset[int] = frozenset()
     if rendered.mentions_topic and isinstance(to, messages.ToChannel):
         participants = await _topic_senders(node, to)

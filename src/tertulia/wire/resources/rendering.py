@@ -24,6 +24,5 @@ class RenderedMessage(Answer, kw_only=True):
 
 async def render_message(call: Call, params: RenderMessage) -> RenderedMessage:
     """How a message of this content would be shown."""
-    return RenderedMessage(
-        rendered=call.node.render(names.message_content(params.content), call.user.id).html
-    )
+    content = names.message_content(params.content)
+    return RenderedMessage(rendered=(await call.node.rendered(content, call.user.id)).html)

@@ -5,13 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tertulia.domain import names, users
-from tertulia.model.errors import (
-    AccountDeactivated,
-    OrganizationDeactivated,
-    PasswordSignInDisabled,
-    WrongPassword,
-)
-from tertulia.wire import versions
+from tertulia.model.errors import WrongPassword
+from tertulia.model.users import User
+from tertulia.wire import signing_in, versions
 from tertulia.wire.call import Call
 from tertulia.wire.objects.realm import picture_url
 from tertulia.wire.parameters import Params
@@ -101,28 +97,16 @@ class ApiKey(Answer, kw_only=True):
 
 async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     """The account's API key, for its address and password."""
-    state, vault = call.state, call.node.vault
     address = names.address(params.username)
-    if not state.realm.password_sign_in:
-        raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
-    user = state.user_with_address(address)
-    credential = state.credentials.get(user.id) if user else None
-    if not await vault.is_password(credential, params.password) or not user or not credential:
-        raise WrongPassword("The address or the password is wrong.")
-    return await _signed_in(call, user.id)
+    user, _ = await signing_in.by_password(call.node, call.request, address, params.password)
+    return await _signed_in(call, user)
 
 
-async def _signed_in(call: Call, user_id: int) -> ApiKey:
-    """The key as it is now: the account may have changed while the password was checked."""
-    user = call.state.users[user_id]
-    if call.state.realm.deactivated:
-        raise OrganizationDeactivated("The organization is deactivated.")
-    if not user.is_active:
-        raise AccountDeactivated("The account is deactivated.")
+async def _signed_in(call: Call, user: User) -> ApiKey:
     if user.awaits_arrival:
-        await call.node.log.submit(user_id, users.arrive)
-    key = call.node.vault.api_key(call.state.credentials[user_id])
-    return ApiKey(api_key=key, email=user.address, user_id=user_id)
+        await call.node.log.submit(user.id, users.arrive)
+    key = call.node.vault.api_key(call.state.credentials[user.id])
+    return ApiKey(api_key=key, email=user.address, user_id=user.id)
 
 
 class DevFetchApiKey(Params, kw_only=True, frozen=True):
@@ -136,7 +120,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("The address or the password is wrong.")
-    return await _signed_in(call, user.id)
+    return await _signed_in(call, signing_in.require_usable(call.node, user.id))
 
 
 class DevUser(Struct, kw_only=True):

@@ -100,4 +100,6 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     if not await vault.is_password(credential, params.old_password):
         raise Refused("The old password is wrong.")
     hashed = await vault.hash_password(password(params.new_password))
-    return NewPassword(old_hash=credential.password_hash, new_hash=hashed)
+    return NewPassword(
+        old_hash=credential.password_hash, new_hash=hashed, session_id=call.session_id
+    )

@@ -109,7 +109,7 @@ def _server(scene: Scene, config: Config) -> dict[str, Any]:
         "server_emoji_data_url": scene.url + emoji_url(),
         "server_generation": int(scene.node.started),
         "server_inline_image_preview": True,
-        "server_inline_url_embed_preview": False,
+        "server_inline_url_embed_preview": config.external_content and config.link_previews,
         "server_jitsi_server_url": JITSI_URL,
         "server_max_deactivated_realm_deletion_days": None,
         "server_min_deactivated_realm_deletion_days": None,

@@ -4,7 +4,7 @@ import { directKey, topicKey } from "../conversations";
 import { messageOf, type Message } from "../data";
 import type { Draft } from "../draft";
 import type { Fold } from "../fold";
-import { withId, withoutIds, type MessageList } from "../lists";
+import { listed, shortened, withId, withoutIds, type MessageList } from "../lists";
 import { matches } from "../narrow";
 import { forget, put, unreadDraft } from "./unread";
 
@@ -172,10 +172,16 @@ function place(draft: Draft, message: Message): void {
       // Only the server knows: whoever looks at the list's end asks it.
       draft.map("lists").set(name, { ...list, foundNewest: false });
     } else if (found) {
-      draft.map("lists").set(name, { ...list, ids: withId(list.ids, message.id) });
+      const longer = { ...list, ids: withId(list.ids, message.id) };
+      draft.map("lists").set(name, shortened(longer));
     }
   }
-  draft.map("messages").set(message.id, message);
+  const messages = draft.map("messages");
+  messages.set(message.id, message);
+  // Now and then those are forgotten that no list shows any more.
+  if (messages.size % 1000 === 0) {
+    draft.put("messages", listed(messages, draft.data.lists.values()));
+  }
 }
 
 /** Look again which lists messages are in, after what narrows ask about has changed. */

@@ -1,3 +1,69 @@
 import type { Words } from "../en";
 
-export const views: Words["views"] = {};
+export const views: Words["views"] = {
+  filter: "Filtrar conversaciones",
+  filterTopics: "Filtrar temas",
+  forMe: "Menciones y seguidos",
+  onlyUnread: "Sin leer",
+  onlyOpen: "Sin resolver",
+  onlyResolved: "Resueltos",
+  participated: "Has participado",
+  includeMuted: "Incluir silenciados",
+  conversation: "Conversación",
+  unreadColumn: "Sin leer",
+  participants: "Participantes",
+  last: "Último mensaje",
+  showMore: "Mostrar más",
+  showAll: (count) => `Mostrar los ${count}`,
+  older: "Buscar más atrás",
+  readAllOf: (name) => `Marcar todo ${name} como leído`,
+  markReadRow: "Marcar como leído",
+  allRead: "No te espera nada",
+  allReadText:
+    "Cuando alguien escriba en uno de tus canales, o te escriba a ti, aparecerá aquí. Mientras tanto, disfruta del café.",
+  nothingFits: "Nada coincide",
+  nothingFitsText: "Prueba con otras palabras o quita algún filtro.",
+  noRecent: "Todavía no hay conversaciones",
+  noRecentText:
+    "En cuanto alguien escriba, la conversación aparecerá aquí, la más reciente primero.",
+  topicsOf: (name) => `Temas de #${name}`,
+  topicsText: "Cada tema es una conversación aparte.",
+  noTopics: "Todavía no hay temas",
+  noTopicsText: "El primer mensaje abre uno. El nombre del tema dice de qué se habla.",
+  draftsText: "Lo que has empezado a escribir se guarda aquí, en todos tus dispositivos.",
+  noDrafts: "No hay borradores",
+  noDraftsText: "Lo que empieces a escribir y dejes a medias se guarda aquí hasta que lo envíes.",
+  draftGone: "Borrador eliminado.",
+  nowhere: "Todavía sin destinatario",
+  writeOn: "Seguir escribiendo",
+  scheduledText: "Se envían solos cuando llega su hora.",
+  noScheduled: "No hay nada programado",
+  noScheduledText:
+    "Un mensaje se puede enviar más tarde: elige una hora junto al botón de enviar y esperará aquí.",
+  scheduledFailed: "No se ha podido enviar.",
+  sendNow: "Enviar ahora",
+  sent: "Enviado.",
+  editScheduled: "Editar mensaje programado",
+  text: "Mensaje",
+  sendAt: "Enviar el",
+  isPast: "Esa hora ya ha pasado.",
+  remindersText: "A estas horas recibirás un mensaje que lleva de vuelta.",
+  noReminders: "No hay recordatorios",
+  noRemindersText:
+    "Cualquier mensaje puede volver a ti más tarde: elige «Recordármelo» en el menú del mensaje.",
+  reminderFailed: "No se ha podido entregar este recordatorio.",
+  toMessage: "Ir al mensaje",
+  unknown: "No hay nada en esta dirección",
+  unknownText:
+    "Puede que el enlace sea antiguo o esté mal escrito, o que lleve a un sitio que no puedes ver.",
+  goHome: "Ir al inicio",
+  welcome: {
+    title: (name) => `Te damos la bienvenida a ${name}`,
+    channels:
+      "Los canales son salas para un equipo o un asunto. Los tuyos están en la barra lateral.",
+    topics:
+      "En un canal cada conversación tiene un tema, como el asunto de una carta. Lee los temas que te importan y deja los demás para luego.",
+    inbox: "La bandeja de entrada muestra lo nuevo, tema por tema. Es un buen sitio para empezar.",
+    understood: "Entendido",
+  },
+};

@@ -1,0 +1,271 @@
+"""An organization with a long past: people, channels, and as many messages as one likes.
+
+The people and channels are made by the log. The messages are put into the tables at once, as they
+would lie there; the log knows nothing of them, as if it had been pruned.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from pyroaring import BitMap
+
+from bench.asking import basic
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.domain import realms, subscribing, users
+from tertulia.domain.subscribing import COLORS
+from tertulia.model.changes import ChannelCreated
+from tertulia.model.channels import Channel, Topic
+from tertulia.model.counters import Counter
+from tertulia.model.messages import DirectConversation, Flag
+from tertulia.model.users import Credential, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import searching
+from tertulia.store.codec import CHUNK_BITS, encode
+from tertulia.store.database import Connection
+from tertulia.store.store import database_at
+
+PEOPLE, CHANNELS, TOPICS = 300, 30, 60
+"""How many, and how many topics in each channel. The first person is in every channel."""
+UNREAD = 50_000
+RARE, COMMON = "zanzibar", "the"
+BEGAN = 1_600_000_000
+"""When the first message was sent, in UNIX seconds; one each ten seconds from then on."""
+_BATCH = 20_000
+_INDEXES = {
+    "messages_by_topic": "(channel_id, topic_key, id)",
+    "messages_by_channel": "(channel_id, id)",
+    "messages_by_direct": "(direct_id, id)",
+    "messages_by_sender": "(sender_id, id)",
+}
+
+
+@dataclass
+class Archive:
+    """Who can be asked as, and what can be asked for."""
+
+    authorization: str
+    """Of the one who is in every channel."""
+    channel: str
+    topic: str
+    sender: str
+    """An address."""
+    partner: int
+    """With whom the one has written a few direct messages, long ago."""
+    by_id: list[int]
+    """A hundred messages from all over."""
+
+
+@dataclass
+class _Made:
+    topics: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    directs: dict[int, int] = field(default_factory=dict)
+
+
+async def made(config: Config, count: int) -> Archive:
+    """Found the organization, and give it so many messages."""
+    vault = opened_vault(config, create=True)
+    async with opened_log(config, lambda _: None) as log:
+        owner = await vault.credential(realms.FIRST_USER, None)
+        uuid = "00000000-0000-4000-8000-000000000001"
+        await log.submit(None, realms.found, "Archive", uuid, "o@example.com", "Owner", owner)
+        first = log.state.users.next_id()
+        credentials = {}
+        for number in range(PEOPLE):
+            user = User(
+                id=first + number, address=f"p{number}@example.com", full_name=f"P {number}"
+            )
+            credentials[user] = await vault.credential(user.id, None)
+        await log.submit(None, _join, credentials)
+        begin = log.state.channels.next_id()
+        await log.submit(None, _open, first)
+    reader, own = next(iter(credentials.items()))
+    authorization = basic(reader.address, vault.api_key(own))
+    vault.close()
+    connection = database_at(config.data_path, config.database_url).connect(readonly=False)
+    try:
+        _fill(connection, count, range(first, first + PEOPLE), range(begin, begin + CHANNELS))
+    finally:
+        connection.close()
+    return Archive(
+        authorization,
+        channel="channel 0",
+        topic="topic 7",
+        sender="p5@example.com",
+        partner=first + 1,
+        by_id=sorted(random.Random(2).sample(range(1, count + 1), 100)),
+    )
+
+
+def _join(moment: Moment, people: Mapping[User, Credential]) -> Decision[None]:
+    state, now = moment.state, moment.now
+    return Decision(None, [users.created(state, user, own, now) for user, own in people.items()])
+
+
+def _open(moment: Moment, first: int) -> Decision[None]:
+    """Channels of fewer and fewer people."""
+    state, changes = moment.state, []
+    begin = state.channels.next_id()
+    for number in range(CHANNELS):
+        channel = Channel(id=begin + number, name=f"channel {number}", created_at=BEGAN)
+        ids = range(first, first + PEOPLE // (number + 1))
+        people = [state.users[user_id] for user_id in ids]
+        colors = dict.fromkeys(ids, COLORS[0])
+        subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+        changes += [ChannelCreated(channel=channel), subscribed]
+    return Decision(None, changes)
+
+
+def _fill(connection: Connection, count: int, people: range, channels: range) -> None:
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite:
+        connection.run("PRAGMA synchronous = OFF")
+    connection.run("BEGIN")
+    for index in _INDEXES:
+        connection.run(f"DROP INDEX {index}")
+    found = _Made()
+    for rows in _batches(_rows(count, people, channels, found)):
+        connection.run_many(
+            "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, direct_id,"
+            " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        searching.add(connection, ((row[0], row[7], row[4]) for row in rows))
+    for index, columns in _INDEXES.items():
+        connection.run(f"CREATE INDEX {index} ON messages {columns}")
+    _keep(connection, count, people, found)
+    connection.run("COMMIT")
+    connection.run("ANALYZE" if not is_sqlite else "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    batch: list[tuple[Any, ...]] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    yield batch
+
+
+def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[tuple[Any, ...]]:
+    """The messages, each as its row; what else follows from them is put into `found`."""
+    rng = random.Random(1)
+    sentences = _sentences(rng)
+    weights = [1 / (number + 1) for number in range(CHANNELS)]
+    places = rng.choices(channels, weights, k=10_007)
+    authors = rng.choices(people, [1 / (number + 3) for number in range(PEOPLE)], k=9_973)
+    for message_id in range(1, count + 1):
+        text = sentences[message_id * 7919 % len(sentences)]
+        if message_id % 50_000 == 4_711:
+            text += f" {RARE}"
+        has_link = message_id % 40 == 7
+        if has_link:
+            text += f" https://example.com/{message_id}"
+        channel_id: int | None = places[message_id % len(places)]
+        topic: str | None = f"topic {message_id // 97 % TOPICS}"
+        direct_id = None
+        if message_id % 20 == 0:
+            # Others among themselves; a few, long ago, of the reader and one other.
+            direct_id = 1 if message_id <= count // 50 and message_id % 400 == 0 else 2
+            if message_id % 60 == 0:
+                direct_id = 3 + message_id // 60 % 500
+            channel_id = topic = None
+            found.directs[direct_id] = message_id
+        elif channel_id is not None and topic is not None:
+            _, messages = found.topics.get((channel_id, topic), (0, 0))
+            found.topics[channel_id, topic] = (message_id, messages + 1)
+        yield (
+            message_id,
+            authors[message_id % len(authors)],
+            BEGAN + 10 * message_id,
+            channel_id,
+            topic,
+            topic,
+            direct_id,
+            text,
+            f"<p>{text}</p>",
+            "bench",
+            int(has_link),
+            0,
+            0,
+            0,
+            0,
+        )
+
+
+def _sentences(rng: random.Random) -> list[str]:
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    weights = [1 / (number + 2) for number in range(len(letters))]
+    words = ["".join(rng.choices(letters, weights, k=rng.randint(2, 9))) for _ in range(20_000)]
+    usual = list(accumulate(1 / (number + 10) for number in range(len(words))))
+    return [
+        " ".join(
+            [COMMON, *rng.choices(words, cum_weights=usual, k=rng.randint(3, 20))][number % 2 :]
+        )
+        for number in range(30_000)
+    ]
+
+
+def _keep(connection: Connection, count: int, people: range, found: _Made) -> None:
+    """What else lies in tables: topics, conversations, what the first person did."""
+    reader, rng = people[0], random.Random(3)
+    connection.run_many(
+        "INSERT INTO topics (channel_id, key, doc) VALUES (?, ?, ?)",
+        [
+            (
+                channel_id,
+                key,
+                encode(
+                    Topic(
+                        channel_id=channel_id,
+                        key=key,
+                        name=key,
+                        last_message_id=last,
+                        message_count=messages,
+                    )
+                ),
+            )
+            for (channel_id, key), (last, messages) in found.topics.items()
+        ],
+    )
+    connection.run_many(
+        "INSERT INTO direct_conversations (id, doc) VALUES (?, ?)",
+        [
+            (direct_id, encode(_conversation(direct_id, last, people)))
+            for direct_id, last in found.directs.items()
+        ],
+    )
+    connection.run("DELETE FROM counters WHERE name = 'messages'")
+    counter = encode(Counter(name="messages", last=count))
+    connection.run("INSERT INTO counters (name, doc) VALUES ('messages', ?)", (counter,))
+    flags: dict[int, Flag] = defaultdict(lambda: Flag(0))
+    for flag, some in ((Flag.STARRED, 200), (Flag.MENTIONED, 1000)):
+        for message_id in rng.sample(range(1, count + 1), some):
+            flags[message_id] |= flag
+    connection.run_many(
+        "INSERT INTO message_flags (user_id, message_id, flags) VALUES (?, ?, ?)",
+        [(reader, message_id, int(flag)) for message_id, flag in flags.items()],
+    )
+    unread = BitMap(rng.sample(range(1, count + 1), min(UNREAD, count // 2)))
+    for chunk in range((count >> CHUNK_BITS) + 1):
+        ids = range(max(chunk << CHUNK_BITS, 1), min((chunk + 1) << CHUNK_BITS, count + 1))
+        read = BitMap(ids) - unread
+        connection.run(
+            "INSERT INTO read_state (user_id, chunk, bitmap) VALUES (?, ?, ?)",
+            (reader, chunk, read.serialize()),
+        )
+
+
+def _conversation(direct_id: int, last: int, people: range) -> DirectConversation:
+    if direct_id <= 2:
+        members = (people[0], people[1]) if direct_id == 1 else (people[1], people[2])
+    else:
+        one, other = divmod(direct_id, PEOPLE - 4)
+        members = (people[2 + one], people[3 + one + other % (PEOPLE - 10)])
+    return DirectConversation(id=direct_id, members=members, last_message_id=last)

@@ -1,0 +1,52 @@
+"""How sessions end, for the verbs that end them and those that do so in passing."""
+
+from collections.abc import Iterable
+
+from tertulia.model.changes import SessionsEnded
+from tertulia.model.errors import NoSuchItem
+from tertulia.model.sessions import Session
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+
+def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:
+    """The change that ends the sessions; none where there are none."""
+    over = sorted(sessions, key=lambda one: one.id)
+    if not over:
+        return []
+    return [
+        SessionsEnded(
+            session_ids=tuple(one.id for one in over),
+            user_ids=tuple(sorted({one.user_id for one in over})),
+        )
+    ]
+
+
+def all_ended(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
+    """The change that ends all sessions of an account, `but` one."""
+    return ended(one for one in state.sessions_of_user[user_id] if one.id != but)
+
+
+def end(moment: Moment, session_id: int) -> Decision[None]:
+    """End a session of the actor's. NoSuchItem for others."""
+    session = moment.state.sessions.get(session_id)
+    if session is None or session.user_id != moment.actor.id:
+        raise NoSuchItem("session")
+    return Decision(None, ended([session]))
+
+
+def end_others(moment: Moment, but: int | None) -> Decision[None]:
+    """End all of the actor's sessions, `but` one."""
+    return Decision(None, all_ended(moment.state, moment.actor.id, but))
+
+
+def next_expiry(state: State, now: float) -> float | None:
+    """When the next session is over by itself."""
+    first = state.sessions_by_use.first
+    return None if first is None else first.expires_at
+
+
+def expire(moment: Moment) -> Decision[None]:
+    """Clear away the sessions that are over."""
+    over = [one for one in moment.state.sessions if one.expires_at <= moment.now]
+    return Decision(None, ended(over))

@@ -1,0 +1,99 @@
+"""What stands behind the HTTP server's address: the page of the first run as long as there is no
+organization, and a node from then on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tertulia.app import asgi, opened_log, opened_node
+from tertulia.config import Config
+from tertulia.first_run import FirstRun, forget_code, setup_code
+from tertulia.founding import is_founded
+from tertulia.model.changes import Entry
+from tertulia.wire.call import Node
+
+
+class House:
+    """An ASGI application whose inside changes at most once."""
+
+    def __init__(self, moved_in: Callable[[Node], None]) -> None:
+        """`moved_in` is called when a node answers."""
+        self.code = ""
+        """By which an organization can be made; empty where there is one."""
+        self.broken: Callable[[], None] = lambda: None
+        """Called where the turn from the one to the other failed."""
+        self.node: Node | None = None
+        self._moved_in = moved_in
+        self._answers: ASGIApp | None = None
+        self._founded = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._settled = asyncio.Event()
+        """The node answers, or never will."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._answers is None:
+            raise RuntimeError("nobody is in")
+        await self._answers(scope, receive, send)
+
+    async def close(self) -> None:
+        """Answer the clients that wait: there will be no more."""
+        self._settled.set()
+        if self.node is not None:
+            await self.node.delivery.close()
+
+    @asynccontextmanager
+    async def opened(
+        self, config: Config, tell: Callable[[str], None], residents: Iterable[str]
+    ) -> AsyncIterator[None]:
+        """Be in for the time of the context, which ends with what went wrong in between."""
+        if is_founded(config):
+            async with opened_node(config, tell, residents=residents) as node:
+                self._enter(node)
+                yield
+            return
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        life = asyncio.create_task(self._first_run(config, tell, ready))
+        try:
+            await asyncio.wait({life, ready}, return_when=asyncio.FIRST_COMPLETED)
+            if not life.done():
+                life.add_done_callback(lambda _: self.broken())
+                yield
+        finally:
+            self._leaving.set()
+            self._founded.set()
+            await life
+
+    async def _first_run(
+        self, config: Config, tell: Callable[[str], None], ready: "asyncio.Future[None]"
+    ) -> None:
+        """The page until there is an organization, whoever makes it; then the node."""
+        try:
+            async with opened_log(config, tell) as log:
+
+                def look(_: Sequence[Entry] = ()) -> None:
+                    if not log.state.is_empty:
+                        self._founded.set()
+
+                self.code = await setup_code(log)
+                first = FirstRun(config, log, self.code, self._settled.wait)
+                self._answers = first.answers()
+                log.follow(look)
+                look()
+                ready.set_result(None)
+                await self._founded.wait()
+                async with first.busy:  # The one who makes it here is to be signed in, too.
+                    if self._leaving.is_set():
+                        return
+                    await forget_code(log)
+            async with opened_node(config, tell) as node:
+                self._enter(node)
+                await self._leaving.wait()
+        finally:
+            self._settled.set()
+
+    def _enter(self, node: Node) -> None:
+        self.code, self.node, self._answers = "", node, asgi(node)
+        self._settled.set()
+        self._moved_in(node)

@@ -1,0 +1,173 @@
+"""What messages link elsewhere on the web, and how it is shown with them.
+
+Who reads the message never asks those servers: pictures and films come from an address of this
+server (`Elsewhere.proxied`), which fetches them when they are looked at. What a page says about
+itself is fetched when the message has been sent, and then the message is rendered once more, with
+that (`Elsewhere.previews`).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from tertulia.markup.elements import element, literal
+from tertulia.model.previews import LinkPreview
+
+MAX_PAGES: Final = 5
+"""Of so many pages, one message has previews at most: of the first ones."""
+MAX_ADDRESS: Final = 2000
+_PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
+_FILMS: Final = (".mp4", ".webm")
+_YOUTUBE: Final = frozenset(
+    {"youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"}
+    | {"youtube-nocookie.com", "www.youtube-nocookie.com"}
+)
+_YOUTUBE_ID: Final = re.compile(r"[\w-]{11}", re.ASCII)
+_VIMEO: Final = re.compile(r"/(?:video/|channels/[\w-]+/)?(?P<id>[0-9]{5,12})/?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What may be shown of other servers."""
+
+    proxied: Callable[[str], str] | None = None
+    """The address at which this server gives out what is at that one; None where it does not."""
+    asks_pages: bool = False
+    """Whether the server looks at linked pages at all, where an organization wants it."""
+    previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
+    """What linked pages say about themselves, as far as it is known; None where they say nothing
+    or could not be had."""
+
+
+class Kind(Enum):
+    """How a link is shown."""
+
+    PICTURE = auto()
+    FILM = auto()
+    YOUTUBE = auto()
+    VIMEO = auto()
+    PAGE = auto()
+
+
+def kind_of(href: str) -> Kind | None:
+    """How the link would be shown; None where it leads nowhere on the web."""
+    if not href.startswith(("http://", "https://")) or len(href) > MAX_ADDRESS:
+        return None
+    parts = urlsplit(href)
+    if not parts.hostname or parts.username is not None:
+        return None
+    path = parts.path.lower()
+    if path.endswith(_PICTURES):
+        return Kind.PICTURE
+    if path.endswith(_FILMS):
+        return Kind.FILM
+    if _youtube_id(href) is not None:
+        return Kind.YOUTUBE
+    if _vimeo_id(href) is not None:
+        return Kind.VIMEO
+    return Kind.PAGE
+
+
+def picture(elsewhere: Elsewhere, href: str, title: str | None) -> str:
+    """The picture at that address."""
+    shown = element("img", {"src": _address(elsewhere, href)})
+    return _box("message_inline_image", {"href": href, "title": title}, shown)
+
+
+def film(elsewhere: Elsewhere, href: str, title: str | None) -> str:
+    """The film at that address."""
+    player = element(
+        "video",
+        {
+            "data-video-original-url": href,
+            "preload": "metadata",
+            "src": _address(elsewhere, href),
+        },
+    )
+    kind = "message_inline_image message_inline_video"
+    return _box(kind, {"href": href, "title": title}, player)
+
+
+def youtube(elsewhere: Elsewhere, href: str) -> str:
+    """A video of YouTube, with the picture that stands for it. Its address follows from that of the
+    video: nobody is asked."""
+    video = _youtube_id(href)
+    shown = element(
+        "img", {"src": _address(elsewhere, f"https://i.ytimg.com/vi/{video}/mqdefault.jpg")}
+    )
+    return _box("youtube-video message_inline_image", {"data-id": video, "href": href}, shown)
+
+
+def vimeo(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
+    """A video of Vimeo, which is played by Vimeo's player; None where it has no picture."""
+    if not found.image:
+        return None
+    player = (
+        f'<iframe src="https://player.vimeo.com/video/{_vimeo_id(href)}" width="640" height="360"'
+        ' frameborder="0" allow="autoplay; fullscreen" allowfullscreen></iframe>'
+    )
+    shown = element("img", {"src": _address(elsewhere, found.image)})
+    attributes = {"data-id": player, "href": href, "title": found.title or None}
+    return _box("embed-video message_inline_image", attributes, shown)
+
+
+def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
+    """A page with its title, its description and its picture; None where it has no picture."""
+    if not found.image:
+        return None
+    address = _address(elsewhere, found.image)
+    shown = element(
+        "a",
+        {
+            "class": "message_embed_image",
+            "href": href,
+            "style": f'background-image: url("{address}")',
+        },
+    )
+    said = ""
+    if found.title:
+        link = element("a", {"href": href, "title": found.title}, literal(found.title))
+        said += element("div", {"class": "message_embed_title"}, link)
+    if found.description:
+        said += element("div", {"class": "message_embed_description"}, literal(found.description))
+    return element(
+        "div",
+        {"class": "message_embed"},
+        shown + element("div", {"class": "data-container"}, said),
+    )
+
+
+def _address(elsewhere: Elsewhere, href: str) -> str:
+    if elsewhere.proxied is None:
+        raise ValueError("nothing is shown of other servers")
+    return elsewhere.proxied(href)
+
+
+def _box(kind: str, attributes: Mapping[str, str | None], inner: str) -> str:
+    return element("div", {"class": kind}, element("a", attributes, inner))
+
+
+def _youtube_id(href: str) -> str | None:
+    parts = urlsplit(href)
+    host, path = (parts.hostname or "").lower(), parts.path
+    found = ""
+    if host == "youtu.be":
+        found = path[1:].rstrip("/")
+    elif host in _YOUTUBE:
+        first, _, rest = path[1:].partition("/")
+        if first == "watch":
+            found = parse_qs(parts.query, max_num_fields=20).get("v", [""])[0] if not rest else ""
+        elif first in {"embed", "v", "shorts", "live"}:
+            found = rest.rstrip("/")
+    return found if _YOUTUBE_ID.fullmatch(found) else None
+
+
+def _vimeo_id(href: str) -> str | None:
+    parts = urlsplit(href)
+    if (parts.hostname or "").lower() not in {"vimeo.com", "www.vimeo.com", "player.vimeo.com"}:
+        return None
+    match = _VIMEO.fullmatch(parts.path)
+    return match["id"] if match else None

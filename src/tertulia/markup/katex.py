@@ -1,0 +1,163 @@
+"""Formulas laid out by KaTeX, in a JavaScript engine that has nothing else in it.
+
+The script is a part of the web client (`tertulia/web/katex.min.js`). Where it or the engine is
+missing, nothing is laid out. What KaTeX answers is taken apart and put together again, element by
+element: what is not named here does not get through.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from tertulia.markup.elements import literal
+
+if TYPE_CHECKING:
+    import quickjs  # type: ignore[import-untyped]  # it comes without types
+    from lxml import etree  # type: ignore[import-untyped]  # as above
+
+logger = logging.getLogger("tertulia.markup")
+
+MAX_SECONDS: Final = 0.3
+"""Of the processor, for one formula; a usual one takes a thousandth."""
+_MAX_BYTES: Final = 128 * 1024 * 1024
+_MAX_STACK: Final = 2 * 1024 * 1024
+"""The engine's thread has four times as much."""
+
+# As JSON: the engine gives long texts in pieces, which its wrapper does not put together.
+_SHOW: Final = """
+function show(tex, display) {
+  try {
+    return JSON.stringify(katex.renderToString(tex, {
+      displayMode: display, trust: false, strict: "ignore", throwOnError: true,
+      maxExpand: 1000, maxSize: 30,
+    }));
+  } catch (error) {
+    return "null";
+  }
+}
+"""
+
+_MATHML: Final = "http://www.w3.org/1998/Math/MathML"
+_SVG: Final = "http://www.w3.org/2000/svg"
+NAMESPACES: Final[Mapping[str, str]] = {"math": _MATHML, "svg": _SVG}
+_CLASSES: Final = re.compile(r"[\w -]{1,200}")
+_NUMBERS: Final = re.compile(r"[\w.%+ -]{0,60}")
+_OUTLINE: Final = re.compile(r"[MmLlHhVvCcSsQqTtAaZz0-9., +\n-]*")
+_TRUE: Final = re.compile("true")
+_STYLE: Final = re.compile(
+    r"(?:(?:background-color|border(?:-(?:top|right|bottom))?-(?:color|style|width)|border-color"
+    r"|bottom|color|height|left|margin(?:-(?:left|right|top))?|min-width|padding-left|position"
+    r"|text-shadow|top|vertical-align|width):[\w.%# -]{1,60};)*"
+)
+LAYOUT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
+    "span": {"aria-hidden": _TRUE, "class": _CLASSES, "style": _STYLE},
+    "svg": {
+        "height": _NUMBERS,
+        "preserveAspectRatio": _NUMBERS,
+        "viewBox": _NUMBERS,
+        "width": _NUMBERS,
+    },
+    "path": {"d": _OUTLINE},
+    "line": dict.fromkeys(("stroke-width", "x1", "x2", "y1", "y2"), _NUMBERS),
+}
+"""The elements of the layout, their attributes, and what these may be."""
+_WORD: Final = re.compile(r"[^<>\"'&\x00-\x1f]{0,60}")
+MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
+    (
+        *("math", "semantics", "annotation", "menclose", "mfrac", "mi", "mn", "mo", "mover"),
+        *("mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt", "mstyle", "msub", "msubsup"),
+        *("msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover"),
+    ),
+    dict.fromkeys(
+        (
+            *("accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth"),
+            *("display", "displaystyle", "encoding", "fence", "height", "largeop", "linebreak"),
+            *("linethickness", "lspace", "mathbackground", "mathcolor", "mathsize"),
+            *("mathvariant", "maxsize", "minsize", "notation", "rowlines", "rowspacing", "rspace"),
+            *("scriptlevel", "separator", "stretchy", "valign", "voffset", "width"),
+        ),
+        _WORD,
+    ),
+)
+"""The same of the formula for programs that read it."""
+
+
+class Missing(Exception):
+    """KaTeX is not installed."""
+
+
+def formula(tex: str, *, display: bool) -> str | None:
+    """The formula as KaTeX shows it; None where it is wrong, or takes too long or too much.
+
+    Raises Missing.
+    """
+    show = _engine()
+    if show is None:
+        raise Missing
+    try:
+        found = json.loads(show(tex, display, run_gc=False))
+    except Exception as error:
+        # Interrupted, or out of memory: the engine has one kind of error for all.
+        logger.info("a formula could not be laid out: %s", str(error).partition("\n")[0])
+        return None
+    return None if found is None else _cleaned(found)
+
+
+@cache
+def _engine() -> "quickjs.Function | None":
+    try:
+        import quickjs
+    except ImportError:  # It is not built for every machine.
+        return None
+    script = resources.files("tertulia").joinpath("web/katex.min.js")
+    if not script.is_file():
+        return None
+    show = quickjs.Function("show", script.read_text("utf-8") + _SHOW, own_executor=True)
+    show.set_memory_limit(_MAX_BYTES)
+    show.set_max_stack_size(_MAX_STACK)
+    show.set_time_limit(MAX_SECONDS)
+    return show
+
+
+def is_installed() -> bool:
+    """Whether formulas are laid out here."""
+    return _engine() is not None
+
+
+def _cleaned(html: str) -> str | None:
+    """The same of allowed parts only; None where it is nested too deeply for that."""
+    from lxml import etree  # Only where there are formulas.
+
+    for namespace in NAMESPACES.values():
+        html = html.replace(f' xmlns="{namespace}"', "")
+    # It stops at 256 elements inside of each other.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    try:
+        root = etree.fromstring(html.encode(), parser)
+    except etree.XMLSyntaxError:
+        return None
+    return _shown(root, LAYOUT)
+
+
+def _shown(node: "etree._Element", allowed: Mapping[str, Mapping[str, re.Pattern[str]]]) -> str:
+    name = str(node.tag)
+    if name == "math":
+        allowed = MATHML
+    if name not in allowed:
+        logger.error("KaTeX made an element that is not known: %s", name)
+        return ""
+    attributes = "".join(
+        f' {key}="{literal(value)}"'
+        for key, value in node.attrib.items()
+        if key in allowed[name] and allowed[name][key].fullmatch(value)
+    )
+    if name in NAMESPACES:
+        attributes = f' xmlns="{NAMESPACES[name]}"{attributes}'
+    inner = literal(node.text or "") + "".join(
+        _shown(child, allowed) + literal(child.tail or "") for child in node
+    )
+    return f"<{name}{attributes}>{inner}</{name}>"

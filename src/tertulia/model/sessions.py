@@ -1,0 +1,28 @@
+"""Browsers in which somebody is signed in."""
+
+from typing import Final
+
+from msgspec import Struct
+
+LIFETIME: Final = 30 * 86400
+"""Seconds after its last use at which a session is over."""
+
+
+class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One account, signed in to by one browser. The browser has a token that nobody else knows."""
+
+    id: int
+    user_id: int
+    digest: str
+    """SHA-256 of the token, hexadecimal: what a request is looked up by."""
+    created_at: int
+    """UNIX seconds."""
+    used_at: int
+    """UNIX seconds of its last use, as last written down (`domain.sessions.use`)."""
+    agent: str = ""
+    """The browser as it calls itself."""
+
+    @property
+    def expires_at(self) -> int:
+        """UNIX seconds."""
+        return self.used_at + LIFETIME

@@ -1,0 +1,233 @@
+"""The words by which text is found: the same for every database, and for marking what was found.
+
+A word is a run of letters and digits, folded: small, without accents. In scripts that put no
+spaces between words there is instead one for each two neighbouring characters, and one for the
+last character of the run: so whatever part of the run is looked for, its pairs are there, one
+after the other.
+"""
+
+import itertools
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+MAX_LENGTH = 100
+"""Characters of a word that count."""
+MIN_BEGINNING = 3
+"""Characters from which on a word finds the words that begin with it. So many words begin with one
+or two letters that to go through them would be slow and of no use."""
+
+_ACCENTS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+_IGNORED = re.compile(f"[{_ACCENTS}{_POINTS}\u0640\u00ad\u200b-\u200d\u2060\ufeff]")
+"""Accents, vowel points, stretching strokes and what cannot be seen."""
+_JOINING = "\u3099\u309a\uff9e\uff9f\u1160-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
+"""Voicing marks of kana and parts of Korean syllables: one character with what they follow."""
+_SCRIPTS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
+    "\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318e\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\ua9e0-\ua9ff\uaa60-\uaa7f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+"""Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Burmese), and Korean, which
+writes compounds and particles without them."""
+_UNSPACED = re.compile(f"[{_SCRIPTS}]")
+_CHARACTERS = re.compile(f"[{_SCRIPTS}][{_JOINING}]*|.", re.DOTALL)
+_EMPHASIS = "*~"
+"""What a source may have inside of a run, where the page shows nothing."""
+_ASCII_WORDS = re.compile("[a-z0-9]+")
+
+
+class Word(Struct, frozen=True):
+    """A word of a text, and where it stands there.
+
+    `is_pair` says that it is of a script without spaces; `is_last` then, that it is the last
+    character of its run. `ends` are where its characters end.
+    """
+
+    text: str
+    start: int
+    ends: tuple[int, ...]
+    is_pair: bool = False
+    is_last: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.ends[-1]
+
+
+class Phrase(Struct, frozen=True):
+    """Words that must follow each other. With `is_open`, the last may be the beginning of one."""
+
+    words: tuple[str, ...]
+    is_open: bool = False
+
+
+class _Character(Struct):
+    text: str
+    start: int
+    end: int
+    is_unspaced: bool
+
+
+class _Folding(dict[int, str]):
+    """What each character counts as, what stands between words being a space."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded(chr(code))
+        kept = (f" {one} " if _is_symbol(one) else one for one in folded or "")
+        self[code] = " " if folded is None else "".join(kept)
+        return self[code]
+
+
+_FOLDING = _Folding()
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in order."""
+    if text.isascii():
+        return [word[:MAX_LENGTH] for word in _ASCII_WORDS.findall(text.lower())]
+    folded = text.translate(_FOLDING)
+    if _UNSPACED.search(folded) is None:
+        return [word[:MAX_LENGTH] for word in folded.split()]
+    return [word.text for word in placed_words(text)]
+
+
+def placed_words(text: str) -> Iterator[Word]:
+    """The words of a text in order, with their places in it."""
+    if text.isascii():
+        for match in _ASCII_WORDS.finditer(text.lower()):
+            start, end = match.span()
+            word = match[0][:MAX_LENGTH]
+            yield Word(word, start, (*range(start + 1, start + len(word)), end))
+        return
+    for run in _runs(text):
+        if not run[0].is_unspaced:
+            counted = run[:MAX_LENGTH]
+            ends = (*(character.end for character in counted[:-1]), run[-1].end)
+            yield Word("".join(character.text for character in counted), run[0].start, ends)
+            continue
+        for first, second in itertools.pairwise(run):
+            yield Word(first.text + second.text, first.start, (first.end, second.end), is_pair=True)
+        last = run[-1]
+        yield Word(last.text, last.start, (last.end,), is_pair=True, is_last=True)
+
+
+def _runs(text: str) -> Iterator[list[_Character]]:
+    """The characters that stand together: of words, or of one script without spaces."""
+    run: list[_Character] = []
+    is_interrupted = False
+    for match in _CHARACTERS.finditer(text):
+        start, end = match.span()
+        folded = _folded(match[0])
+        if folded is None:
+            if match[0] in _EMPHASIS and run and run[-1].is_unspaced:
+                is_interrupted = True
+            elif run:
+                yield run
+                run, is_interrupted = [], False
+            continue
+        if not folded:
+            if run and not is_interrupted:
+                run[-1].end = end
+            continue
+        for letter in folded:
+            is_unspaced = _UNSPACED.match(letter) is not None
+            is_symbol = _is_symbol(letter)
+            goes_on = run and run[-1].is_unspaced is is_unspaced and not is_symbol
+            if run and (not goes_on or (is_interrupted and not is_unspaced)):
+                yield run
+                run = []
+            is_interrupted = False
+            run.append(_Character(letter, start, end, is_unspaced))
+            if is_symbol:
+                yield run
+                run = []
+    if run:
+        yield run
+
+
+@lru_cache(maxsize=20_000)
+def _folded(character: str) -> str | None:
+    """What counts of a character; None where it stands between words."""
+    folded = unicodedata.normalize("NFKD", character.casefold()).casefold()
+    folded = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
+    kept = "".join(
+        one for one in folded if unicodedata.category(one)[0] in "LMN" or _is_symbol(one)
+    )
+    return None if folded and not kept else kept
+
+
+def _is_symbol(character: str) -> bool:
+    return unicodedata.category(character) == "So"
+
+
+# Asking
+
+_QUOTES = str.maketrans("“”„‟«»", '""""""')
+_PARTS = re.compile(r'"([^"]*)"|([^\s"]+)')
+
+
+def phrases_of(text: str) -> tuple[Phrase, ...]:
+    """What a search asks for: what stands in quotes as it is, anything else as the beginning of
+    something."""
+    asked = text.translate(_QUOTES)
+    found = [
+        _phrase(quoted or bare, is_quoted=bool(quoted)) for quoted, bare in _PARTS.findall(asked)
+    ]
+    return tuple(dict.fromkeys(phrase for phrase in found if phrase is not None))
+
+
+def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
+    words = list(placed_words(text))
+    if not words:
+        return None
+    # In a text the run may go on after its last character that is asked for: the pairs say it all,
+    # and one alone may be the first of a pair.
+    if words[-1].is_last and len(words) > 1 and not words[-2].is_last and words[-2].is_pair:
+        return Phrase(tuple(word.text for word in words[:-1]))
+    last = words[-1]
+    goes_on = not is_quoted and len(last.text) >= MIN_BEGINNING
+    return Phrase(tuple(word.text for word in words), last.is_last or goes_on)
+
+
+# Finding again
+
+
+def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
+    """Where a text has the phrases: stretches in order, none touching another."""
+    beginnings: list[Phrase] = []
+    by_first: dict[str, list[Phrase]] = defaultdict(list)
+    for phrase in phrases:
+        is_beginning = phrase.is_open and len(phrase.words) == 1
+        (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
+    words = list(placed_words(text))
+    found = sorted(
+        stretch
+        for first, word in enumerate(words)
+        for phrase in (*beginnings, *by_first.get(word.text, ()))
+        if (stretch := _stretch(words[first : first + len(phrase.words)], phrase)) is not None
+    )
+    merged: list[tuple[int, int]] = []
+    for start, end in found:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
+    """From where to where these words are the phrase, if they are."""
+    if len(words) < len(phrase.words):
+        return None
+    last, wanted = words[-1], phrase.words[-1]
+    if not (last.text.startswith(wanted) if phrase.is_open else last.text == wanted):
+        return None
+    if any(word.text != asked for word, asked in zip(words[:-1], phrase.words, strict=False)):
+        return None
+    return words[0].start, last.ends[len(wanted) - 1] if last.is_pair else last.end

@@ -1,0 +1,231 @@
+"""Fetching what people link, from wherever they say: the server's own hands on the web.
+
+Whoever writes a link decides what the server asks for, so it may ask for nothing that they could
+not ask for themselves: only machines on the internet, looked up once and connected to at the
+address that was looked at; no credentials, no cookies; so much, so long, so many at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+from tertulia import __version__
+from tertulia.outbound.addresses import Address, is_public, parsed
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_REDIRECTS: Final = 5
+MAX_URL: Final = 2000
+"""Characters of an address that is asked for."""
+AT_ONCE: Final = 16
+"""Answers that are awaited at once; whoever comes later waits."""
+_CONNECT_SECONDS: Final = 5.0
+_SILENT_SECONDS: Final = 10.0
+"""So long an answer may pause."""
+_PORTS: Final = {"http": 80, "https": 443}
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
+
+
+class NotFetched(Exception):
+    """It could not be had. `str(error)` says why, for the log."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered."""
+
+    url: str
+    """Where it was in the end."""
+    headers: Mapping[str, str]
+    _chunks: Callable[[], AsyncIterator[bytes]]
+
+    @property
+    def media_type(self) -> str:
+        """What the server says that it is, in small letters and without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def beginning(self, size: int) -> bytes:
+        """The first bytes, at most so many."""
+        found = bytearray()
+        async for chunk in self._chunks():
+            found += chunk
+            if len(found) >= size:
+                break
+        return bytes(found[:size])
+
+    async def content(self, limit: int) -> bytes:
+        """All of it. NotFetched where it is more than the limit."""
+        length = self.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > limit:
+            raise NotFetched("it is too large")
+        found = await self.beginning(limit + 1)
+        if len(found) > limit:
+            raise NotFetched("it is too large")
+        return found
+
+
+class Web:
+    """What is fetched from elsewhere. `site` is who says that it is asking.
+
+    `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
+    without them, the system's resolver and public addresses.
+    """
+
+    def __init__(
+        self,
+        site: str = "",
+        *,
+        resolve: Resolver | None = None,
+        may_ask: Callable[[Address], bool] = is_public,
+    ) -> None:
+        self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
+        self._resolve = resolve or self._look_up
+        self._may_ask = may_ask
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._transport: httpx.AsyncHTTPTransport | None = None
+
+    @asynccontextmanager
+    async def opened(self, url: str, *, accept: str, seconds: float) -> AsyncIterator[Answer]:
+        """The answer to a GET of the URL, after redirections, for the time of the context.
+
+        Raises NotFetched: also inside of the context, where the answer does not go on, and where
+        all of it takes longer than so many seconds.
+        """
+        async with self._free:
+            try:
+                async with asyncio.timeout(seconds):
+                    async with self._answered(url, accept) as answer:
+                        yield answer
+            except TimeoutError:
+                raise NotFetched("it took too long") from None
+
+    async def close(self) -> None:
+        """End all connections."""
+        if self._transport is not None:
+            await self._transport.aclose()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @asynccontextmanager
+    async def _answered(self, url: str, accept: str) -> AsyncIterator[Answer]:
+        import httpx  # Only where something is fetched: reading it takes a moment.
+
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                response = await self._ask(url, accept)
+                try:
+                    if response.status_code in _REDIRECTS and "location" in response.headers:
+                        url = _joined(url, response.headers["location"])
+                        continue
+                    if response.status_code != 200:
+                        raise NotFetched(f"the answer was {response.status_code}")
+                    if response.headers.get("content-encoding", "identity") != "identity":
+                        raise NotFetched("it is packed, which was not asked for")
+                    yield Answer(url, response.headers, response.aiter_raw)
+                    return
+                finally:
+                    await response.aclose()
+            except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+                raise NotFetched(f"{type(error).__name__}: {error}") from error
+        raise NotFetched("there are too many redirections")
+
+    async def _ask(self, url: str, accept: str) -> "httpx.Response":
+        """One request, at the first of the host's addresses that answers."""
+        import httpx
+
+        host, port, authority = _taken_apart(url)
+        trouble: Exception = NotFetched("the host has no address")
+        for address in await self._addresses(host, port):
+            request = httpx.Request(
+                "GET",
+                httpx.URL(url).copy_with(host=str(address)),
+                headers={
+                    "Host": authority,
+                    "User-Agent": self._agent,
+                    "Accept": accept,
+                    "Accept-Encoding": "identity",
+                    "Connection": "close",
+                },
+                extensions={
+                    # The name that the certificate must be for.
+                    "sni_hostname": host,
+                    "timeout": {
+                        "connect": _CONNECT_SECONDS,
+                        "read": _SILENT_SECONDS,
+                        "write": _SILENT_SECONDS,
+                        "pool": None,
+                    },
+                },
+            )
+            try:
+                return await self._connected().handle_async_request(request)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                trouble = error
+        raise trouble
+
+    async def _addresses(self, host: str, port: int) -> list[Address]:
+        """The host's addresses. NotFetched where one of them is not to be asked."""
+        literal = parsed(host)
+        try:
+            found = [literal] if literal is not None else await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise NotFetched(f"the host is not known: {error}") from None
+        for address in found:
+            if not self._may_ask(address):
+                raise NotFetched(f"{address} is not on the internet")
+        return list(found)
+
+    async def _look_up(self, host: str, port: int) -> Sequence[Address]:
+        import socket
+
+        def look_up() -> list[Address]:
+            lines = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = (parsed(str(line[4][0])) for line in lines)
+            return list(dict.fromkeys(one for one in found if one is not None))
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+
+    def _connected(self) -> "httpx.AsyncHTTPTransport":
+        if self._transport is None:
+            import httpx
+
+            # No proxy of the environment: it would do the looking up, after us.
+            self._transport = httpx.AsyncHTTPTransport(
+                trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+            )
+        return self._transport
+
+
+def _taken_apart(url: str) -> tuple[str, int, str]:
+    """The host, the port and the authority. NotFetched where it is not to be asked."""
+    import httpx
+
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        raise NotFetched("the address is none") from None
+    if parts.scheme not in _PORTS or not parts.host or len(url) > MAX_URL:
+        raise NotFetched("it is no address on the web")
+    if parts.userinfo:
+        raise NotFetched("the address has a password in it")
+    port = _PORTS[parts.scheme] if parts.port is None else parts.port
+    if port not in _PORTS.values() and not 1024 <= port < 65536:
+        raise NotFetched(f"port {port} is none of the web's")
+    host = parts.raw_host.decode("ascii").strip("[]")
+    return host, port, parts.netloc.decode("ascii")
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        found = urljoin(url, location)
+        urlsplit(found)
+    except ValueError:
+        raise NotFetched("it redirects to no address") from None
+    return found

@@ -1,0 +1,84 @@
+"""What a web page says about itself, for a preview."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+from tertulia.model.previews import LinkPreview
+
+if TYPE_CHECKING:
+    from lxml import etree  # type: ignore[import-untyped]  # it comes without types
+
+MAX_TITLE: Final = 300
+MAX_DESCRIPTION: Final = 1000
+MAX_ADDRESS: Final = 2000
+MEDIA_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_TITLE: Final = ("og:title", "twitter:title")
+_DESCRIPTION: Final = ("og:description", "twitter:description", "description")
+_IMAGE: Final = ("og:image:secure_url", "og:image", "og:image:url", "twitter:image")
+
+
+def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:
+    """What the page says, which may be cut off at its end; its properties are empty where it says
+    nothing. `url` is where it was found, and `content_type` the header that came with it."""
+    root = _parsed(page, content_type)
+    if root is None:
+        return LinkPreview()
+    said: dict[str, str] = {}
+    for meta in root.iter("meta"):
+        name = (meta.get("property") or meta.get("name") or "").strip().lower()
+        text = (meta.get("content") or "").strip()
+        if name and text:
+            said.setdefault(name, text)
+    title = _first(said, _TITLE) or next(
+        (text for one in root.iter("title") if (text := "".join(one.itertext()))), ""
+    )
+    image = _first(said, _IMAGE) or next(
+        (one.get("href") or "" for one in root.iter("link") if one.get("rel") == "image_src"), ""
+    )
+    return LinkPreview(
+        title=_plain(title, MAX_TITLE),
+        description=_plain(_first(said, _DESCRIPTION), MAX_DESCRIPTION),
+        image=_address(url, image),
+    )
+
+
+def _parsed(page: bytes, content_type: str) -> "etree._Element | None":
+    from lxml import etree  # Only where there are pages.
+
+    match = _CHARSET.search(content_type)
+    encoding = match[1] if match else None
+    if encoding is None and b"charset" not in page[:2048].lower():
+        encoding = "utf-8"
+    try:
+        parser = etree.HTMLParser(encoding=encoding, no_network=True, huge_tree=False)
+    except LookupError:  # An encoding that nobody knows.
+        parser = etree.HTMLParser(no_network=True, huge_tree=False)
+    try:
+        return etree.fromstring(page, parser)
+    except (etree.LxmlError, ValueError):
+        return None
+
+
+def _first(said: dict[str, str], names: Iterable[str]) -> str:
+    return next((said[name] for name in names if name in said), "")
+
+
+def _plain(text: str, limit: int) -> str:
+    """The text in one line, without what cannot be seen, and cut off where it is too long."""
+    text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def _address(page: str, address: str) -> str:
+    if not address:
+        return ""
+    try:
+        found = urljoin(page, address.strip())
+        parts = urlsplit(found)
+    except ValueError:
+        return ""
+    fitting = parts.scheme in {"http", "https"} and parts.netloc and len(found) <= MAX_ADDRESS
+    return found if fitting and " " not in found else ""

@@ -1,0 +1,170 @@
+"""Previews of the pages that messages link: fetched when the message has been sent, by any node,
+and then shown with it."""
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from tertulia.config import Config
+from tertulia.domain import previews
+from tertulia.domain.editing import Found
+from tertulia.links import Links
+from tertulia.markup.elsewhere import Elsewhere
+from tertulia.model.changes import Entry
+from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
+from tertulia.model.messages import Rendered
+from tertulia.model.previews import LinkPreview, PendingPreview
+from tertulia.outbound import pages
+from tertulia.outbound.fetching import NotFetched
+from tertulia.state.moment import Moment
+from tertulia.wire import gathering
+from tertulia.wire.call import Node, undisturbed
+
+logger = logging.getLogger("tertulia.previews")
+
+AT_ONCE: Final = 8
+"""Messages whose pages are fetched at the same time."""
+MAX_PAGE: Final = 512 * 1024
+"""Bytes of a page that are read: what it says about itself stands at its beginning."""
+FETCH_SECONDS: Final = 15.0
+KNOWN: Final = 500
+"""Pages of which is remembered what they said."""
+KNOWN_SECONDS: Final = 3600.0
+RETRY_SECONDS: Final = 5.0
+LONGEST_SLEEP: Final = 60.0
+
+_Working = dict[PendingPreview, asyncio.Task[None]]
+
+
+def shown_elsewhere(config: Config, links: Links) -> Elsewhere:
+    """What messages show of other servers, by the settings."""
+    if not config.external_content:
+        return Elsewhere()
+    return Elsewhere(proxied=links.external, asks_pages=config.link_previews)
+
+
+class Previewer:
+    """One node's. What a page did not answer in time has no preview: it is not asked again."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._log = node.log
+        self._asked = asyncio.Event()
+        self._known: OrderedDict[str, tuple[float, LinkPreview | None]] = OrderedDict()
+
+    def _follow(self, entries: Sequence[Entry]) -> None:
+        if len(self._log.state.pending_previews):
+            self._asked.set()
+
+    async def run(self) -> None:
+        """Do it for all messages that await previews, whenever there are some, until cancelled."""
+        self._log.follow(self._follow)
+        self._log.on_reload(self._asked.set)
+        working: _Working = {}
+        try:
+            while True:
+                self._asked.clear()
+                for pending in self._next(working):
+                    task = asyncio.create_task(self._do(pending))
+                    working[pending] = task
+                    task.add_done_callback(partial(self._done, working, pending))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LONGEST_SLEEP):
+                        await self._asked.wait()
+        finally:
+            left = list(working.values())
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    def _next(self, working: _Working) -> list[PendingPreview]:
+        if self._log.state.is_closed:
+            return []
+        found: list[PendingPreview] = []
+        for pending in self._log.state.pending_previews:
+            if len(working) + len(found) >= AT_ONCE:
+                break
+            if pending not in working:
+                found.append(pending)
+        return found
+
+    def _done(self, working: _Working, pending: PendingPreview, _: asyncio.Task[None]) -> None:
+        del working[pending]
+        self._asked.set()
+
+    async def _do(self, pending: PendingPreview) -> None:
+        try:
+            await self.show(pending)
+        except (Refused, Unavailable):
+            # It still awaits them, and is tried again.
+            logger.exception("previews of message %d could not be shown", pending.message_id)
+            await asyncio.sleep(RETRY_SECONDS)
+        except Exception:  # A mistake of ours shall not come back for ever.
+            logger.exception("previews of message %d are given up", pending.message_id)
+            with contextlib.suppress(Refused, Unavailable):
+                await self._log.submit(None, previews.give_up, pending)
+
+    async def show(self, pending: PendingPreview) -> None:
+        """Fetch the previews that a message awaits, and show them with it."""
+        try:
+            # Nothing is asked for because of a message that a crash could undo.
+            await self._log.settled()
+            _, rendered = await self._rendered(pending, {})
+            known = dict(
+                zip(
+                    rendered.pages,
+                    await asyncio.gather(*map(self._preview, rendered.pages)),
+                    strict=True,
+                )
+            )
+            await undisturbed(lambda: self._shown(pending, known))
+        except NoSuchMessage:
+            await self._log.submit(None, previews.give_up, pending)
+
+    async def _shown(
+        self, pending: PendingPreview, known: Mapping[str, LinkPreview | None]
+    ) -> None:
+        found, rendered = await self._rendered(pending, known)
+        await self._log.submit(None, previews.show, pending, found, rendered)
+
+    async def _rendered(
+        self, pending: PendingPreview, known: Mapping[str, LinkPreview | None]
+    ) -> tuple[Found, Rendered]:
+        """The message, as it is rendered with what is known. NoSuchMessage where there is none."""
+        node = self._node
+        found = await gathering.to_edit(self._log, pending.message_id)
+        content = found.message.content
+        author_id = found.message.sender_id
+        await node.renderer.prepare(Moment(node.state, node.clock(), author_id), content)
+        moment = Moment(node.state, node.clock(), author_id)
+        return found, node.renderer.render(moment, content, known)
+
+    async def _preview(self, url: str) -> LinkPreview | None:
+        now = self._node.clock()
+        if url in self._known and now - self._known[url][0] < KNOWN_SECONDS:
+            return self._known[url][1]
+        found = await self._fetched(url)
+        self._known[url] = (now, found)
+        self._known.move_to_end(url)
+        while len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+        return found
+
+    async def _fetched(self, url: str) -> LinkPreview | None:
+        try:
+            async with self._node.web.opened(
+                url, accept="text/html,application/xhtml+xml", seconds=FETCH_SECONDS
+            ) as answer:
+                if answer.media_type not in pages.MEDIA_TYPES:
+                    return None
+                content = await answer.beginning(MAX_PAGE)
+                kind = answer.headers.get("content-type", "")
+                return await asyncio.to_thread(pages.described, content, answer.url, kind)
+        except NotFetched as error:
+            # Whom people link is not logged.
+            logger.info("no preview of a page: %s", error)
+            return None

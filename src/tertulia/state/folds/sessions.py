@@ -1,0 +1,24 @@
+"""Folds of sessions."""
+
+from tertulia.model import changes
+from tertulia.state.folds.registry import Folds, revised
+from tertulia.state.organization import State
+
+FOLDS = Folds()
+
+
+@FOLDS.of(changes.SessionBegun)
+def _(state: State, change: changes.SessionBegun) -> None:
+    state.sessions.put(change.session)
+
+
+@FOLDS.of(changes.SessionUsed)
+def _(state: State, change: changes.SessionUsed) -> None:
+    session = state.sessions[change.session_id]
+    state.sessions.put(revised(session, {"used_at": change.at}))
+
+
+@FOLDS.of(changes.SessionsEnded)
+def _(state: State, change: changes.SessionsEnded) -> None:
+    for session_id in change.session_ids:
+        state.sessions.remove(session_id)

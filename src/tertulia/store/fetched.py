@@ -1,0 +1,69 @@
+"""What was fetched from elsewhere on the web, kept on the disk for a while, within a bound: the
+oldest gives way."""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tertulia.store.files import Files
+
+logger = logging.getLogger("tertulia.store")
+
+_DIRECTORY: Final = "external"
+FRESH_SECONDS: Final = 7 * 86400.0
+"""What was fetched so long ago is fetched anew."""
+_LEFT: Final = 0.9
+"""The part of the room that is used after the oldest gave way."""
+
+
+class Fetched:
+    """The contents of URLs. Several nodes may share them: each makes room by itself."""
+
+    def __init__(self, files: Files, room: int) -> None:
+        self._files = files
+        self._room = room
+        self._used: int | None = None
+        """Bytes, as far as this node knows; None before it looked."""
+
+    def found(self, url: str, now: float) -> Path | None:
+        """Where what lies at the URL is kept, if it is and is fresh."""
+        place = self._files.place(_path(url))
+        try:
+            age = now - place.stat().st_mtime
+        except FileNotFoundError:
+            return None
+        return place if age < FRESH_SECONDS else None
+
+    async def keep(self, url: str, content: bytes) -> None:
+        """Keep it. OSError where the disk is full."""
+        await self._files.put(_path(url), content)
+
+    def make_room(self, added: int) -> None:
+        """Delete the oldest where there is more than there is room for, now that so many bytes were
+        added."""
+        if self._used is not None and self._used + added <= self._room:
+            self._used += added
+            return
+        places = sorted(self._places(), key=lambda one: one[0])
+        used = sum(size for _, size, _ in places)
+        for _, size, place in places:
+            if used <= self._room * _LEFT:
+                break
+            place.unlink(missing_ok=True)
+            used -= size
+        self._used = used
+
+    def _places(self) -> Iterator[tuple[float, int, Path]]:
+        for place in self._files.place(_DIRECTORY).glob("*/*"):
+            try:
+                status = place.stat()
+            except FileNotFoundError:  # Another node deleted it.
+                continue
+            yield status.st_mtime, status.st_size, place
+
+
+def _path(url: str) -> str:
+    digest = hashlib.sha256(url.encode()).hexdigest()
+    return f"{_DIRECTORY}/{digest[:2]}/{digest[2:]}"

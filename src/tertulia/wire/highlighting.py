@@ -1,0 +1,68 @@
+"""Marking in messages what a search found."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tertulia.model.narrow import Term, phrases_in
+from tertulia.model.words import Phrase, places
+from tertulia.wire.objects.messages import MessageObject
+
+_PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
+_INLINE = re.compile(r"</?(?:a|code|del|em|span|strong|time)\b")
+"""Elements inside of which a word may go on, as it may in the source between asterisks."""
+_INSIDE, _BETWEEN = "*", "\n"
+_OPENING, _CLOSING = '<span class="highlight">', "</span>"
+
+
+def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
+    """Add content and topic with what a search found in them marked, where the terms search."""
+    phrases = phrases_in(terms)
+    if not phrases:
+        return
+    for message in shown:
+        is_html = message.content_type == "text/html"
+        content = message.content if is_html else html.escape(message.content)
+        message.match_content = marked(content, phrases)
+        message.match_subject = marked(html.escape(message.subject), phrases)
+
+
+def marked(text: str, phrases: Sequence[Phrase]) -> str:
+    """HTML with the phrases in its text marked. A phrase that reaches into another element is
+    marked in each of them."""
+    pieces = list(_pieces(text))
+    plain = "".join(seen for _, seen in pieces)
+    found = places(plain, phrases)
+    if not found:
+        return text
+    made: list[str] = []
+    at, is_open = 0, False
+    remaining = iter([*found, (len(plain) + 1, len(plain) + 1)])
+    start, end = next(remaining)
+    for piece, seen in pieces:
+        is_tag = piece[0] == "<"
+        if is_open and (is_tag or at >= end):
+            made.append(_CLOSING)
+            is_open = False
+        while at >= end:
+            start, end = next(remaining)
+        if not is_tag and not is_open and at >= start:
+            made.append(_OPENING)
+            is_open = True
+        made.append(piece)
+        at += len(seen)
+    if is_open:
+        made.append(_CLOSING)
+    return "".join(made)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The HTML's tags and characters, each with what it is to a reader."""
+    for match in _PIECES.finditer(text):
+        piece = match[0]
+        if piece[0] == "<":
+            yield piece, _INSIDE if _INLINE.match(piece) else _BETWEEN
+        elif piece[0] == "&":
+            yield piece, html.unescape(piece)
+        else:
+            yield from ((character, character) for character in piece)

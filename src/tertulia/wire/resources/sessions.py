@@ -1,0 +1,93 @@
+"""The browsers in which the caller is signed in."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tertulia.domain import sessions, signing_out
+from tertulia.model.sessions import Session
+from tertulia.wire import signing_in
+from tertulia.wire.authentication import require_own_page
+from tertulia.wire.call import Call
+from tertulia.wire.parameters import Int, Params, Path
+from tertulia.wire.resources.server import NoParams
+from tertulia.wire.routing import Answer
+
+
+class SignIn(Params, kw_only=True, frozen=True):
+    """Signing in with a browser."""
+
+    username: Annotated[str, Meta(description="The account's e-mail address.")]
+    password: Annotated[str, Meta(description="Its password.")]
+
+
+class SignedIn(Answer, kw_only=True):
+    """Who is signed in now; the cookies come beside it."""
+
+    user_id: int
+    email: str
+
+
+async def begin_session(call: Call, params: SignIn) -> SignedIn:
+    """Sign in for a session: the response sets its cookies."""
+    node, request = call.node, call.request
+    require_own_page(node.config, request)
+    user, password_hash = await signing_in.by_password(
+        node, request, params.username, params.password
+    )
+    await signing_in.sign_in(node, request, user, password_hash)
+    return SignedIn(user_id=user.id, email=user.address)
+
+
+class SessionObject(Struct, kw_only=True):
+    """A browser in which the caller is signed in."""
+
+    id: int
+    created_at: int
+    last_used_at: Annotated[
+        int, Meta(description="To within a few hours; for the one that asks, now.")
+    ]
+    agent: Annotated[str, Meta(description="The browser, by its User-Agent header.")]
+    current: Annotated[bool, Meta(description="Whether it is the one that asks.")]
+
+
+class Sessions(Answer, kw_only=True):
+    """The newest first."""
+
+    sessions: list[SessionObject]
+
+
+async def get_sessions(call: Call, params: NoParams) -> Sessions:
+    """The caller's sessions."""
+    return Sessions(sessions=[_shown(call, one) for one in call.consider(sessions.own)])
+
+
+def _shown(call: Call, session: Session) -> SessionObject:
+    is_current = session.id == call.session_id
+    return SessionObject(
+        id=session.id,
+        created_at=session.created_at,
+        last_used_at=int(call.now) if is_current else session.used_at,
+        agent=session.agent,
+        current=is_current,
+    )
+
+
+class EndSession(Params, kw_only=True, frozen=True):
+    """A session to end."""
+
+    session_id: Annotated[Int, Path()]
+
+
+async def end_session(call: Call, params: EndSession) -> Answer:
+    """Sign out one of the caller's browsers."""
+    await call.submit(signing_out.end, params.session_id)
+    if params.session_id == call.session_id:
+        await signing_in.sign_out(call.node, call.request)
+    return Answer()
+
+
+async def end_other_sessions(call: Call, params: NoParams) -> Answer:
+    """Sign out all of the caller's browsers but the one that asks."""
+    await call.submit(signing_out.end_others, call.session_id)
+    return Answer()

@@ -1,0 +1,111 @@
+"""A small web of one server on this machine, for tests of what is fetched."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from tertulia.outbound.addresses import Address, is_public
+from tertulia.outbound.fetching import Web
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360000002000001e221bc330000000049454e44ae426082"
+)
+Say = Callable[[asyncio.StreamWriter], object]
+"""Writes an answer that is not a usual one; what it returns is awaited, where it can be."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is at a path."""
+
+    body: bytes = b""
+    kind: str = "text/html; charset=utf-8"
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def redirect(to: str, status: int = 302) -> Page:
+    """A page that is somewhere else."""
+    return Page(status=status, headers={"Location": to})
+
+
+@dataclass
+class Elsewhere:
+    """The server. Every name ending in `.test` is its name; `others` are more names, and what they
+    resolve to (each time the next of the lists)."""
+
+    port: int = 0
+    scheme: str = "http"
+    pages: dict[str, Page | Say] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    """The paths that were asked for."""
+    heads: list[str] = field(default_factory=list)
+    """The requests, from their first lines to the empty ones."""
+    others: dict[str, list[list[str]]] = field(default_factory=dict)
+    resolved: list[str] = field(default_factory=list)
+    """The names that were looked up."""
+
+    def url(self, path: str, host: str = "pages.test") -> str:
+        """The address of a path."""
+        return f"{self.scheme}://{host}:{self.port}{path}"
+
+    def web(self) -> Web:
+        """What a node sees of it: this machine counts as public, and nothing else does that is
+        not."""
+        return Web("http://chat.test", resolve=self._resolve, may_ask=_is_here_or_public)
+
+    async def _resolve(self, host: str, port: int) -> Sequence[Address]:
+        self.resolved.append(host)
+        if host in self.others:
+            found = self.others[host]
+            texts = found.pop(0) if len(found) > 1 else found[0]
+            return [ip_address(text) for text in texts]
+        if host.endswith(".test"):
+            return [ip_address("127.0.0.1")]
+        raise OSError("no such host")
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request."""
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            path = head.split(" ")[1]
+            self.asked.append(path)
+            self.heads.append(head)
+            page = self.pages.get(path, Page(b"<p>none</p>", status=404))
+            if not isinstance(page, Page):
+                done = page(writer)
+                if asyncio.iscoroutine(done):
+                    await done
+            else:
+                headers = {
+                    "Content-Type": page.kind,
+                    "Content-Length": str(len(page.body)),
+                    **page.headers,
+                }
+                lines = [f"HTTP/1.1 {page.status} X", *(f"{n}: {v}" for n, v in headers.items())]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + page.body)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # The client has seen enough.
+        finally:
+            writer.close()
+
+
+def _is_here_or_public(address: Address) -> bool:
+    return address == ip_address("127.0.0.1") or is_public(address)
+
+
+@asynccontextmanager
+async def elsewhere(context: ssl.SSLContext | None = None) -> AsyncIterator[Elsewhere]:
+    """The server, for the time of the context."""
+    served = Elsewhere(scheme="http" if context is None else "https")
+    server = await asyncio.start_server(served.answer, "127.0.0.1", 0, ssl=context)
+    served.port = server.sockets[0].getsockname()[1]
+    try:
+        yield served
+    finally:
+        server.close()

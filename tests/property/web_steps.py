@@ -1,0 +1,49 @@
+"""What comes from elsewhere on the web, when a test wants it to come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from tertulia.domain import previews
+from tertulia.model.errors import NoSuchMessage
+from tertulia.model.previews import LinkPreview
+from tertulia.outbound.fetching import Answer, Web
+from tertulia.state.moment import Moment
+from tertulia.wire import gathering
+
+if TYPE_CHECKING:
+    from tests.property.histories import History
+
+PAGE = "https://example.com"
+
+
+class SilentWeb(Web):
+    """A web on which nobody ever answers."""
+
+    @asynccontextmanager
+    async def opened(self, url: str, *, accept: str, seconds: float) -> AsyncIterator[Answer]:
+        await asyncio.Event().wait()
+        raise AssertionError(f"{url} was waited for")
+        yield
+
+
+async def a_page_answers(history: History) -> None:
+    """One of the messages that await previews has them, or there are none."""
+    awaited = list(history.state.pending_previews)
+    if not awaited:
+        return
+    pending, node = history.rng.choice(awaited), history.org.node
+    try:
+        found = await gathering.to_edit(node.log, pending.message_id)
+    except NoSuchMessage:
+        raise AssertionError("a message that is gone awaits previews") from None
+    said = LinkPreview(title="Example", image=history.rng.choice(["", "https://example.com/i.png"]))
+    moment = Moment(node.state, node.clock(), found.message.sender_id)
+    rendered = node.renderer.render(moment, found.message.content, {PAGE: said})
+    await node.log.submit(None, previews.show, pending, found, rendered)
+
+
+WEB_STEPS: dict[Callable[[History], Awaitable[None]], int] = {a_page_answers: 3}

@@ -1,0 +1,346 @@
+"""What the server fetches from elsewhere, from whom, and how much of it."""
+
+import asyncio
+import datetime
+import ssl
+from collections.abc import AsyncIterator
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tertulia.outbound.addresses import is_public, parsed
+from tertulia.outbound.fetching import Answer, NotFetched, Web
+from tests.elsewhere import Elsewhere, Page, elsewhere, redirect
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Elsewhere]:
+    async with elsewhere() as served:
+        yield served
+
+
+async def fetched(web: Web, url: str, *, limit: int = 1000, seconds: float = 5) -> Answer:
+    """The answer; its content is read, and must be within the limit."""
+    try:
+        async with web.opened(url, accept="*/*", seconds=seconds) as answer:
+            await answer.content(limit)
+            return answer
+    finally:
+        await web.close()
+
+
+async def content(web: Web, url: str, *, limit: int = 1000) -> bytes:
+    try:
+        async with web.opened(url, accept="*/*", seconds=5) as answer:
+            return await answer.content(limit)
+    finally:
+        await web.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("1.1.1.1", True),
+        ("93.184.216.34", True),
+        ("2606:4700:4700::1111", True),
+        ("64:ff9b::101:101", True),
+        ("127.0.0.1", False),
+        ("127.8.8.8", False),
+        ("0.0.0.0", False),
+        ("10.1.2.3", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("100.64.0.1", False),
+        ("100.100.100.200", False),
+        ("169.254.169.254", False),
+        ("192.0.0.192", False),
+        ("192.0.2.1", False),
+        ("198.18.0.1", False),
+        ("224.0.0.1", False),
+        ("239.255.255.250", False),
+        ("240.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::", False),
+        ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:1.1.1.1", False),
+        ("::127.0.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::a9fe:a9fe", False),
+        ("64:ff9b:1::101:101", False),
+        ("2002:7f00:1::", False),
+        ("2002:c0a8:101::1", False),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", False),
+        ("2001:db8::1", False),
+        ("3fff::1", False),
+        ("fc00::1", False),
+        ("fd00:ec2::254", False),
+        ("fe80::1", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
+    ],
+)
+def test_only_machines_on_the_internet_are_asked(address: str, public: bool) -> None:
+    assert is_public(ip_address(address)) is public
+
+
+def test_a_zone_does_not_hide_an_address() -> None:
+    assert parsed("fe80::1%eth0") == ip_address("fe80::1")
+    assert parsed("example.com") is None
+
+
+async def test_what_is_there_is_fetched_under_its_name(there: Elsewhere) -> None:
+    there.pages["/a?b=c"] = Page(b"hello", "text/plain; charset=latin-1")
+    answer = await fetched(there.web(), there.url("/a?b=c"))
+    assert (answer.url, answer.media_type) == (there.url("/a?b=c"), "text/plain")
+    (head,) = there.heads
+    lines = head.lower().split("\r\n")
+    assert lines[0] == "get /a?b=c http/1.1"
+    assert f"host: pages.test:{there.port}" in lines
+    assert "accept-encoding: identity" in lines
+    assert any(line.startswith("user-agent: ") and "tertulia/" in line for line in lines)
+    assert not [line for line in lines if line.startswith(("cookie", "authorization", "referer"))]
+
+
+async def test_a_name_in_other_letters_is_asked_as_dns_writes_it(there: Elsewhere) -> None:
+    there.pages["/%C3%A9"] = Page(b"hello")
+    assert await content(there.web(), there.url("/é", "münchen.test")) == b"hello"
+    assert there.resolved == ["xn--mnchen-3ya.test"]
+    assert f"host: xn--mnchen-3ya.test:{there.port}" in there.heads[0].lower()
+
+
+async def test_no_cookie_is_sent_back(there: Elsewhere) -> None:
+    there.pages["/a"] = Page(status=302, headers={"Location": "/b", "Set-Cookie": "x=y"})
+    there.pages["/b"] = Page(b"b")
+    assert await content(there.web(), there.url("/a")) == b"b"
+    assert "cookie" not in "".join(there.heads).lower()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.2/",
+        "http://2130706434/",
+        "http://0x7f.0.0.2/",
+        "http://[::1]:8080/",
+        "http://[::ffff:127.0.0.1]:8080/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[fd00:ec2::254]/",
+        "http://10.0.0.1:8080/",
+        "http://0/",
+        "ftp://pages.test/",
+        "file:///etc/passwd",
+        "gopher://pages.test/",
+        "data:text/html,x",
+        "//pages.test/",
+        "pages.test",
+        "",
+        "http://",
+        "http:///x",
+        "http://user:password@pages.test/",
+        "http://user@pages.test/",
+        "http://pages.test:22/",
+        "http://pages.test:25/",
+        "http://pages.test:0/",
+        "http://pages.test:99999/",
+        "http://pa ges.test/",
+        "http://pages.test/\x00",
+        "http://pages.test\n.evil/",
+        "http://nowhere.invalid/",
+        "http://[::1/",
+        "http://" + "a" * 300 + ".test/",
+        "http://pages.test/" + "a" * 2000,
+    ],
+)
+async def test_what_is_no_address_on_the_web_is_not_asked(there: Elsewhere, url: str) -> None:
+    there.pages["/"] = Page(b"secret")
+    with pytest.raises(NotFetched):
+        await fetched(there.web(), url)
+    assert there.asked == []
+
+
+@pytest.mark.parametrize(
+    "addresses", [["10.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["::1"], [], ["169.254.169.254"]]
+)
+async def test_a_name_that_leads_into_the_network_is_not_asked(
+    there: Elsewhere, addresses: list[str]
+) -> None:
+    there.others["inside.example"] = [addresses]
+    with pytest.raises(NotFetched):
+        await fetched(there.web(), there.url("/", "inside.example"))
+    assert there.asked == []
+
+
+async def test_it_connects_to_the_address_that_was_looked_at(there: Elsewhere) -> None:
+    """A name that leads elsewhere when it is asked again gains nothing: it is asked once."""
+    there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
+    there.pages["/"] = Page(b"first")
+    assert await content(there.web(), there.url("/", "turning.example")) == b"first"
+    assert there.resolved == ["turning.example"]
+
+
+async def test_each_redirection_is_looked_at_again(there: Elsewhere) -> None:
+    there.others["turning.example"] = [["127.0.0.1"], ["10.0.0.1"]]
+    there.pages["/"] = redirect(there.url("/again", "turning.example"))
+    with pytest.raises(NotFetched, match=r"10\.0\.0\.1 is not on the internet"):
+        await fetched(there.web(), there.url("/", "turning.example"))
+    assert there.asked == ["/"]
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://169.254.169.254/",
+        "http://localhost/",
+        "file:///etc/passwd",
+        "http://[::1]/",
+        "http://user:x@pages.test/",
+        "javascript:x",
+        "http://[",
+    ],
+)
+async def test_a_redirection_leads_nowhere_else(there: Elsewhere, to: str) -> None:
+    there.pages["/"] = redirect(to)
+    with pytest.raises(NotFetched):
+        await fetched(there.web(), there.url("/"))
+    assert there.asked == ["/"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirections_are_followed(there: Elsewhere, status: int) -> None:
+    there.pages["/a"] = redirect("/b", status)
+    there.pages["/b"] = redirect(there.url("/c/d", "other.test"), status)
+    there.pages["/c/d"] = redirect("e", status)
+    there.pages["/c/e"] = Page(b"end")
+    answer = await fetched(there.web(), there.url("/a"))
+    assert answer.url == there.url("/c/e", "other.test")
+
+
+async def test_redirections_end(there: Elsewhere) -> None:
+    there.pages["/"] = redirect("/")
+    with pytest.raises(NotFetched, match="too many"):
+        await fetched(there.web(), there.url("/"))
+    assert len(there.asked) == 6
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(b"x", status=404),
+        Page(b"x", status=500),
+        Page(b"", status=204),
+        Page(status=302),
+        Page(b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"}),
+        Page(b"x" * 1001),
+        Page(b"x", headers={"Content-Length": "1001"}),
+        Page(b"x", headers={"Content-Length": "9" * 30}),
+        Page(b"x", headers={"X-Long": "y" * 200_000}),
+    ],
+    ids=lambda page: f"{page.status}-{len(page.body)}-{len(str(page.headers))}",
+)
+async def test_an_answer_that_is_not_wanted_is_not_taken(there: Elsewhere, page: Page) -> None:
+    there.pages["/"] = page
+    with pytest.raises(NotFetched):
+        await fetched(there.web(), there.url("/"))
+
+
+async def test_what_does_not_end_is_not_read_to_its_end(there: Elsewhere) -> None:
+    sent = 0
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/html\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            sent += 65536
+            await writer.drain()
+
+    there.pages["/"] = endless
+    web = there.web()
+    async with web.opened(there.url("/"), accept="*/*", seconds=5) as answer:
+        assert await answer.beginning(100_000) == b"x" * 100_000
+    with pytest.raises(NotFetched, match="too large"):
+        await fetched(web, there.url("/"), limit=100_000)
+
+
+async def test_what_takes_too_long_is_given_up(there: Elsewhere) -> None:
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 X\r\n")
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    there.pages["/"] = slow
+    with pytest.raises(NotFetched, match="too long"):
+        await fetched(there.web(), there.url("/"), seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nabc"]
+)
+async def test_an_answer_that_breaks_off_is_none(there: Elsewhere, said: bytes) -> None:
+    there.pages["/"] = lambda writer: writer.write(said)
+    with pytest.raises(NotFetched):
+        await fetched(there.web(), there.url("/"))
+
+
+async def test_where_nobody_listens_nothing_is_fetched(there: Elsewhere) -> None:
+    async with elsewhere() as gone:
+        url = gone.url("/")
+    with pytest.raises(NotFetched, match="Connect"):
+        await fetched(there.web(), url)
+
+
+async def test_a_certificate_must_be_for_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the name, although the connection is to an address."""
+    context = _context(tmp_path)
+    monkeypatch.setattr("certifi.where", lambda: str(tmp_path / "server.pem"))
+    async with elsewhere(context) as there:
+        there.pages["/"] = Page(b"hello")
+        assert await content(there.web(), there.url("/")) == b"hello"
+        with pytest.raises(NotFetched, match="certificate"):
+            await fetched(there.web(), there.url("/", "other.test"))
+    assert there.asked == ["/"]
+
+
+async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
+    names: list[str | None] = []
+    context = _context(tmp_path)
+    context.sni_callback = lambda _socket, name, _context: names.append(name)  # type: ignore[assignment]  # it wants None
+    async with elsewhere(context) as there:
+        there.pages["/"] = Page(b"secret")
+        with pytest.raises(NotFetched, match="certificate"):
+            await fetched(there.web(), there.url("/"))
+    assert names == ["pages.test"]
+    assert there.asked == []
+
+
+def _context(directory: Path) -> ssl.SSLContext:
+    """Of a server whose certificate nobody vouches for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pages.test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("pages.test")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    place = directory / "server.pem"
+    place.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place)
+    return context

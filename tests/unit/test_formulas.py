@@ -1,0 +1,227 @@
+"""Formulas: laid out by KaTeX, and as MathML where it is missing."""
+
+import asyncio
+import re
+
+import pytest
+
+from tertulia.markup import formulas, katex
+from tertulia.markup.formulas import MAX_SOURCE
+from tertulia.markup.page import MAX_LAYOUT_SIZE
+from tertulia.state.moment import Moment
+from tests.unit.markup_stage import ANN, RENDERER, STATE, html, line
+from tests.unit.test_markup_safety import checked
+
+with_katex = pytest.mark.skipif(
+    not katex.is_installed(), reason="the web client is not built: it has KaTeX's script in it"
+)
+
+
+@pytest.fixture
+def without_katex(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which KaTeX is missing."""
+    monkeypatch.setattr(katex, "_engine", lambda: None)
+    monkeypatch.setattr(formulas, "_layouts", formulas._Layouts())
+
+
+KATEX = (
+    '<span class="katex"><span class="katex-mathml">'
+    '<math xmlns="http://www.w3.org/1998/Math/MathML"{}><semantics>{}'
+    '<annotation encoding="application/x-tex">{}</annotation></semantics></math></span>'
+    '<span class="katex-html" aria-hidden="true">{}</span></span>'
+)
+SQUARE = "<mrow><msup><mi>a</mi><mn>2</mn></msup></mrow>"
+HALF = "<mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac></mrow>"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("$$a^2$$", KATEX.format("", SQUARE, "a^2", "a^2")),
+        (
+            "x $$a^2$$ y",
+            "x " + KATEX.format("", SQUARE, "a^2", "a^2") + " y",
+        ),
+        ("$$\\frac{$$", '<span class="tex-error">$$\\frac{$$</span>'),
+        ("$$\\nonsense$$", '<span class="tex-error">$$\\nonsense$$</span>'),
+        ("$$<b>\\frac$$", '<span class="tex-error">$$&lt;b&gt;\\frac$$</span>'),
+        ("$$$a$$$", "$$$a$$$"),
+        ("$$a\nb$$", "$$a<br>\nb$$"),
+        ("$a$ $$", "$a$ $$"),
+        ("`$$a$$`", "<code>$$a$$</code>"),
+    ],
+)
+def test_a_formula_in_a_line(without_katex: None, content: str, expected: str) -> None:
+    assert html(content) == f"<p>{expected}</p>"
+
+
+def test_a_block_of_formulas_is_one_paragraph(without_katex: None) -> None:
+    first = KATEX.format(' display="block"', SQUARE, "a^2", "a^2")
+    second = KATEX.format(' display="block"', HALF, "\\frac{1}{2}", "\\frac{1}{2}")
+    assert html("```math\na^2\n\n\\frac{1}{2}\n```") == (
+        f'<p><span class="katex-display">{first}</span>\n'
+        f'<span class="katex-display">{second}</span></p>'
+    )
+    assert html("```math\n\\frac{\n```") == '<p><span class="tex-error">\\frac{</span></p>'
+
+
+HOSTILE = [
+    "\\text{<script>alert(1)</script>}",
+    "\\href{javascript:alert(1)}{x}",
+    "\\url{javascript:alert(1)}",
+    "\\includegraphics[height=1em]{https://a.example/x.png}",
+    "\\htmlClass{x}{y} \\htmlId{x}{y} \\htmlData{a=b}{y}",
+    "\\htmlStyle{background:url(//x)}{y}",
+    "\\class{x}{y}",
+    "\\style{background:url(//x)}{y}",
+    "\\newcommand{\\x}{\\x\\x}\\x",
+    "\\def\\x{\\x}\\x",
+    "\\def\\a{\\b\\b}\\def\\b{\\c\\c}\\def\\c{\\d\\d}\\def\\d{xxxxxxxxxx}\\a\\a\\a",
+    "\\gdef\\sin{evil}\\sin",
+    '\\color{red" onclick="x}{y}',
+    "\\kern1000000em x \\rule{1000000em}{1000000em}",
+    "{" * 500 + "}" * 500,
+    "{" * 1900 + "a" + "}" * 1900,
+    "\\frac{" * 200 + "1" + "}{2}" * 200,
+    "a^" * 1990,
+    "a+" * 1990,
+    "\\left(" * 300,
+    "\\begin{matrix}" * 200,
+    "\\sqrt" * 700,
+    "\x00\x01\x1b",
+    "\\text{\ud800}",
+    "x" * (MAX_SOURCE + 1),
+]
+
+
+@pytest.mark.parametrize("tex", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_formulas_are_text_or_harmless(tex: str) -> None:
+    shown = html(f"```math\n{tex}\n```")
+    checked(shown)
+    assert "href=" not in shown
+    assert "onclick=" not in re.sub("onclick=(&quot;|x)", "", shown)
+    assert "url(" not in re.sub(r"<annotation.*?</annotation>|<span class=.tex-error.*", "", shown)
+    sizes = [float(size) for size in re.findall(r"(?:width|height|margin\w*):(-?[\d.]+)em", shown)]
+    assert all(abs(size) < 300 for size in sizes)
+
+
+@pytest.mark.parametrize("tex", HOSTILE, ids=range(len(HOSTILE)))
+def test_so_they_are_without_katex(without_katex: None, tex: str) -> None:
+    shown = html(f"```math\n{tex}\n```")
+    checked(shown)
+    assert "href=" not in shown
+    assert "style=" not in shown
+
+
+@with_katex
+def test_katex_lays_a_formula_out() -> None:
+    shown = line("$$a^2$$")
+    assert shown == (
+        '<span class="katex"><span class="katex-mathml">'
+        '<math xmlns="http://www.w3.org/1998/Math/MathML"><semantics>'
+        "<mrow><msup><mi>a</mi><mn>2</mn></msup></mrow>"
+        '<annotation encoding="application/x-tex">a^2</annotation></semantics></math></span>'
+        '<span class="katex-html" aria-hidden="true"><span class="base">'
+        '<span class="strut" style="height:0.8141em;"></span><span class="mord">'
+        '<span class="mord mathnormal">a</span><span class="msupsub"><span class="vlist-t">'
+        '<span class="vlist-r"><span class="vlist" style="height:0.8141em;">'
+        '<span style="top:-3.063em;margin-right:0.05em;">'
+        '<span class="pstrut" style="height:2.7em;"></span>'
+        '<span class="sizing reset-size6 size3 mtight"><span class="mord mtight">2</span></span>'
+        "</span></span></span></span></span></span></span></span></span>"
+    )
+
+
+@with_katex
+@pytest.mark.parametrize("content", ["$$a^2$$", "```math\na^2\n```"])
+def test_the_katex_span_has_the_two_parts_that_clients_look_for(content: str) -> None:
+    (found,) = re.findall(
+        r'<span class="katex"><span class="katex-mathml"><math xmlns="[^"]*"( display="block")?>'
+        r'<semantics>.*<annotation encoding="application/x-tex">a\^2</annotation></semantics>'
+        r'</math></span><span class="katex-html" aria-hidden="true">.*</span></span>',
+        html(content),
+    )
+    assert bool(found) is content.startswith("```")
+
+
+@with_katex
+def test_katex_draws_what_no_letters_are_for() -> None:
+    shown = line(r"$$\sqrt{\frac{x}{2}}$$")
+    checked(shown)
+    assert '<svg xmlns="http://www.w3.org/2000/svg"' in shown
+    assert "<path d=" in shown
+
+
+@with_katex
+@pytest.mark.parametrize(
+    ("content", "source"),
+    [
+        ("$$\\frac{$$", "$$\\frac{$$"),
+        ("$$\\nonsense$$", "$$\\nonsense$$"),
+        ("$$<b>\\frac$$", "$$&lt;b&gt;\\frac$$"),
+    ],
+)
+def test_what_katex_does_not_understand_is_shown_as_it_is(content: str, source: str) -> None:
+    assert line(content) == f'<span class="tex-error">{source}</span>'
+
+
+@with_katex
+def test_a_macro_ends_with_its_formula() -> None:
+    assert "tex-error" not in line("$$\\gdef\\mine{x}\\mine$$")
+    assert "tex-error" in line("$$\\mine$$")
+
+
+@with_katex
+def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too_much() -> None:
+    content = "```math\n" + "\n\n".join(f"a_{n}" + "+a" * 1500 for n in range(3)) + "\n```"
+    shown = html(content)
+    checked(shown)
+    assert shown.count('<span class="katex-display">') == 3
+    # The last ones are there, without a layout.
+    assert len(shown) < MAX_LAYOUT_SIZE * 2
+
+
+@with_katex
+async def test_what_is_prepared_is_not_laid_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulas, "_layouts", formulas._Layouts())
+    content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
+    await RENDERER.prepare(Moment(STATE, 0, ANN), content)
+    expected = html(content)
+
+    def never(tex: str, *, display: bool) -> str | None:
+        raise AssertionError(f"{tex} is laid out")
+
+    monkeypatch.setattr(katex, "formula", never)
+    assert html(content) == expected
+
+
+@with_katex
+async def test_formulas_can_be_laid_out_in_several_threads() -> None:
+    moment = Moment(STATE, 0, ANN)
+    contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
+    await asyncio.gather(*(RENDERER.prepare(moment, content) for content in contents))
+    assert "tex-error" not in line(" ".join(f"$$t_{n}$$" for n in range(20)))
+
+
+@with_katex
+def test_layouts_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = formulas._Layouts()
+    monkeypatch.setattr(formulas, "_layouts", kept)
+    monkeypatch.setattr(formulas, "MAX_KEPT", 10_000)
+    for number in range(50):
+        line(f"$$k_{{{number}}}$$")
+    assert ("k_{49}", False) in kept
+    assert ("k_{0}", False) not in kept
+    assert kept._size <= 10_000
+
+
+@with_katex
+def test_a_formula_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = katex._engine()
+    assert engine is not None
+    engine.set_time_limit(0.001)
+    try:
+        assert katex.formula("b+" * 1900, display=True) is None
+    finally:
+        engine.set_time_limit(katex.MAX_SECONDS)
+    assert katex.formula("b+c", display=True) is not None

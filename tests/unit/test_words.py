@@ -1,0 +1,115 @@
+"""The words by which text is found."""
+
+import random
+
+import pytest
+
+from tertulia.model.words import Phrase, phrases_of, placed_words, places, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ""),
+        ("?! -- ...", ""),
+        ("Hello, World!", "hello world"),
+        ("snake_case and kebab-case", "snake case and kebab case"),
+        ("https://www.Example.com/a/b.html?x=1#y", "https www example com a b html x 1 y"),
+        ("ann@example.com 10.0.0.1", "ann example com 10 0 0 1"),
+        ("3.14 1e5 2026-11-21", "3 14 1e5 2026 11 21"),
+        ("Straße STRASSE", "strasse strasse"),
+        ("Café Cafe\u0301 ÅNGSTRÖM ñandú", "cafe cafe angstrom nandu"),
+        ("ﬁne ① \uff37\uff49de", "fine 1 wide"),
+        ("ΣΟΦΊΑ ὀδυσσεύς", "σοφια οδυσσευσ"),
+        ("Ёлка Йод", "елка иод"),
+        ("İstanbul \u0131ş\u0131k", "istanbul \u0131s\u0131k"),
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد كـــتاب", "محمد كتاب"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("zero\u200bwidth soft\u00adhyphen", "zerowidth softhyphen"),
+        ("日本語", "日本 本語 語"),
+        ("日 本", "日 本"),
+        ("日**本**語 ~~日~~本", "日本 本語 語 日本 本"),
+        ("**日**x", "日 x"),
+        ("Python入門3", "python 入門 門 3"),
+        ("ｶﾞｷﾞ か\u3099", ["ガギ", "キ゚"][0] + " ギ が"),
+        ("한국어", "한국 국어 어"),
+        ("\u1112\u1161\u11ab", "한"),
+        ("กรุง", "กร รุ ุง ง"),
+        ("ພາສາ", "ພາ າສ ສາ າ"),
+        ("🎉👍🏽 ok", "🎉 👍 ok"),
+        ("✔ done", "✔ done"),
+    ],
+)
+def test_text_falls_into_words(text: str, words: str) -> None:
+    assert words_of(text) == words.split()
+
+
+def test_a_very_long_word_counts_by_its_beginning() -> None:
+    assert words_of("a" * 5000) == ["a" * 100] == words_of("ä" * 5000)
+    assert phrases_of("a" * 5000) == (Phrase(("a" * 100,), is_open=True),)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_words_are_the_same_with_their_places_and_without(seed: int) -> None:
+    rng = random.Random(seed)
+    letters = "aB1ßéİ日本ｶﾞが\u3099 \n*~_-.'🎉✔\u0301\u200d\u1161한กุकि²½①Ǆ"
+    for _ in range(300):
+        text = "".join(rng.choices(letters, k=rng.randint(0, 12)))
+        placed = list(placed_words(text))
+        assert words_of(text) == [word.text for word in placed], text
+        for word in placed:
+            assert 0 <= word.start < word.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("search", "phrases"),
+    [
+        ("", []),
+        ('!!! "" \'', []),
+        ("tea", [(["tea"], True)]),
+        ("TEA tea", [(["tea"], True)]),
+        ("green tea", [(["green"], True), (["tea"], True)]),
+        ("to be", [(["to"], False), (["be"], False)]),
+        ('"green tea"', [(["green", "tea"], False)]),
+        ('"tea"', [(["tea"], False)]),
+        ("“green tea” «now»", [(["green", "tea"], False), (["now"], False)]),
+        ('a"b c"', [(["a"], False), (["b", "c"], False)]),
+        ('"unbalanced tea', [(["unbalanced"], True), (["tea"], True)]),
+        ("example.com/pat", [(["example", "com", "pat"], True)]),
+        ("example.com/pa", [(["example", "com", "pa"], False)]),
+        ("日本語", [(["日本", "本語"], False)]),
+        ("日", [(["日"], True)]),
+        ('"日"', [(["日"], True)]),
+        ("Python入", [(["python", "入"], True)]),
+        ("入門3", [(["入門", "門", "3"], False)]),
+    ],
+)
+def test_a_search_falls_into_phrases(search: str, phrases: list[tuple[list[str], bool]]) -> None:
+    assert phrases_of(search) == tuple(Phrase(tuple(words), is_open) for words, is_open in phrases)
+
+
+@pytest.mark.parametrize(
+    ("search", "text", "marked"),
+    [
+        ("tea", "Tea, teapot, steam", "[Tea], [teapot], steam"),
+        ('"tea"', "Tea, teapot", "[Tea], teapot"),
+        ("cafe", "le Café", "le [Café]"),
+        ("strasse", "Hauptstraße Straße", "Hauptstraße [Straße]"),
+        ('"green tea"', "green tea green  TEA", "[green tea] [green  TEA]"),
+        ("example.com", "see www.example.com/x", "see www.[example.com]/x"),
+        ("本語", "日本語の本", "日[本語]の本"),
+        ("本", "日本語の本", "日[本]語の[本]"),
+        ("กรุง", "ที่กรุงเทพ", "ที่[กรุง]เทพ"),
+        ("b a", "a b", "[a] [b]"),
+        ("🎉", "so 🎉!", "so [🎉]!"),
+        ("none", "a b", "a b"),
+        ("tea", "", ""),
+    ],
+)
+def test_a_text_shows_where_it_was_found(search: str, text: str, marked: str) -> None:
+    made, at = "", 0
+    for start, end in places(text, phrases_of(search)):
+        made += f"{text[at:start]}[{text[start:end]}]"
+        at = end
+    assert made + text[at:] == marked

@@ -1,0 +1,268 @@
+"""Pictures and films from elsewhere on the web, as this server gives them out."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.store.fetched import FRESH_SECONDS, Fetched
+from tertulia.store.files import Files
+from tertulia.wire import external_pages
+from tertulia.wire.external_pages import media_type
+from tests.elsewhere import PNG, Elsewhere, Page, elsewhere, redirect
+from tests.support import Organization, TestClock, founded, reopened
+
+MP4 = b"\0\0\0\x20ftypisom" + b"film" * 1000
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Elsewhere]:
+    async with elsewhere() as served:
+        served.pages["/x.png"] = Page(PNG, "image/png")
+        yield served
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+async def org(config: Config, there: Elsewhere, clock: TestClock) -> AsyncIterator[Organization]:
+    """`ann` and `ben`, on a node that sees the server there."""
+    async with founded(config, clock=clock, web=there.web()) as organization:
+        await organization.add("ben")
+        await organization.channel("tea", "ann", "ben")
+        yield organization
+
+
+async def source(org: Organization, url: str) -> str:
+    """Where a message of this URL shows what is there from."""
+    html = (await org["ben"].post("/messages/render", content=url)).ok["rendered"]
+    (found,) = re.findall(r' src="([^"]+)"', html)
+    assert found.startswith("/external_content/")
+    return str(found)
+
+
+async def test_a_message_shows_a_picture_that_lies_elsewhere(
+    org: Organization, there: Elsewhere
+) -> None:
+    url = there.url("/x.png")
+    listener = await org["ben"].register(apply_markdown=True)
+    await org["ann"].send("tea", "x", url)
+    (event,) = await listener.events()
+    html = event["message"]["content"]
+    src = await source(org, url)
+    assert html == (
+        f'<div class="message_inline_image"><a href="{url}"><img src="{src}"></a></div>'
+    )
+    assert there.asked == []
+    answer = await org.nobody.open(src)
+    assert (answer.status_code, answer.content) == (200, PNG)
+    assert there.asked == ["/x.png"]
+
+
+async def test_it_is_given_out_so_that_nothing_in_it_can_run(
+    org: Organization, there: Elsewhere
+) -> None:
+    answer = await org["ben"].open(await source(org, there.url("/x.png")))
+    headers = answer.headers
+    assert headers["content-type"] == "image/png"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in headers["content-security-policy"]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "set-cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>", "image/svg+xml"),
+        Page(b"<html><script>1</script></html>", "image/png"),
+        Page(b"GIF8", "image/gif"),
+        Page(b"", "image/png"),
+        Page(b"\0" * 100, "image/png"),
+        Page(b"%PDF-1.7", "image/png"),
+        Page(PNG, status=404),
+        redirect("http://169.254.169.254/x.png"),
+    ],
+    ids=range(8),
+)
+async def test_what_is_no_picture_is_not_given_out(
+    org: Organization, there: Elsewhere, page: Page
+) -> None:
+    there.pages["/x.png"] = page
+    src = await source(org, there.url("/x.png"))
+    answer = await org["ben"].open(src)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert b"script" not in answer.content
+    # It is not asked for again at once.
+    there.pages["/x.png"] = Page(PNG)
+    assert (await org["ben"].open(src)).status_code == 404
+    assert there.asked == ["/x.png"]
+
+
+async def test_what_could_not_be_had_is_tried_again_later(
+    org: Organization, there: Elsewhere, clock: TestClock
+) -> None:
+    there.pages["/x.png"] = Page(status=500)
+    src = await source(org, there.url("/x.png"))
+    assert (await org["ben"].open(src)).status_code == 404
+    there.pages["/x.png"] = Page(PNG)
+    clock.ahead = external_pages.MISSING_SECONDS + 1
+    assert (await org["ben"].open(src)).status_code == 200
+
+
+async def test_what_is_too_large_is_not_given_out(
+    org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_pages, "MAX_BYTES", len(PNG))
+    there.pages["/y.png"] = Page(PNG + b"\0")
+    assert (await org["ben"].open(await source(org, there.url("/x.png")))).status_code == 200
+    assert (await org["ben"].open(await source(org, there.url("/y.png")))).status_code == 404
+
+
+@pytest.mark.parametrize("change", ["proof", "url", "both", "text", "null", "odd"])
+async def test_only_what_somebody_linked_is_fetched(
+    org: Organization, there: Elsewhere, change: str
+) -> None:
+    src = await source(org, there.url("/x.png"))
+    _, _, proof, url = src.split("/")
+    other = there.url("/secret.png").encode().hex()
+    forged = {
+        "proof": f"/external_content/{'A' * len(proof)}/{url}",
+        "url": f"/external_content/{proof}/{other}",
+        "both": f"/external_content/x/{other}",
+        "text": f"/external_content/{proof}/secret",
+        "null": f"/external_content/%00é/{url}",
+        "odd": f"/external_content/{proof}/{url}f",
+    }[change]
+    answer = await org["ben"].open(forged)
+    assert answer.status_code == 403
+    assert there.asked == []
+
+
+async def test_it_is_fetched_once(org: Organization, there: Elsewhere) -> None:
+    src = await source(org, there.url("/x.png"))
+    answers = await asyncio.gather(*(org["ben"].open(src) for _ in range(5)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert (await org["ann"].open(src)).status_code == 200
+    assert there.asked == ["/x.png"]
+
+
+async def test_after_a_week_it_is_fetched_anew(
+    org: Organization, there: Elsewhere, clock: TestClock
+) -> None:
+    src = await source(org, there.url("/x.png"))
+    await org["ben"].open(src)
+    clock.ahead = FRESH_SECONDS - 60
+    await org["ben"].open(src)
+    assert len(there.asked) == 1
+    clock.ahead = FRESH_SECONDS + 60
+    await org["ben"].open(src)
+    assert len(there.asked) == 2
+
+
+async def test_a_film_can_be_played_in_parts(org: Organization, there: Elsewhere) -> None:
+    url = there.url("/f.mp4")
+    there.pages["/f.mp4"] = Page(MP4, "video/mp4")
+    src = await source(org, url)
+    answer = await org["ben"].open(src, headers={"Range": "bytes=4-11"})
+    assert (answer.status_code, answer.content) == (206, b"ftypisom")
+    assert answer.headers["content-type"] == "video/mp4"
+
+
+async def test_where_too_many_are_fetched_the_next_one_comes_again(
+    org: Organization, there: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src = await source(org, there.url("/x.png"))
+    monkeypatch.setattr(external_pages, "WAITING", 0)
+    answer = await org["ben"].open(src)
+    assert answer.status_code == 503
+    assert there.asked == []
+
+
+async def test_the_server_can_do_without_what_lies_elsewhere(
+    config: Config, there: Elsewhere
+) -> None:
+    url = there.url("/x.png")
+    async with founded(config, web=there.web()) as org:
+        src = org.node.links.external(url)
+        assert (await org["ann"].open(src)).status_code == 200
+    off = msgspec.structs.replace(config, external_content=False)
+    async with reopened(off, web=there.web()) as org:
+        html = (await org["ann"].post("/messages/render", content=url)).ok["rendered"]
+        assert html == f'<p><a href="{url}">{url}</a></p>'
+        assert (await org["ann"].open(src)).status_code == 403
+        data = (await org["ann"].register()).data
+        assert data["server_inline_url_embed_preview"] is False
+
+
+async def test_a_picture_of_the_network_is_not_fetched(org: Organization, there: Elsewhere) -> None:
+    for url in ("http://10.0.0.1/x.png", "http://[::1]/x.png", "http://inside.example/x.png"):
+        there.others["inside.example"] = [["192.168.1.1"]]
+        assert (await org["ben"].open(await source(org, url))).status_code == 404
+
+
+async def test_what_people_link_is_not_in_the_log(
+    org: Organization, there: Elsewhere, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    there.pages["/broken.png"] = Page(status=500)
+    for path in ("/x.png", "/broken.png"):
+        url = there.url(path)
+        await org["ben"].open(await source(org, url))
+        records = [record for record in caplog.records if record.name.startswith("tertulia")]
+        said = "\n".join(f"{record.getMessage()} {vars(record)}" for record in records)
+        assert "/external_content/" in said
+        assert url.encode().hex() not in said
+        assert path not in said
+
+
+@pytest.mark.parametrize(
+    ("begins", "expected"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"GIF87a", "image/gif"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\0\0\0\0WAVE", None),
+        (b"BM\x10\0\0\0\0\0\0\0", "image/bmp"),
+        (b"BM<html>", None),
+        (b"\0\0\0\x1cftypavif", "image/avif"),
+        (b"\0\0\0\x1cftypmp42", "video/mp4"),
+        (b"\0\0\0\x1cftypqt  ", None),
+        (b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f\x42\x82\x84webm", "video/webm"),
+        (b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f\x42\x82\x88matroska", None),
+        (b"<svg", None),
+        (b"", None),
+    ],
+)
+def test_what_it_is_is_told_by_its_bytes(begins: bytes, expected: str | None) -> None:
+    assert media_type(begins) == expected
+
+
+async def test_the_oldest_gives_way_where_there_is_no_room(config: Config) -> None:
+    files = Files(config.files_path)
+    kept = Fetched(files, 1000)
+    now = time.time()
+    for number in range(20):
+        url = f"http://a.example/{number}"
+        await kept.keep(url, b"x" * 100)
+        place = kept.found(url, now)
+        assert place is not None
+        os.utime(place, (now - 100 + number, now - 100 + number))
+        kept.make_room(100)
+    found = [n for n in range(20) if kept.found(f"http://a.example/{n}", now)]
+    assert 8 <= len(found) <= 10
+    assert found == list(range(20 - len(found), 20))
+    # They are no files of the organization: no backup has them.
+    assert list(files.kept()) == []

@@ -1,0 +1,326 @@
+"""Previews of linked pages: fetched when the message was sent, and then shown with it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import previews
+from tertulia.model.previews import PendingPreview
+from tertulia.model.users import Role
+from tertulia.previewing import Previewer
+from tertulia.wire import gathering
+from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
+from tests.support import Listener, Organization, founded, reopened
+
+PAGE = Page(
+    b'<title>T</title><meta name="description" content="D">'
+    b'<meta property="og:image" content="/p.png">'
+)
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Elsewhere]:
+    async with elsewhere() as served:
+        served.pages["/page"] = PAGE
+        served.pages["/p.png"] = Page(PNG, "image/png")
+        yield served
+
+
+@pytest.fixture
+async def org(config: Config, there: Elsewhere) -> AsyncIterator[Organization]:
+    """`ann` (owner), `ben` and `gus` (a guest), in an organization that has previews, on a node
+    that sees the server there."""
+    async with founded(config, web=there.web()) as organization:
+        await organization.add("ben")
+        await organization.add("gus", Role.GUEST)
+        await organization.channel("tea", "ann", "ben")
+        (await organization["ann"].patch("/realm", inline_url_embed_preview=True)).ok
+        yield organization
+
+
+async def updated(listener: Listener) -> dict[str, Any]:
+    """The next event that a message is shown differently."""
+    while True:
+        for event in await listener.events(block=True):
+            if event["type"] == "update_message":
+                return event
+
+
+async def none_awaited(org: Organization) -> None:
+    """Return when no message awaits previews any more."""
+    seen = asyncio.Event()
+    org.node.log.follow(lambda _: seen.set())
+    async with asyncio.timeout(20):
+        while len(org.node.state.pending_previews):
+            seen.clear()
+            await seen.wait()
+
+
+async def content(org: Organization, message_id: int) -> str:
+    return str((await org["ben"].get(f"/messages/{message_id}")).ok["message"]["content"])
+
+
+async def test_a_message_is_shown_again_with_what_it_links(
+    org: Organization, there: Elsewhere
+) -> None:
+    url = there.url("/page")
+    listener = await org["ben"].register(apply_markdown=True)
+    sent = await org["ann"].send("tea", "x", url)
+    (first,) = await listener.events()
+    assert first["message"]["content"] == f'<p><a href="{url}">{url}</a></p>'
+    event = await updated(listener)
+    image = org.node.links.external(there.url("/p.png"))
+    shown = (
+        f'<p><a href="{url}">{url}</a></p>\n<div class="message_embed">'
+        f'<a class="message_embed_image" href="{url}"'
+        f' style="background-image: url(&quot;{image}&quot;)"></a>'
+        '<div class="data-container"><div class="message_embed_title">'
+        f'<a href="{url}" title="T">T</a></div>'
+        '<div class="message_embed_description">D</div></div></div>'
+    )
+    event.pop("id")
+    assert event.pop("edit_timestamp") > 0
+    assert event == {
+        "type": "update_message",
+        "user_id": None,
+        "rendering_only": True,
+        "message_id": sent,
+        "message_ids": [sent],
+        "flags": [],
+        "stream_id": first["message"]["stream_id"],
+        "stream_name": "tea",
+        "content": url,
+        "rendered_content": shown,
+    }
+    assert await content(org, sent) == shown
+    assert (await org["ben"].open(image)).content == PNG
+
+
+async def test_it_does_not_count_as_an_edit(org: Organization, there: Elsewhere) -> None:
+    listener = await org["ben"].register()
+    sent = await org["ann"].send("tea", "x", f"@**Ben** {there.url('/page')}")
+    event = await updated(listener)
+    assert event["flags"] == ["mentioned"]
+    message = (await org["ben"].get(f"/messages/{sent}")).ok["message"]
+    assert "last_edit_timestamp" not in message
+    assert message["flags"] == ["mentioned"]
+    history = (await org["ben"].get(f"/messages/{sent}/history")).ok["message_history"]
+    assert len(history) == 1
+
+
+async def test_a_direct_message_has_previews_too(org: Organization, there: Elsewhere) -> None:
+    listener = await org["ben"].register()
+    await org["ann"].write([org["ben"].user_id], there.url("/page"))
+    event = await updated(listener)
+    assert "message_embed" in event["rendered_content"]
+    assert "stream_id" not in event
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(b"<title>no picture</title>"),
+        Page(PNG, "image/png"),
+        Page(b"{}", "application/json"),
+        Page(b"", status=404),
+        Page(b"<html>" + b"x" * 600_000 + PAGE.body),
+    ],
+    ids=["no-picture", "picture", "json", "missing", "long"],
+)
+async def test_a_page_that_says_nothing_changes_nothing(
+    org: Organization, there: Elsewhere, page: Page
+) -> None:
+    there.pages["/nothing"] = page
+    listener = await org["ben"].register()
+    sent = await org["ann"].send("tea", "x", there.url("/nothing"))
+    await none_awaited(org)
+    assert [event["type"] for event in await listener.events()] == ["message"]
+    assert "message_embed" not in await content(org, sent)
+    assert there.asked == ["/nothing"]
+
+
+async def test_only_what_is_on_the_internet_is_asked(org: Organization, there: Elsewhere) -> None:
+    there.others["inside.example"] = [["192.168.1.1"]]
+    await org["ann"].send(
+        "tea", "x", f"http://10.0.0.1/ http://[::1]/ {there.url('/', 'inside.example')}"
+    )
+    await none_awaited(org)
+    assert there.asked == []
+
+
+async def test_an_organization_asks_nobody_unless_it_wants_to(
+    org: Organization, there: Elsewhere
+) -> None:
+    (await org["ann"].patch("/realm", inline_url_embed_preview=False)).ok
+    await org["ann"].send("tea", "x", there.url("/page"))
+    assert len(org.node.state.pending_previews) == 0
+    assert there.asked == []
+
+
+async def test_a_server_can_ask_nobody(config: Config, there: Elsewhere) -> None:
+    off = msgspec.structs.replace(config, link_previews=False)
+    async with founded(off, web=there.web()) as org:
+        await org.channel("tea", "ann")
+        (await org["ann"].patch("/realm", inline_url_embed_preview=True)).ok
+        await org["ann"].send("tea", "x", there.url("/page"))
+        assert len(org.node.state.pending_previews) == 0
+        data = (await org["ann"].register()).data
+        assert data["server_inline_url_embed_preview"] is False
+        assert data["realm_inline_url_embed_preview"] is True
+
+
+async def test_register_tells_that_there_are_previews(org: Organization) -> None:
+    data = (await org["ben"].register()).data
+    assert data["server_inline_url_embed_preview"] is True
+    assert data["server_inline_image_preview"] is True
+
+
+@pytest.fixture
+async def held(there: Elsewhere) -> AsyncIterator[tuple[asyncio.Event, asyncio.Event]]:
+    """A page, `/slow`, that is answered when the second of these is set; the first is, when it was
+    asked."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await go.wait()
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/html\r\n\r\n" + PAGE.body)
+
+    there.pages["/slow"] = slow
+    yield asked, go
+    go.set()
+
+
+async def test_what_was_edited_meanwhile_has_no_preview_of_before(
+    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    sent = await org["ann"].send("tea", "x", there.url("/slow"))
+    await asked.wait()
+    (await org["ann"].patch(f"/messages/{sent}", content="nothing to see")).ok
+    assert len(org.node.state.pending_previews) == 0
+    listener = await org["ben"].register()
+    go.set()
+    other = await org["ann"].send("tea", "x", there.url("/page"))
+    event = await updated(listener)
+    assert event["message_id"] == other
+    assert await content(org, sent) == "<p>nothing to see</p>"
+
+
+async def test_an_edited_message_has_the_previews_of_what_it_says_now(
+    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    sent = await org["ann"].send("tea", "x", there.url("/slow"))
+    await asked.wait()
+    (await org["ann"].patch(f"/messages/{sent}", content=there.url("/page"))).ok
+    await none_awaited(org)
+    go.set()
+    shown = await content(org, sent)
+    assert shown.count('class="message_embed"') == 1
+    assert there.url("/slow") not in shown
+
+
+async def test_a_message_that_moves_meanwhile_has_its_preview(
+    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    sent = await org["ann"].send("tea", "x", there.url("/slow"))
+    await asked.wait()
+    (await org["ann"].patch(f"/messages/{sent}", topic="y")).ok
+    go.set()
+    await none_awaited(org)
+    assert "message_embed" in await content(org, sent)
+
+
+async def test_a_deleted_message_awaits_nothing(
+    org: Organization, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    sent = await org["ann"].send("tea", "x", there.url("/slow"))
+    await asked.wait()
+    (await org["ann"].delete(f"/messages/{sent}")).ok
+    assert len(org.node.state.pending_previews) == 0
+    go.set()
+    await none_awaited(org)
+
+
+async def test_what_was_awaited_when_the_server_stopped_is_fetched_when_it_starts(
+    config: Config, there: Elsewhere, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    asked, go = held
+    async with founded(config, web=there.web()) as org:
+        await org.add("ben")
+        await org.channel("tea", "ann", "ben")
+        (await org["ann"].patch("/realm", inline_url_embed_preview=True)).ok
+        sent = await org["ann"].send("tea", "x", there.url("/slow"))
+        await asked.wait()
+    go.set()
+    async with reopened(config, web=there.web()) as org:
+        await none_awaited(org)
+        assert "message_embed" in await content(org, sent)
+
+
+async def test_two_nodes_show_a_preview_once(org: Organization, there: Elsewhere) -> None:
+    url = there.url("/page")
+    listener = await org["ben"].register()
+    sent = await org["ann"].send("tea", "x", url)
+    (pending,) = org.node.state.pending_previews
+    await none_awaited(org)
+    await Previewer(org.node).show(pending)
+    kinds = [event["type"] for event in await listener.events()]
+    assert kinds == ["message", "update_message"]
+    assert "message_embed" in await content(org, sent)
+
+
+async def test_what_is_not_awaited_any_more_changes_nothing(org: Organization) -> None:
+    await org["ann"].send("tea", "x", "http://nowhere.example/")
+    await none_awaited(org)
+    found = await gathering.to_edit(org.node.log, 1)
+    gone = msgspec.structs.replace(found, seq=0)
+    pending = PendingPreview(message_id=1, seq=1)
+    rendered = org.node.render("x", None)
+    before = org.node.state.seq
+    await org.node.log.submit(None, previews.show, pending, gone, rendered)
+    await org.node.log.submit(None, previews.give_up, pending)
+    assert org.node.state.seq == before
+
+
+async def test_a_page_is_asked_once_for_many_messages(org: Organization, there: Elsewhere) -> None:
+    for _ in range(3):
+        await org["ann"].send("tea", "x", there.url("/page"))
+        await none_awaited(org)
+    assert there.asked == ["/page"]
+
+
+async def test_of_many_pages_the_first_ones_are_asked(org: Organization, there: Elsewhere) -> None:
+    urls = [there.url(f"/page?{n}") for n in range(8)]
+    for n in range(8):
+        there.pages[f"/page?{n}"] = PAGE
+    sent = await org["ann"].send("tea", "x", " ".join(urls))
+    await none_awaited(org)
+    assert sorted(there.asked) == [f"/page?{n}" for n in range(5)]
+    assert (await content(org, sent)).count('class="message_embed"') == 5
+
+
+async def test_what_the_server_s_bots_say_has_no_previews(
+    org: Organization, there: Elsewhere
+) -> None:
+    channel_id = org.node.state.channel_by_name["tea"]
+    (await org["ann"].patch(f"/streams/{channel_id}", description=there.url("/page"))).ok
+    assert len(org.node.state.pending_previews) == 0
+    await none_awaited(org)
+    assert there.asked == []
+
+
+async def test_who_cannot_read_the_message_hears_nothing(
+    org: Organization, there: Elsewhere
+) -> None:
+    listener = await org["gus"].register()
+    await org["ann"].send("tea", "x", there.url("/page"))
+    await none_awaited(org)
+    assert await listener.events() == []

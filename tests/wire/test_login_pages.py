@@ -1,0 +1,523 @@
+"""The door: the pages to sign in and out by, and to get a new password."""
+
+import asyncio
+import re
+from html import unescape
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.app import asgi, opened_node
+from tertulia.config import Config
+from tertulia.model.changes import RealmChanged, RealmDeactivated
+from tertulia.model.users import Role
+from tertulia.outbound.letters import Letter
+from tertulia.wire import pacing, pages_door
+from tertulia.wire.authentication import CSRF_COOKIE, SESSION_COOKIE
+from tests.browsers import fresh, give_password, ready, signed_in, token_of
+from tests.mails import link_in, mailed, no_postman
+from tests.support import PASSWORD, Organization, Person, TestClock, founded
+
+pytestmark = pytest.mark.usefixtures(no_postman.__name__, "nothing_broke")
+
+RIGHT = {"username": "ann@example.com", "password": PASSWORD}
+NEW = "a few good words"
+PAGES = ("/login", "/reset", "/reset/wrong", "/logout")
+
+
+def words(response: httpx.Response) -> str:
+    """What a page says."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
+
+
+async def settle(org: Organization, **values: object) -> None:
+    await org.do(RealmChanged(values=values))
+
+
+# The page
+
+
+async def test_the_page_shows_whose_door_it_is(org: Organization) -> None:
+    await settle(org, name="Tea & <Talk>", rendered_description="<p>We <strong>talk</strong>.</p>")
+    page = await org.http.get("/login")
+    assert page.status_code == 200
+    assert "Tea & <Talk>" in words(page)
+    assert "<Talk>" not in page.text
+    assert "<strong>talk</strong>" in page.text
+    assert re.search(r'<img src="/static/icon\.svg\?version=\d+"', page.text)
+    for name, kind, filled in (
+        ("username", "email", "username"),
+        ("password", "password", "current-password"),
+    ):
+        assert f'<label for="{name}">' in page.text
+        field = re.search(rf'<input id="{name}"[^>]*>', page.text)
+        assert field is not None
+        assert f'type="{kind}"' in field[0]
+        assert f'autocomplete="{filled}"' in field[0]
+        assert "required" in field[0]
+    assert 'href="/reset"' in page.text
+    assert "Look around" not in page.text
+    head = await org.http.head("/login")
+    assert (head.status_code, head.content) == (200, b"")
+
+
+async def test_who_can_join_is_told_where_and_others_whom_to_ask(org: Organization) -> None:
+    page = await org.http.get("/login")
+    assert "Ask somebody" in words(page)
+    assert 'href="/join"' not in page.text
+    await settle(org, invite_required=False)
+    page = await org.http.get("/login")
+    assert 'href="/join"' in page.text
+    assert "Ask somebody" not in words(page)
+
+
+async def test_the_pages_run_nothing_are_kept_nowhere_and_shown_within_no_others(
+    org: Organization,
+) -> None:
+    browser = await signed_in(org)
+    for response in (
+        *[await org.http.get(path, follow_redirects=True) for path in PAGES],
+        await org.http.post("/login", data={**RIGHT, "password": "wrong"}),
+        await org.http.post("/reset", data={"email": "ann@example.com"}),
+        await browser.http.get("/logout"),
+    ):
+        policy = response.headers["content-security-policy"]
+        for part in ("default-src 'none'", "form-action 'self'", "frame-ancestors 'none'"):
+            assert part in policy
+        assert "script" not in policy
+        assert "<script" not in response.text
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["referrer-policy"] == "same-origin"
+        for address in re.findall(r'(?:src|href)="([^"]+\.(?:css|svg|png)[^"]*)"', response.text):
+            assert (await org.http.get(address)).status_code == 200, address
+
+
+# Signing in
+
+
+async def test_the_right_password_leads_in(org: Organization) -> None:
+    browser = fresh(org)
+    response = await browser.http.get("/")
+    assert (response.status_code, response.headers["location"]) == (302, "/login")
+    response = await browser.http.post("/login", data=RIGHT)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    assert {SESSION_COOKIE, CSRF_COOKIE} <= set(browser.http.cookies)
+    response = await browser.http.get("/")
+    assert response.status_code != 302
+    assert "Cookie" in response.headers.get("vary", "Cookie")
+    assert (await browser.get("/users/me")).ok["user_id"] == org["ann"].user_id
+    response = await browser.http.get("/login?next=/%23narrow/is/starred")
+    assert (response.status_code, response.headers["location"]) == (303, "/#narrow/is/starred")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"password": "wrong words"},
+        {"username": "nobody@example.com"},
+        {"username": "no address"},
+        {"username": "ann@example.com\0"},
+        {"username": "ben@example.com"},
+        {"username": ""},
+        {"password": ""},
+        {"username": "'><script>@example.com"},
+    ],
+    ids=str,
+)
+async def test_whoever_is_not_right_hears_the_same_and_types_the_password_alone_anew(
+    org: Organization, fields: dict[str, str]
+) -> None:
+    sent = RIGHT | fields
+    browser = fresh(org)
+    page = await browser.http.post("/login?next=/%23inbox", data=sent)
+    assert page.status_code == 403
+    assert "The address or the password is wrong." in words(page)
+    assert 'role="alert"' in page.text
+    assert "<script>" not in page.text
+    field = re.search(r'<input id="username"[^>]*value="([^"]*)"', page.text)
+    assert field is not None
+    assert unescape(field[1]) == sent["username"]
+    assert PASSWORD not in page.text
+    assert 'action="/login?next=/%23inbox"' in page.text
+    assert not browser.http.cookies
+
+
+async def test_whoever_tries_again_and_again_is_held_up(org: Organization) -> None:
+    browser = fresh(org)
+    for _ in range(pacing.TRIES_PER_ACCOUNT):
+        page = await browser.http.post("/login", data={**RIGHT, "password": "wrong"})
+        assert page.status_code == 403
+    page = await browser.http.post("/login", data=RIGHT)
+    assert page.status_code == 429
+    assert "tried too often" in words(page)
+    (await browser.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
+
+
+@pytest.mark.parametrize(
+    ("sent", "gone"),
+    [
+        ("/", "/"),
+        ("/#narrow/channel/5-lunch/topic/soup", "/#narrow/channel/5-lunch/topic/soup"),
+        ("/user_uploads/1/ab/x.txt", "/user_uploads/1/ab/x.txt"),
+        ("/api", "/api"),
+        ("", "/"),
+        ("inbox", "/"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("/a\\b", "/"),
+        ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/\t/evil.example", "/"),
+        ("/\r\nSet-Cookie: a=b", "/"),
+        ("/" + "x" * 3000, "/"),
+        ("/logout", "/"),
+    ],
+)
+async def test_afterwards_one_is_where_one_wanted_to_be_if_that_is_ours(
+    org: Organization, sent: str, gone: str
+) -> None:
+    browser = fresh(org)
+    response = await browser.http.post("/login", params={"next": sent}, data=RIGHT)
+    assert response.status_code == 303
+    assert response.headers["location"] == gone
+    assert "a" not in browser.http.cookies
+
+
+async def test_where_nobody_signs_in_by_password_the_page_says_so(org: Organization) -> None:
+    await settle(org, password_sign_in=False)
+    page = await org.http.get("/login")
+    assert "Nobody signs in with a password" in words(page)
+    assert "<input" not in page.text
+    assert (await org.http.post("/login", data=RIGHT)).status_code == 403
+    assert "no passwords" in words(await org.http.get("/reset"))
+    assert "no passwords" in words(await org.http.post("/reset", data={"email": "ann@example.com"}))
+    assert await mailed(org) == []
+
+
+async def test_a_deactivated_account_and_a_closed_organization_let_nobody_in(
+    org: Organization,
+) -> None:
+    browser = await signed_in(org, "ben")
+    (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    page = await fresh(org).http.post("/login", data={**RIGHT, "username": "ben@example.com"})
+    assert page.status_code == 403
+    assert "deactivated" in words(page)
+    assert (await browser.http.get("/")).headers["location"] == "/login"
+    ann = await signed_in(org)
+    await org.do(RealmDeactivated())
+    assert (await ann.http.get("/")).headers["location"] == "/login"
+    for method in ("GET", "POST"):
+        page = await org.http.request(method, "/login", data=RIGHT)
+        assert page.status_code == 401
+        assert "closed" in words(page)
+
+
+@pytest.mark.parametrize("path", ["/login", "/reset", "/logout"])
+async def test_a_form_on_another_servers_page_does_nothing(org: Organization, path: str) -> None:
+    browser = await signed_in(org)
+    fields = {**RIGHT, "email": "ann@example.com", "csrf": browser.http.cookies[CSRF_COOKIE]}
+    before = token_of(browser)
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        page = await browser.http.post(path, data=fields, headers=headers)
+        assert page.status_code == 403
+    assert token_of(browser) == before
+    (await browser.get("/users/me")).ok
+    assert await mailed(org) == []
+
+
+async def test_a_body_that_is_no_form_or_too_large_is_refused(org: Organization) -> None:
+    for body, kind, status in (
+        (b"{}", "application/json", 400),
+        (b"username=%FF", "application/x-www-form-urlencoded", 400),
+        (b"a=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
+    ):
+        page = await org.http.post("/login", content=body, headers={"Content-Type": kind})
+        assert page.status_code == status
+        assert page.headers["content-type"].startswith("text/html")
+    assert (await org.http.delete("/login")).status_code == 405
+
+
+# Signing out
+
+
+async def test_signing_out_takes_a_button(org: Organization) -> None:
+    browser = await signed_in(org)
+    page = await browser.http.get("/logout")
+    assert page.status_code == 200
+    assert "signed in as Ann" in words(page)
+    assert len(org.node.state.sessions) == 1
+    field = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert field is not None
+    response = await browser.http.post(
+        "/logout", data={"csrf": unescape(field[1])}, headers={"X-CSRF-Token": ""}
+    )
+    assert (response.status_code, response.headers["location"]) == (303, "/login")
+    assert not browser.http.cookies
+    assert len(org.node.state.sessions) == 0
+
+
+async def test_a_page_of_ours_signs_out_with_the_header(org: Organization) -> None:
+    browser, other = await signed_in(org), await signed_in(org)
+    response = await browser.http.post("/logout")
+    assert response.headers["location"] == "/login"
+    assert not browser.http.cookies
+    (await other.get("/users/me")).ok
+
+
+@pytest.mark.parametrize("token", ["", "x" * 43])
+async def test_nobody_is_signed_out_without_the_token(org: Organization, token: str) -> None:
+    browser = await signed_in(org)
+    del browser.http.headers["X-CSRF-Token"]
+    page = await browser.http.post("/logout", data={"csrf": token})
+    assert page.status_code == 403
+    assert len(org.node.state.sessions) == 1
+
+
+async def test_whoever_is_out_already_is_led_to_the_door(org: Organization) -> None:
+    for method in ("GET", "POST"):
+        response = await fresh(org).http.request(method, "/logout")
+        assert (response.status_code, response.headers["location"]) == (303, "/login")
+
+
+# The demonstration
+
+
+async def test_in_a_demonstration_one_click_is_enough(config: Config) -> None:
+    async with founded(config) as org:
+        await org.add("gus", Role.GUEST)
+        await org.add("ben")
+        (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    residents = ("ann@example.com", "gus@example.com", "ben@example.com", "gone@example.com")
+    async with opened_node(config, lambda _: None, residents=residents) as node:
+        transport = httpx.ASGITransport(app=asgi(node))
+        async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
+            page = await http.get("/login?next=/%23inbox")
+            assert "Look around as" in words(page)
+            assert re.findall(r'name="resident" value="([^"]+)"', page.text) == [
+                "ann@example.com",
+                "gus@example.com",
+            ]
+            assert "Ann owner" in words(page)
+            for picture in re.findall(r'<img src="([^"]+\.png)"', page.text):
+                assert (await http.get(picture)).status_code == 200
+            sent = {"resident": "gus@example.com"}
+            response = await http.post("/login?next=/%23inbox", data=sent)
+            assert (response.status_code, response.headers["location"]) == (303, "/#inbox")
+            assert (await http.get("/api/v1/users/me")).json()["full_name"] == "Gus"
+            for other in ("ben@example.com", "gone@example.com", "welcome-bot@tertulia.invalid"):
+                page = await http.post("/login", data={"resident": other})
+                assert page.status_code == 403
+
+
+async def test_elsewhere_nobody_is_let_in_without_a_password(org: Organization) -> None:
+    browser = fresh(org)
+    page = await browser.http.post("/login", data={"resident": "ann@example.com"})
+    assert page.status_code == 403
+    assert not browser.http.cookies
+
+
+# A new password
+
+
+async def letters(org: Organization) -> list[Letter]:
+    """The letters that are due, those too that are written down after an answer."""
+    await org.node.log.catch_up()
+    return await mailed(org)
+
+
+async def asked(org: Organization, email: str = "ann@example.com") -> str:
+    """The path of the link to a new password."""
+    assert (await org.http.post("/reset", data={"email": email})).status_code == 200
+    (letter,) = await letters(org)
+    assert letter.to == email
+    return link_in(letter)
+
+
+async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organization) -> None:
+    there = await signed_in(org)
+    path = await asked(org)
+    browser = fresh(org)
+    page = await browser.http.get(path)
+    assert 'value="ann@example.com"' in page.text
+    assert 'autocomplete="new-password"' in page.text
+    response = await browser.http.post(path, data={"password": NEW})
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    assert (await browser.get("/users/me")).ok["user_id"] == org["ann"].user_id
+    (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
+    (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
+    (await org["ann"].get("/users/me")).ok
+    (letter,) = await letters(org)
+    assert letter.to == "ann@example.com"
+    assert "has a new password" in letter.text
+    assert "http" not in letter.text.replace("http://chat.test", "")
+
+
+async def test_an_account_that_never_had_a_password_gets_one(org: Organization) -> None:
+    path = await asked(org, "ben@example.com")
+    assert (await fresh(org).http.post(path, data={"password": NEW})).status_code == 303
+    (await fresh(org).post("/sessions", username="ben@example.com", password=NEW)).ok
+
+
+async def test_whether_an_address_has_an_account_is_told_to_nobody(org: Organization) -> None:
+    (await org["ann"].delete(f"/users/{org['cleo'].user_id}")).ok
+    told = set()
+    for email in (
+        "ann@example.com",
+        "nobody@example.com",
+        "cleo@example.com",
+        "robo-bot@example.com",
+    ):
+        page = await org.http.post("/reset", data={"email": email})
+        assert page.status_code == 200
+        told.add(words(page).replace(email, ""))
+    assert len(told) == 1
+    assert [letter.to for letter in await letters(org)] == ["ann@example.com"]
+
+
+@pytest.mark.parametrize("email", ["", "x", "a@b\0.example", "a" * 300 + "@example.com"])
+async def test_what_is_no_address_is_said(org: Organization, email: str) -> None:
+    page = await org.http.post("/reset", data={"email": email})
+    assert page.status_code == 400
+    assert 'role="alert"' in page.text
+
+
+@pytest.mark.parametrize("password", ["", "short", "x" * 101])
+async def test_what_cannot_be_a_password_is_said_and_the_link_lasts(
+    org: Organization, password: str
+) -> None:
+    path = await asked(org)
+    page = await org.http.post(path, data={"password": password})
+    assert page.status_code == 400
+    assert "A password has" in words(page)
+    assert (await org.http.post(path, data={"password": NEW})).status_code == 303
+
+
+@pytest.mark.parametrize("by", ["use", "time", "another password", "deactivation"])
+async def test_the_link_is_over(config: Config, by: str) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await give_password(org, "ben")
+        path = await asked(org, "ben@example.com")
+        again = await asked(org, "ben@example.com")
+        match by:
+            case "use":
+                assert (await org.http.post(path, data={"password": NEW})).status_code == 303
+            case "time":
+                clock.ahead = pages_door.RESET_SECONDS + 2
+            case "another password":
+                (await org["ben"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
+            case "deactivation":
+                (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+        before = org.node.state.credentials[org["ben"].user_id]
+        for one in (path, again):
+            for page in (
+                await org.http.get(one),
+                await org.http.post(one, data={"password": "yet other words"}),
+            ):
+                assert page.status_code == 410
+                assert "over" in words(page)
+        assert org.node.state.credentials[org["ben"].user_id] == before
+
+
+@pytest.mark.parametrize(
+    "token", ["x", "x.y", "a" * 60 + "." + "b" * 43, "{other}", "%00", "é", "{path}x"]
+)
+async def test_a_link_that_was_not_made_here_opens_nothing(org: Organization, token: str) -> None:
+    path = (await asked(org)).removeprefix("/reset/")
+    said, _, proof = path.partition(".")
+    other = f"{said}.{'B' if proof[0] != 'B' else 'C'}{proof[1:]}"
+    response = await org.http.post(
+        "/reset/" + token.format(path=path, other=other), data={"password": NEW}
+    )
+    assert response.status_code == 410
+    (await fresh(org).post("/sessions", **RIGHT)).ok
+
+
+async def test_of_two_who_use_a_link_at_the_same_moment_one_chooses(org: Organization) -> None:
+    path = await asked(org)
+    responses = await asyncio.gather(
+        *(fresh(org).http.post(path, data={"password": f"{NEW} {n}"}) for n in range(2))
+    )
+    statuses = sorted(response.status_code for response in responses)
+    assert statuses[0] == 303
+    assert statuses[1] in {401, 410}
+    assert len(org.node.state.sessions) == 1
+
+
+async def test_a_mail_that_waited_until_the_password_was_new_is_not_sent(
+    org: Organization,
+) -> None:
+    await org.http.post("/reset", data={"email": "ann@example.com"})
+    (await org["ann"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
+    assert await letters(org) == []
+
+
+async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        for _ in range(pages_door.MAILS_PER_ACCOUNT + 3):
+            page = await org.http.post("/reset", data={"email": "ann@example.com"})
+            assert "a letter is under way" in words(page)
+        assert len(await letters(org)) == pages_door.MAILS_PER_ACCOUNT
+        clock.ahead = 700
+        for number in range(10):
+            await org.http.post("/reset", data={"email": f"a{number}@example.com"})
+        page = await org.http.post("/reset", data={"email": "ann@example.com"})
+        assert page.status_code == 429
+
+
+async def test_the_link_is_not_in_the_log(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    path = await asked(org)
+    await org.http.post(path, data={"password": NEW})
+    told = " ".join(
+        f"{r.getMessage()} {getattr(r, 'fields', '')}"
+        for r in caplog.records
+        if r.name.startswith("tertulia")
+    )
+    assert "/reset/…" in told
+    assert path.rpartition("/")[2] not in told
+    assert NEW not in told
+
+
+# Coming in
+
+
+async def test_whoever_joins_is_signed_in(org: Organization) -> None:
+    sent = {"invitee_emails": "zoe@example.com", "stream_ids": []}
+    (await org["ann"].post("/invites", **sent)).ok
+    (letter,) = await mailed(org)
+    browser = fresh(org)
+    filled = {"full_name": "Zoe Zander", "password": NEW}
+    response = await browser.http.post(link_in(letter), data=filled)
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    ready(browser)
+    assert (await browser.get("/users/me")).ok["full_name"] == "Zoe Zander"
+    (await browser.patch("/settings", full_name="Zoe")).ok
+
+
+async def test_set_up_is_over_where_there_is_an_organization(org: Organization) -> None:
+    for method in ("GET", "POST"):
+        response = await org.http.request(method, "/setup?code=x")
+        assert (response.status_code, response.headers["location"]) == (302, "/")
+
+
+async def test_the_cookies_of_the_page_are_secure_where_the_site_is(config: Config) -> None:
+    secure = msgspec.structs.replace(config, external_url="https://chat.test")
+    async with founded(secure) as org:
+        origin = {"Origin": "https://chat.test"}
+        response = await org.http.post("/login", data=RIGHT, headers=origin)
+        cookies = response.headers.get_list("set-cookie")
+        assert len(cookies) == 2
+        assert all("Secure" in cookie for cookie in cookies)
+
+
+async def test_a_person_with_a_key_needs_no_browser(org: Organization) -> None:
+    ann = org["ann"]
+    response = await Person(org.http, ann.user_id, ann.email, ann.api_key).open("/")
+    assert response.status_code != 302

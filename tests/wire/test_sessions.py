@@ -1,0 +1,570 @@
+"""Browsers that are signed in: cookies, forged requests, and how a session ends."""
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.domain import sessions
+from tertulia.model.changes import RealmChanged, RealmDeactivated
+from tertulia.model.sessions import LIFETIME
+from tertulia.vault import digest
+from tertulia.wire import pacing
+from tertulia.wire.authentication import CSRF_COOKIE, SESSION_COOKIE
+from tests.browsers import FIREFOX, fresh, give_password, ready, signed_in, token_of
+from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened
+from tests.unit.test_log import until
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+WRONG = {"username": "ann@example.com", "password": "something else"}
+RIGHT = {"username": "ann@example.com", "password": PASSWORD}
+
+
+async def listed(person: Person) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await person.get("/sessions")).ok["sessions"]
+    return found
+
+
+async def own_password(person: Person, old: str, new: str) -> None:
+    (await person.patch("/settings", old_password=old, new_password=new)).ok
+
+
+# Signing in
+
+
+async def test_signing_in_gives_two_cookies_and_a_session(org: Organization) -> None:
+    browser = fresh(org)
+    reply = await browser.post("/sessions", **RIGHT)
+    assert (reply.ok["user_id"], reply.ok["email"]) == (org["ann"].user_id, "ann@example.com")
+    cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
+    assert set(cookies) == {SESSION_COOKIE, CSRF_COOKIE}
+    for cookie in cookies.values():
+        assert "Path=/" in cookie
+        assert "SameSite=Lax" in cookie
+        assert f"Max-Age={LIFETIME}" in cookie
+        assert "Secure" not in cookie
+        assert "Domain" not in cookie
+    assert "HttpOnly" in cookies[SESSION_COOKIE]
+    assert "HttpOnly" not in cookies[CSRF_COOKIE]
+    assert (await browser.get("/users/me")).ok["user_id"] == org["ann"].user_id
+
+
+async def test_the_cookies_are_secure_where_the_site_is(config: Config) -> None:
+    secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
+    async with founded(secure) as org:
+        reply = await fresh(org).post("/sessions", **RIGHT)
+        cookies = reply.headers.get_list("set-cookie")
+        assert len(cookies) == 2
+        assert all("Secure" in cookie for cookie in cookies)
+
+
+async def test_of_the_session_nothing_is_kept_that_opens_it(org: Organization) -> None:
+    browser = await signed_in(org)
+    token = token_of(browser)
+    assert token is not None
+    (session,) = org.node.state.sessions
+    assert session.digest == digest(token)
+    assert token not in repr(session)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        WRONG,
+        {"username": "nobody@example.com", "password": PASSWORD},
+        {"username": "no address", "password": PASSWORD},
+        {"username": "", "password": ""},
+        {"username": "a" * 3000, "password": "b" * 3000},
+        {"username": "robo-bot@example.com", "password": ""},
+        {"username": "ben@example.com", "password": PASSWORD},
+    ],
+    ids=lambda sent: sent["username"][:20],
+)
+async def test_whoever_is_not_right_hears_the_same(org: Organization, sent: Any) -> None:
+    browser = fresh(org)
+    told = (await browser.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
+    assert told["msg"] == "The address or the password is wrong."
+    assert not browser.http.cookies
+    assert len(org.node.state.sessions) == 0
+
+
+async def test_what_must_be_sent_is_asked_for(org: Organization) -> None:
+    for sent in ({"username": "ann@example.com"}, {"password": PASSWORD}):
+        (await fresh(org).post("/sessions", **sent)).refused("REQUEST_VARIABLE_MISSING")
+
+
+async def test_a_deactivated_account_is_told_so_with_the_right_password_only(
+    org: Organization,
+) -> None:
+    await give_password(org, "ben")
+    (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+    ben = {"username": "ben@example.com"}
+    reply = await fresh(org).post("/sessions", **ben, password=PASSWORD)
+    reply.refused("USER_DEACTIVATED", 401)
+    reply = await fresh(org).post("/sessions", **ben, password="wrong words")
+    reply.refused("AUTHENTICATION_FAILED", 401)
+
+
+async def test_nobody_signs_in_where_passwords_are_off_or_the_organization_is_closed(
+    org: Organization,
+) -> None:
+    browser = await signed_in(org)
+    await org.do(RealmChanged(values={"password_sign_in": False}))
+    (await fresh(org).post("/sessions", **RIGHT)).refused("PASSWORD_AUTH_DISABLED", 401)
+    (await browser.get("/users/me")).ok
+    await org.do(RealmChanged(values={"password_sign_in": True}), RealmDeactivated())
+    (await fresh(org).post("/sessions", **RIGHT)).refused("REALM_DEACTIVATED", 401)
+    (await browser.get("/users/me")).refused("REALM_DEACTIVATED", 401)
+
+
+@pytest.mark.parametrize("path", ["/sessions", "/fetch_api_key"])
+async def test_whoever_tries_passwords_is_held_up_and_nobody_else(
+    config: Config, path: str
+) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        await org.add("ben")
+        await give_password(org, "ben")
+        nobody = fresh(org)
+        for _ in range(pacing.TRIES_PER_ACCOUNT):
+            (await nobody.post(path, **WRONG)).refused("AUTHENTICATION_FAILED", 401)
+        for sent in (WRONG, RIGHT, {**RIGHT, "username": " ANN@example.com"}):
+            reply = await nobody.post(path, **sent)
+            body = reply.refused("RATE_LIMIT_HIT", 429)
+            assert 0 < body["retry-after"] <= pacing.TRIES_SECONDS
+            assert reply.headers["retry-after"] == str(body["retry-after"])
+        (await nobody.post(path, username="ben@example.com", password=PASSWORD)).ok
+        clock.ahead = pacing.TRIES_SECONDS + 1
+        (await nobody.post(path, **RIGHT)).ok
+
+
+async def test_one_who_tries_many_accounts_is_held_up(org: Organization) -> None:
+    nobody = fresh(org)
+    for number in range(pacing.TRIES):
+        sent = {"username": f"a{number}@example.com", "password": "x"}
+        (await nobody.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
+    (await nobody.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_the_right_password_can_be_used_as_often_as_one_likes(org: Organization) -> None:
+    browser = fresh(org)
+    for _ in range(pacing.TRIES_PER_ACCOUNT + 2):
+        (await browser.post("/sessions", **RIGHT)).ok
+        browser.http.cookies.clear()
+
+
+async def test_an_account_that_somebody_else_made_joins_with_the_first_sign_in(
+    org: Organization,
+) -> None:
+    sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
+    made = (await org["ann"].post("/users", **sent)).ok["user_id"]
+    assert org.node.state.users[made].awaits_arrival
+    reply = await fresh(org).post("/sessions", username="zoe@example.com", password=PASSWORD)
+    assert reply.ok["user_id"] == made
+    assert not org.node.state.users[made].awaits_arrival
+
+
+# The cookie as credentials
+
+
+async def test_every_endpoint_takes_the_cookie(org: Organization) -> None:
+    channel = await org.channel("lunch", "ann")
+    browser = await signed_in(org)
+    message_id = await browser.send(channel, "soup", "hello")
+    assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "website"
+    listener = await browser.register()
+    await org["ann"].send(channel, "soup", "again")
+    assert [e["type"] for e in await listener.events()] == ["message"]
+    (await browser.patch("/settings", full_name="Anna")).ok
+    (await browser.delete(f"/messages/{message_id}")).ok
+
+
+async def test_the_client_may_say_what_it_is(org: Organization) -> None:
+    channel = await org.channel("lunch", "ann")
+    browser = await signed_in(org)
+    message_id = await browser.send(channel, "soup", "hello", client="kiosk")
+    assert (await browser.get(f"/messages/{message_id}")).ok["message"]["client"] == "kiosk"
+
+
+async def test_files_pictures_and_uploads_in_pieces_take_the_cookie(org: Organization) -> None:
+    browser = await signed_in(org)
+    path = await browser.upload()
+    nobody = fresh(org)
+    assert (await browser.http.get(f"/user_uploads/{path}")).content == b"hello"
+    assert (await nobody.http.get(f"/user_uploads/{path}")).status_code == 403
+    shown = await browser.http.get(f"/user_uploads/{path}")
+    assert "Cookie" in shown.headers["vary"]
+    ben = f"/avatar/{org['ben'].user_id}"
+    theirs = (await browser.http.get(ben)).headers["location"]
+    assert theirs != (await nobody.http.get(ben)).headers["location"]
+    tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
+    begun = await browser.http.post("/api/v1/tus", headers=tus)
+    assert begun.status_code == 201
+    piece = {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Offset": "0",
+        "Content-Type": "application/offset+octet-stream",
+    }
+    place = begun.headers["location"]
+    done = await browser.http.patch(place, headers=piece, content=b"hello")
+    assert done.status_code in {200, 204}
+    del browser.http.headers["X-CSRF-Token"]
+    assert (await browser.http.post("/api/v1/tus", headers=tus)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "x" * 43, "x" * 5000, "%00", "é", "1", '"quoted"'], ids=lambda t: t[:8]
+)
+async def test_a_cookie_that_was_not_made_here_is_none(org: Organization, token: str) -> None:
+    await signed_in(org)
+    headers = {"Cookie": f"{SESSION_COOKIE}={token}".encode()}
+    reply = await org.nobody.raw("GET", "/users/me", headers=headers)
+    reply.refused("UNAUTHORIZED", 401)
+
+
+async def test_an_authorization_header_goes_before_the_cookie(org: Organization) -> None:
+    browser = await signed_in(org)
+    del browser.http.headers["X-CSRF-Token"]
+    ben = Person(browser.http, org["ben"].user_id, org["ben"].email, org["ben"].api_key)
+    assert (await ben.get("/users/me")).ok["user_id"] == ben.user_id
+    (await ben.patch("/settings", full_name="Benno")).ok
+    wrong = Person(browser.http, 0, "ben@example.com", "x" * 32)
+    (await wrong.get("/users/me")).refused("INVALID_API_KEY", 401)
+
+
+async def test_browsers_are_not_made_to_ask_for_a_name_and_a_key(org: Organization) -> None:
+    reply = await fresh(org).get("/users/me")
+    reply.refused("UNAUTHORIZED", 401)
+    assert reply.headers["www-authenticate"].startswith("Session ")
+    reply = await fresh(org, agent="curl/8").get("/users/me")
+    assert reply.headers["www-authenticate"].startswith("Basic ")
+
+
+async def test_a_spectator_with_an_old_cookie_is_a_spectator(org: Organization) -> None:
+    await org.do(RealmChanged(values={"enable_spectator_access": True}))
+    headers = {"Cookie": f"{SESSION_COOKIE}=over"}
+    (await org.nobody.raw("GET", "/users", headers=headers)).ok
+
+
+# Forged requests
+
+
+@pytest.mark.parametrize("sent", [None, "", "x", "x" * 43, "é", "another's"])
+async def test_what_changes_something_needs_the_sessions_token(
+    org: Organization, sent: str | None
+) -> None:
+    browser, other = await signed_in(org), await signed_in(org)
+    if sent is None:
+        del browser.http.headers["X-CSRF-Token"]
+    else:
+        value = other.http.headers["X-CSRF-Token"] if sent == "another's" else sent
+        browser.http.headers.update({b"X-CSRF-Token": value.encode()})
+    for method, path in (
+        ("POST", "/messages"),
+        ("PATCH", "/settings"),
+        ("DELETE", "/sessions"),
+        ("POST", "/users/me/subscriptions"),
+        ("POST", "/register"),
+    ):
+        (await browser.raw(method, path)).refused("CSRF_FAILED", 403)
+    (await browser.get("/users/me")).ok
+    assert len(org.node.state.sessions) == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://chat.test.evil.example"},
+        {"Origin": "http://other.chat.test"},
+        {"Origin": "null"},
+        {"Origin": "http://[broken"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
+    ],
+    ids=str,
+)
+async def test_a_page_of_another_server_changes_nothing(
+    org: Organization, headers: dict[str, str]
+) -> None:
+    browser = await signed_in(org)
+    reply = await browser.raw("PATCH", "/settings", data={"full_name": "Eve"}, headers=headers)
+    reply.refused("CSRF_FAILED", 403)
+    reply = await fresh(org).raw("POST", "/sessions", data=RIGHT, headers=headers)
+    reply.refused("CSRF_FAILED", 403)
+    assert org.node.state.users[browser.user_id].full_name == "Ann"
+    # It is the browser that must not be used: a key is sent by whoever means it.
+    (await org["ann"].raw("PATCH", "/settings", data={"full_name": "Anna"}, headers=headers)).ok
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://chat.test"},
+        {"Origin": "http://CHAT.test", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "http://inner:9991", "Host": "inner:9991"},
+        {"Origin": "http://chat.test", "Host": "inner:9991"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+    ids=str,
+)
+async def test_our_own_page_does_by_either_of_its_addresses(
+    org: Organization, headers: dict[str, str]
+) -> None:
+    browser = await signed_in(org)
+    cookie = f"{SESSION_COOKIE}={token_of(browser)}"
+    reply = await browser.raw(
+        "PATCH", "/settings", data={"full_name": "Anna"}, headers={**headers, "Cookie": cookie}
+    )
+    assert reply.status == 200, reply.body
+
+
+# Listing and ending
+
+
+async def test_the_sessions_are_listed_for_their_owner(org: Organization) -> None:
+    first = await signed_in(org, agent="Mozilla/5.0 (Phone)")
+    second = await signed_in(org, agent=FIREFOX)
+    await signed_in(org, "ben")
+    found = await listed(second)
+    assert [(s["agent"], s["current"]) for s in found] == [
+        (FIREFOX, True),
+        ("Mozilla/5.0 (Phone)", False),
+    ]
+    assert [s["current"] for s in await listed(first)] == [False, True]
+    assert [s["current"] for s in await listed(org["ann"])] == [False, False]
+    assert await listed(org["robo"]) == []
+    assert all(s["created_at"] <= s["last_used_at"] for s in found)
+
+
+async def test_a_name_that_a_browser_made_up_does_no_harm(org: Organization) -> None:
+    browser = await signed_in(org, agent="Mozilla/5.0 \t" + "x" * 5000)
+    (found,) = await listed(browser)
+    assert found["agent"] == ("Mozilla/5.0 " + "x" * 5000)[: sessions.MAX_AGENT]
+
+
+async def test_one_of_ones_own_can_be_ended(org: Organization) -> None:
+    here, there = await signed_in(org), await signed_in(org)
+    number = next(s["id"] for s in await listed(here) if not s["current"])
+    (await here.delete(f"/sessions/{number}")).ok
+    (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await here.get("/users/me")).ok
+
+
+async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
+    browser = await signed_in(org)
+    (session,) = await listed(browser)
+    reply = await browser.delete(f"/sessions/{session['id']}")
+    reply.ok
+    assert all("Max-Age=0" in cookie for cookie in reply.headers.get_list("set-cookie"))
+    assert not browser.http.cookies
+    assert len(org.node.state.sessions) == 0
+
+
+@pytest.mark.parametrize("number", [0, 99, 10**15, "another's"])
+async def test_no_others_can_be_ended(org: Organization, number: int | str) -> None:
+    browser = await signed_in(org)
+    await signed_in(org, "ben")
+    if number == "another's":
+        number = org.node.state.sessions_of_user[org["ben"].user_id][0].id
+    (await browser.delete(f"/sessions/{number}")).refused(status=404)
+    (await browser.delete("/sessions/x")).refused(status=404)
+    assert len(org.node.state.sessions) == 2
+
+
+async def test_all_but_the_current_one_can_be_ended(org: Organization) -> None:
+    here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
+    (await here.delete("/sessions")).ok
+    assert [s["current"] for s in await listed(here)] == [True]
+    (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await ben.get("/users/me")).ok
+    (await org["ann"].delete("/sessions")).ok
+    (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
+
+
+async def test_who_signs_in_again_has_one_session_in_that_browser(org: Organization) -> None:
+    browser = await signed_in(org)
+    before = token_of(browser)
+    (await browser.post("/sessions", **RIGHT)).ok
+    ready(browser)
+    assert token_of(browser) != before
+    assert len(await listed(browser)) == 1
+
+
+async def test_there_are_only_so_many_at_a_time(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
+    browsers = [await signed_in(org) for _ in range(5)]
+    assert len(await listed(org["ann"])) == 3
+    (await browsers[1].get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await browsers[2].get("/users/me")).ok
+
+
+async def test_a_new_password_ends_the_others(org: Organization) -> None:
+    here, there, ben = await signed_in(org), await signed_in(org), await signed_in(org, "ben")
+    await own_password(here, PASSWORD, "other good words")
+    (await here.get("/users/me")).ok
+    (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await ben.get("/users/me")).ok
+    await own_password(org["ann"], "other good words", "and yet others")
+    (await here.get("/users/me")).refused("UNAUTHORIZED", 401)
+
+
+async def test_a_password_that_changes_while_it_is_looked_at_signs_nobody_in(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_password = org.node.vault.is_password
+
+    async def slow(credential: Any, password: str) -> bool:
+        is_right = await is_password(credential, password)
+        monkeypatch.undo()
+        await own_password(org["ann"], PASSWORD, "other good words")
+        return is_right
+
+    monkeypatch.setattr(org.node.vault, "is_password", slow)
+    (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
+    assert len(org.node.state.sessions) == 0
+
+
+async def test_deactivation_ends_them_for_good(org: Organization) -> None:
+    ben = await signed_in(org, "ben")
+    path = f"/users/{org['ben'].user_id}"
+    (await org["ann"].delete(path)).ok
+    (await ben.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await org["ann"].post(f"{path}/reactivate")).ok
+    (await ben.get("/users/me")).refused("UNAUTHORIZED", 401)
+
+
+async def test_another_key_ends_no_browser(org: Organization) -> None:
+    browser = await signed_in(org)
+    (await org["ann"].post("/users/me/api_key/regenerate")).ok
+    (await browser.get("/users/me")).ok
+
+
+# Polls
+
+
+async def _poll(browser: Person) -> "asyncio.Task[Any]":
+    listener = await browser.register()
+    return asyncio.create_task(
+        browser.get("/events", queue_id=listener.queue_id, last_event_id=listener.last_event_id)
+    )
+
+
+async def _waiting(org: Organization, count: int) -> None:
+    await until(lambda: org.node.delivery.waiting == count)
+
+
+@pytest.mark.parametrize("how", ["end", "others", "password", "deactivate"])
+async def test_a_waiting_poll_ends_with_its_session(org: Organization, how: str) -> None:
+    there = await signed_in(org, "ben")
+    here = await signed_in(org, "ben")
+    poll = await _poll(there)
+    await _waiting(org, 1)
+    match how:
+        case "end":
+            number = next(s["id"] for s in await listed(here) if not s["current"])
+            (await here.delete(f"/sessions/{number}")).ok
+        case "others":
+            (await here.delete("/sessions")).ok
+        case "password":
+            await own_password(here, PASSWORD, "other good words")
+        case "deactivate":
+            (await org["ann"].delete(f"/users/{here.user_id}")).ok
+    expected = "USER_DEACTIVATED" if how == "deactivate" else "UNAUTHORIZED"
+    (await poll).refused(expected, 401)
+
+
+async def test_a_poll_goes_on_when_another_session_or_the_key_ends(org: Organization) -> None:
+    here, there = await signed_in(org), await signed_in(org)
+    channel = await org.channel("lunch", "ann", "ben")
+    by_cookie = await _poll(here)
+    by_key = await _poll(org["ann"])
+    await _waiting(org, 2)
+    (await here.delete("/sessions")).ok
+    assert not by_key.done()
+    (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
+    (await here.post("/users/me/api_key/regenerate")).ok
+    (await by_key).refused("INVALID_API_KEY", 401)
+    assert not by_cookie.done()
+    await org["ben"].send(channel, "soup", "hello")
+    assert [e["type"] for e in (await by_cookie).ok["events"]] == ["message"]
+
+
+# Time
+
+
+async def test_a_session_lasts_as_long_as_it_is_used(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        used, idle = await signed_in(org), await signed_in(org)
+        for _ in range(3):
+            clock.ahead += LIFETIME - 60
+            reply = await used.get("/users/me")
+            reply.ok
+            assert len(reply.headers.get_list("set-cookie")) == 2
+            await org.tick()
+        (await idle.get("/users/me")).refused("UNAUTHORIZED", 401)
+        assert len(org.node.state.sessions) == 1
+        clock.ahead += LIFETIME + 60
+        (await used.get("/users/me")).refused("UNAUTHORIZED", 401)
+        await org.tick()
+        assert len(org.node.state.sessions) == 0
+
+
+async def test_using_it_costs_no_commit_but_now_and_then(config: Config) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        browser = await signed_in(org)
+        before = org.node.state.seq
+        for _ in range(3):
+            reply = await browser.get("/users/me")
+            assert "set-cookie" not in reply.headers
+        assert org.node.state.seq == before
+        clock.ahead += sessions.USE_SECONDS + 1
+        first = int(clock())
+        await asyncio.gather(*(browser.get("/users/me") for _ in range(4)))
+        assert org.node.state.seq == before + 1
+        (session,) = org.node.state.sessions
+        assert session.used_at >= first
+        (shown,) = await listed(org["ann"])
+        assert shown["last_used_at"] == session.used_at
+
+
+async def test_sessions_outlive_a_restart_and_so_does_their_end(config: Config) -> None:
+    async with founded(config) as org:
+        here, there = await signed_in(org), await signed_in(org)
+        number = next(s["id"] for s in await listed(here) if not s["current"])
+        (await here.delete(f"/sessions/{number}")).ok
+    async with reopened(config) as again:
+        for browser, is_in in ((here, True), (there, False)):
+            same = fresh(again)
+            same.http.cookies = httpx.Cookies(browser.http.cookies)
+            reply = await same.get("/users/me")
+            assert reply.status == (200 if is_in else 401)
+        new = await signed_in(again)
+        assert max(s["id"] for s in await listed(new)) > number
+
+
+async def test_nothing_of_it_is_in_the_log(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    browser = await signed_in(org)
+    await browser.get("/users/me")
+    told = " ".join(
+        f"{r.getMessage()} {getattr(r, 'fields', '')}"
+        for r in caplog.records
+        if r.name.startswith("tertulia")
+    )
+    assert re.search(r"/api/v1/sessions", told)
+    assert token_of(browser) not in told
+    assert browser.http.headers["X-CSRF-Token"] not in told
+    assert PASSWORD not in told

@@ -1,0 +1,324 @@
+"""The first run: a server without an organization, until somebody makes one."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from tertulia import first_run
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.founding import Founder, found, is_founded
+from tertulia.house import House
+from tertulia.store.store import database_at
+from tertulia.vault import VaultError
+from tertulia.wire.authentication import SESSION_COOKIE
+from tertulia.wire.call import Node
+from tests.browsers import FIREFOX
+from tests.support import PASSWORD
+from tests.unit.test_log import until
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+FILLED = {
+    "organization": "Café Central",
+    "full_name": "Ann",
+    "email": "ann@example.com",
+    "password": PASSWORD,
+}
+
+
+@dataclass
+class Server:
+    """A house, and browsers before it."""
+
+    house: House
+    moved_in: list[Node] = field(default_factory=list)
+    broke: list[bool] = field(default_factory=list)
+
+    def browser(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self.house, raise_app_exceptions=False)
+        headers = {"User-Agent": FIREFOX}
+        return httpx.AsyncClient(transport=transport, base_url="http://chat.test", headers=headers)
+
+    async def fill(self, http: httpx.AsyncClient | None = None, **fields: str) -> httpx.Response:
+        sent = {"code": self.code, **FILLED} | fields
+        return await (http or self.browser()).post("/setup", data=sent)
+
+    @property
+    def code(self) -> str:
+        return self.house.code
+
+
+@asynccontextmanager
+async def served(config: Config) -> AsyncIterator[Server]:
+    """A server as `tertulia serve` has it."""
+    moved_in: list[Node] = []
+    server = Server(House(moved_in.append), moved_in)
+    server.house.broken = lambda: server.broke.append(True)
+    async with server.house.opened(config, lambda _: None, ()):
+        try:
+            yield server
+        finally:
+            await server.house.close()
+
+
+def words(response: httpx.Response) -> str:
+    """What a page says."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
+
+
+async def test_every_address_leads_to_the_page_and_programs_are_told(config: Config) -> None:
+    async with served(config) as server:
+        http = server.browser()
+        for path in ("/", "/login", "/join/i1-x", "/app/assets/x.js", "/nothing"):
+            response = await http.get(path)
+            assert (response.status_code, response.headers["location"]) == (302, "/setup"), path
+        for path in ("/api/v1/server_settings", "/api/v1/messages", "/api/nothing"):
+            response = await http.get(path)
+            body = response.json()
+            assert (response.status_code, body["code"]) == (503, "SERVER_NOT_READY")
+            assert "no organization" in body["msg"]
+        assert (await http.get("/health")).status_code == 200
+        ready = await http.get("/ready")
+        assert (ready.status_code, ready.json()) == (
+            503,
+            {"status": "there is no organization yet"},
+        )
+        assert server.moved_in == []
+        assert not is_founded(config)
+
+
+async def test_the_page_asks_for_what_is_needed_with_the_code_filled_in(config: Config) -> None:
+    async with served(config) as server:
+        http = server.browser()
+        page = await http.get(f"/setup?code={server.code}")
+        assert page.status_code == 200
+        assert f'value="{server.code}"' in page.text
+        for name in ("code", *FILLED):
+            assert f'<label for="{name}">' in page.text
+            assert re.search(rf'<input id="{name}"[^>]* required', page.text)
+        assert "<script" not in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert page.headers["cache-control"] == "no-store"
+        for address in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+            assert (await http.get(address)).status_code == 200, address
+        assert server.code not in (await http.get("/setup")).text
+
+
+async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: Config) -> None:
+    async with served(config) as server:
+        http = server.browser()
+        response = await server.fill(http)
+        assert (response.status_code, response.headers["location"]) == (303, "/")
+        assert response.headers["cache-control"] == "no-store"
+        (node,) = server.moved_in
+        assert node.state.realm.name == "Café Central"
+        assert (await http.get("/ready")).status_code == 200
+        own = (await http.get("/api/v1/users/me")).json()
+        assert (own["full_name"], own["role"], own["delivery_email"]) == (
+            "Ann",
+            100,
+            "ann@example.com",
+        )
+        (session,) = (await http.get("/api/v1/sessions")).json()["sessions"]
+        assert (session["current"], session["agent"]) == (True, FIREFOX)
+        assert (await http.get("/setup")).headers["location"] == "/"
+        reply = await server.browser().post(
+            "/api/v1/fetch_api_key", data={"username": "ann@example.com", "password": PASSWORD}
+        )
+        assert reply.status_code == 200
+        assert server.code == ""
+    async with served(config) as server:
+        assert len(server.moved_in) == 1
+
+
+@pytest.mark.parametrize(
+    "code", ["", "x", "aaaa-aaaa-aaaa", "ÄÖÜ", "\0", "x" * 5000], ids=lambda c: c[:5]
+)
+async def test_without_the_code_nothing_is_made(config: Config, code: str) -> None:
+    async with served(config) as server:
+        page = await server.fill(code=code)
+        assert page.status_code == 400
+        assert "not the code" in words(page)
+        assert PASSWORD not in page.text
+        assert 'value="Café Central"' in page.text
+        assert not is_founded(config)
+
+
+async def test_the_code_may_be_typed_as_one_likes(config: Config) -> None:
+    async with served(config) as server:
+        typed = f" {server.code.replace('-', ' ').upper()} "
+        assert (await server.fill(code=typed)).status_code == 303
+
+
+async def test_whoever_guesses_is_held_up(config: Config) -> None:
+    async with served(config) as server:
+        for _ in range(first_run.TRIES):
+            assert (await server.fill(code="wrong")).status_code == 400
+        assert (await server.fill()).status_code == 429
+        assert not is_founded(config)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"organization": ""}, "name"),
+        ({"organization": "x" * 41}, "name"),
+        ({"full_name": "A"}, "A name has"),
+        ({"full_name": "A\0nn"}, "cannot contain"),
+        ({"email": "ann"}, "address"),
+        ({"password": "short"}, "A password has"),
+        ({"password": "x" * 101}, "A password has"),
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_is_said_and_the_rest_is_kept(
+    config: Config, fields: dict[str, str], said: str
+) -> None:
+    async with served(config) as server:
+        page = await server.fill(**fields)
+        assert page.status_code == 400
+        assert said in words(page)
+        assert 'role="alert"' in page.text
+        for name in set(FILLED) - set(fields) - {"password"}:
+            assert f'value="{FILLED[name]}"' in page.text
+        assert PASSWORD not in page.text
+        assert not is_founded(config)
+        assert (await server.fill()).status_code == 303
+
+
+async def test_a_form_on_another_servers_page_makes_nothing(config: Config) -> None:
+    async with served(config) as server:
+        sent = {"code": server.code, **FILLED}
+        page = await server.browser().post(
+            "/setup", data=sent, headers={"Origin": "https://evil.example"}
+        )
+        assert page.status_code == 403
+        assert not is_founded(config)
+
+
+async def test_a_body_that_is_no_form_is_refused(config: Config) -> None:
+    async with served(config) as server:
+        headers = {"Content-Type": "application/json"}
+        page = await server.browser().post("/setup", content=b"{}", headers=headers)
+        assert page.status_code == 400
+        assert (await server.browser().delete("/setup")).status_code == 405
+
+
+async def test_of_browsers_that_race_one_is_the_owners(config: Config) -> None:
+    async with served(config) as server:
+        browsers = [server.browser() for _ in range(4)]
+        responses = await asyncio.gather(
+            *(
+                server.fill(http, email=f"p{number}@example.com", full_name=f"Person {number}")
+                for number, http in enumerate(browsers)
+            )
+        )
+        assert all(response.status_code == 303 for response in responses)
+        places = [response.headers["location"] for response in responses]
+        assert sorted(places) == ["/", "/login", "/login", "/login"]
+        first = places.index("/")
+        own = (await browsers[first].get("/api/v1/users/me")).json()
+        assert own["delivery_email"] == f"p{first}@example.com"
+        for number, http in enumerate(browsers):
+            assert (SESSION_COOKIE in http.cookies) == (number == first)
+        (node,) = server.moved_in
+        assert sum(not user.is_bot for user in node.state.users) == 1
+        assert len(node.state.sessions) == 1
+
+
+async def test_it_notices_that_another_process_made_one(config: Config) -> None:
+    async with served(config) as server:
+        async with opened_log(config, lambda _: None) as log:
+            vault = opened_vault(config, create=True)
+            founder = Founder(
+                organization="Elsewhere",
+                address="zoe@example.com",
+                full_name="Zoe",
+                password=PASSWORD,
+            )
+            await found(log, vault, founder)
+            vault.close()
+        await until(lambda: bool(server.moved_in))
+        http = server.browser()
+        assert (await http.get("/ready")).status_code == 200
+        assert (await http.get("/")).headers["location"] == "/login"
+        settings = (await http.get("/api/v1/server_settings")).json()
+        assert settings["realm_name"] == "Elsewhere"
+
+
+async def test_of_two_nodes_one_makes_it_and_the_other_serves_it(config: Config) -> None:
+    if not config.database_url:
+        pytest.skip("an SQLite file has one server")
+    async with served(config) as here, served(config) as there:
+        assert here.code == there.code
+        responses = await asyncio.gather(here.fill(), there.fill(email="zoe@example.com"))
+        assert sorted(r.headers["location"] for r in responses) == ["/", "/login"]
+        await until(lambda: bool(here.moved_in and there.moved_in))
+        names = {server.moved_in[0].state.realm.uuid for server in (here, there)}
+        assert len(names) == 1
+
+
+async def test_a_node_with_another_secret_ends_and_says_why(config: Config, tmp_path: Path) -> None:
+    if not config.database_url:
+        pytest.skip("an SQLite file has one server")
+    other = msgspec.structs.replace(config, data_dir=str(tmp_path / "other"))
+
+    async def both() -> None:
+        async with served(other) as there:
+            async with served(config) as here:
+                assert (await here.fill()).status_code == 303
+            await until(lambda: bool(there.broke))
+
+    with pytest.raises(VaultError, match="secret is missing"):
+        await both()
+
+
+async def test_the_code_is_the_same_after_a_restart_and_gone_afterwards(config: Config) -> None:
+    async with served(config) as server:
+        code = server.code
+        assert re.fullmatch(r"[2-9a-z]{4}-[2-9a-z]{4}-[2-9a-z]{4}", code)
+    async with served(config) as server:
+        assert server.code == code
+        assert (await server.fill()).status_code == 303
+    database = database_at(config.data_path, config.database_url)
+    connection = database.connect(readonly=True)
+    try:
+        rows = connection.query("SELECT value FROM installation")
+    finally:
+        connection.close()
+    assert code not in {row[0] for row in rows}
+
+
+async def test_a_secret_that_is_there_already_is_kept(config: Config) -> None:
+    opened_vault(config, create=True).close()
+    before = (config.data_path / "secret").read_text()
+    async with served(config) as server:
+        assert (await server.fill()).status_code == 303
+    assert (config.data_path / "secret").read_text() == before
+
+
+async def test_neither_the_code_nor_the_password_is_in_the_log(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    async with served(config) as server:
+        code = server.code
+        await server.browser().get(f"/setup?code={code}")
+        await server.fill()
+    told = " ".join(
+        f"{r.getMessage()} {getattr(r, 'fields', '')}"
+        for r in caplog.records
+        if r.name.startswith("tertulia")
+    )
+    assert "/setup" in told
+    assert code not in told
+    assert PASSWORD not in told

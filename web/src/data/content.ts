@@ -1,0 +1,85 @@
+/** The HTML that the server makes of messages, before it is shown. Pure: text to text. */
+
+import { characters } from "./emoji";
+
+const TAG = /<[a-z][^<>]*>/g;
+const UNICODE = /(<span [^<>]*class="emoji emoji-([0-9a-f-]+)"[^<>]*>)[^<]*(<\/span>)/g;
+
+/**
+ * Styles in attributes are not let through by the page's policy: they are kept aside for code to
+ * apply. Emoji become characters.
+ */
+export function prepared(html: string): string {
+  return html
+    .replace(TAG, (tag) =>
+      tag.includes(" style=") ? tag.replace(/ style="/g, ' data-style="') : tag,
+    )
+    .replace(
+      UNICODE,
+      (_, open: string, code: string, close: string) => open + characters(code) + close,
+    );
+}
+
+/** Whether it is nothing but a few emoji: these are shown large. */
+export function isOnlyEmoji(html: string): boolean {
+  const inner = /^<p>([\s\S]*)<\/p>$/.exec(html)?.[1];
+  if (!inner) return false;
+  const signs = inner.match(
+    /<span [^<>]*class="emoji [^<>]*>[^<]*<\/span>|<img [^<>]*class="emoji"[^<>]*>/g,
+  );
+  if (!signs || signs.length > 4) return false;
+  return signs.reduce((rest, sign) => rest.replace(sign, ""), inner).trim() === "";
+}
+
+/** Its words alone, as for a notice: without tags, on one line. */
+export function plainText(html: string): string {
+  return html
+    .replace(/<[^<>]*>/g, " ")
+    .replace(/&lt;/g, "<")
+    .replace(/&gt;/g, ">")
+    .replace(/&quot;/g, '"')
+    .replace(/&#39;/g, "'")
+    .replace(/&amp;/g, "&")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
+/** The part of a `/me` message after it. */
+export function withoutMe(html: string): string {
+  return html.replace(/^<p>\/me /, "<p>");
+}
+
+/** The one property that the server's own styles set, by name. */
+export function styled(text: string, property: string): string | undefined {
+  for (const one of text.split(";")) {
+    const colon = one.indexOf(":");
+    if (one.slice(0, colon).trim() === property) return one.slice(colon + 1).trim();
+  }
+  return undefined;
+}
+
+/** "840x560" to what fits into a box, without making small ones large. */
+export function fitted(
+  dimensions: string,
+  width: number,
+  height: number,
+): { width: number; height: number } | null {
+  const found = /^(\d+)x(\d+)$/.exec(dimensions);
+  const [w, h] = [Number(found?.[1]), Number(found?.[2])];
+  if (!w || !h) return null;
+  const scale = Math.min(1, width / w, height / h);
+  return { width: Math.max(1, Math.round(w * scale)), height: Math.max(1, Math.round(h * scale)) };
+}
+
+/** The fragment of a link into this organization, however it is written; null for any other. */
+export function ownFragment(href: string, own: readonly string[]): string | null {
+  if (href.startsWith("#")) return href.slice(1);
+  const hash = href.indexOf("#");
+  if (hash < 0) return null;
+  const page = href.slice(0, hash);
+  const isOwn =
+    page === "/" ||
+    page === "/app/" ||
+    own.some((origin) => page === origin || page === `${origin}/` || page === `${origin}/app/`);
+  return isOwn ? href.slice(hash + 1) : null;
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from "vitest";
+import { badge, isMuted, shownCount, tallies, together, type Known } from "./counts";
+
+const channel = (id: number, is_muted = false, more: object = {}) =>
+  [id, { stream_id: id, is_archived: false, subscription: { is_muted }, ...more }] as const;
+
+function known(
+  by: Record<string, number[]>,
+  policies: Record<string, number> = {},
+  more: { mentions?: number[]; mutedUsers?: number[]; settings?: object } = {},
+): Known {
+  return {
+    me: 1,
+    settings: { desktop_icon_count_display: 1, ...more.settings },
+    unread: {
+      by: new Map(Object.entries(by)),
+      where: new Map(Object.entries(by).flatMap(([key, ids]) => ids.map((id) => [id, key]))),
+      mentions: new Set(more.mentions),
+      incomplete: false,
+    },
+    channels: new Map([
+      channel(7),
+      channel(8, true),
+      channel(9, false, { is_archived: true }),
+      channel(10, false, { subscription: null }),
+    ]),
+    topicPolicies: new Map(
+      Object.entries(policies).map(([key, visibility_policy]) => [key, { visibility_policy }]),
+    ),
+    mutedUsers: new Set(more.mutedUsers),
+  } as unknown as Known;
+}
+
+describe("what is muted", () => {
+  it.each([
+    ["a topic as its channel is", "c7/x", {}, false],
+    ["a topic of a muted channel", "c8/x", {}, true],
+    ["a muted topic", "c7/x", { "c7/x": 1 }, true],
+    ["an unmuted topic of a muted channel", "c8/x", { "c8/x": 2 }, false],
+    ["a followed topic of a muted channel", "c8/x", { "c8/x": 3 }, false],
+  ])("%s", (_, key, policies, expected) => {
+    expect(isMuted(known({}, policies), key)).toBe(expected);
+  });
+
+  it("is direct messages where everybody else is muted", () => {
+    const some = known({}, {}, { mutedUsers: [3] });
+    expect(isMuted(some, "d3")).toBe(true);
+    expect(isMuted(some, "d3,4")).toBe(false);
+  });
+});
+
+describe("tallies", () => {
+  it("counts conversations once, and the muted ones apart", () => {
+    const some = known(
+      { "c7/a": [1, 2], "c7/b": [3], "c8/a": [4], "c8/b": [5], d3: [6], "d4,5": [7, 8] },
+      { "c7/b": 1, "c8/b": 3 },
+      { mentions: [2, 4, 6], mutedUsers: [3] },
+    );
+    const found = tallies(some);
+    expect(found.all).toEqual({ count: 5, muted: 3, mentions: 3 });
+    expect(found.byChannel.get(7)).toEqual({ count: 2, muted: 1, mentions: 1 });
+    expect(found.byChannel.get(8)).toEqual({ count: 1, muted: 1, mentions: 1 });
+    expect(found.directs).toEqual({ count: 2, muted: 1, mentions: 1 });
+    expect(found.followed).toBe(1);
+    expect(together(found.byChannel.values())).toEqual({ count: 3, muted: 2, mentions: 2 });
+  });
+
+  it("leaves out what is archived or left", () => {
+    const found = tallies(known({ "c9/a": [1], "c10/a": [2] }, {}, { mentions: [1] }));
+    expect(found.all).toEqual({ count: 0, muted: 0, mentions: 0 });
+    expect(found.mentions).toBe(0);
+  });
+});
+
+describe("the icon's count", () => {
+  it.each([
+    [1, 4],
+    [2, 4],
+    [3, 3],
+    [4, 0],
+  ])("is of setting %i: %i", (setting, expected) => {
+    const some = known(
+      { "c7/a": [1], "c7/b": [2], d3: [3, 4] },
+      { "c7/b": 3 },
+      { mentions: [1, 3], settings: { desktop_icon_count_display: setting } },
+    );
+    expect(badge(some, tallies(some))).toBe(expected);
+  });
+});
+
+describe("a channel's count", () => {
+  it.each([
+    [1, 2, 1],
+    [2, 1, 0],
+    [3, 0, 0],
+  ])("is of policy %i", (policy, open, muted) => {
+    const some = known(
+      { "c7/a": [1], "c7/b": [2], "c8/a": [3] },
+      { "c7/b": 1 },
+      { settings: { web_stream_unreads_count_display_policy: policy } },
+    );
+    const { byChannel } = tallies(some);
+    expect(shownCount(some, 7, byChannel.get(7)!)).toBe(open);
+    expect(shownCount(some, 8, byChannel.get(8)!)).toBe(muted);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { characters, groupOf, searched, used, type Emoji, type UnicodeEmoji } from "./emoji";
+
+const ALL: UnicodeEmoji[] = [
+  { code: "1f408", names: ["cat"] },
+  { code: "1f431", names: ["cat_face"] },
+  { code: "1f638", names: ["smile_cat"] },
+  { code: "1f4c7", names: ["card_index", "catalogue"] },
+  { code: "2764", names: ["heart", "love"] },
+];
+const OWN: Emoji[] = [{ name: "cat_of_the_house", code: "3", type: "realm_emoji" }];
+
+describe("emoji", () => {
+  it("are characters of their code", () => {
+    expect(characters("1f1fa-1f1f8")).toBe("🇺🇸");
+    expect(characters("2764")).toBe("❤\ufe0f");
+    expect(characters("junk")).toBe("");
+  });
+
+  it("are found by any of their names, the nearest first", () => {
+    expect(searched(ALL, OWN, "cat").map((one) => one.name)).toEqual([
+      "cat",
+      "cat_of_the_house",
+      "cat_face",
+      "card_index",
+      "smile_cat",
+    ]);
+    expect(searched(ALL, [], ":love:").map((one) => one.code)).toEqual(["2764"]);
+    expect(searched(ALL, [], "smile cat")).toHaveLength(1);
+  });
+
+  it("stand with what is like them", () => {
+    expect(["1f600", "1f354", "1f1ea-1f1f8", "1f680", "2615"].map(groupOf)).toEqual([
+      "people",
+      "food",
+      "flags",
+      "places",
+      "food",
+    ]);
+  });
+
+  it("are remembered, each once", () => {
+    const [cat, own] = [searched(ALL, [], "cat")[0]!, OWN[0]!];
+    expect(used(used(used([], cat), own), cat)).toEqual([cat, own]);
+  });
+});

@@ -1,0 +1,244 @@
+/** Emoji: what they are called, how they are found, in which order a picker shows them. */
+
+import type { RealmEmoji, Reaction } from "../wire/objects";
+
+export interface Emoji {
+  name: string;
+  code: string;
+  type: Reaction["reaction_type"];
+  /** Of the organization's own. */
+  picture?: string;
+}
+
+/** A Unicode emoji with all its names. */
+export interface UnicodeEmoji {
+  code: string;
+  names: readonly string[];
+}
+
+/** The characters of a code such as `1f1fa-1f1f8`. */
+export function characters(code: string): string {
+  try {
+    const points = code.split("-").map((part) => Number.parseInt(part, 16));
+    const plain = String.fromCodePoint(...points);
+    // One that is a sign of text too is asked to be a picture.
+    return points.length === 1 && (points[0] ?? 0) < 0x1f000 ? `${plain}\ufe0f` : plain;
+  } catch {
+    return "";
+  }
+}
+
+export type EmojiGroup = "people" | "nature" | "food" | "places" | "things" | "signs" | "flags";
+
+/** First code points of stretches of one group, in order. */
+const STRETCHES: readonly (readonly [number, EmojiGroup])[] = [
+  [0x0, "signs"],
+  [0x2600, "nature"],
+  [0x2605, "signs"],
+  [0x2615, "food"],
+  [0x2616, "nature"],
+  [0x261d, "people"],
+  [0x2620, "signs"],
+  [0x2639, "people"],
+  [0x263b, "signs"],
+  [0x2692, "things"],
+  [0x26c4, "nature"],
+  [0x26c7, "things"],
+  [0x26e9, "places"],
+  [0x2702, "things"],
+  [0x2705, "signs"],
+  [0x2708, "places"],
+  [0x2709, "things"],
+  [0x270a, "people"],
+  [0x270f, "things"],
+  [0x2714, "signs"],
+  [0x1f1e6, "flags"],
+  [0x1f200, "signs"],
+  [0x1f300, "nature"],
+  [0x1f32d, "food"],
+  [0x1f330, "nature"],
+  [0x1f345, "food"],
+  [0x1f380, "things"],
+  [0x1f3c2, "people"],
+  [0x1f3c5, "things"],
+  [0x1f3e0, "places"],
+  [0x1f3f3, "flags"],
+  [0x1f3f8, "things"],
+  [0x1f400, "nature"],
+  [0x1f440, "people"],
+  [0x1f47b, "people"],
+  [0x1f484, "things"],
+  [0x1f485, "people"],
+  [0x1f488, "things"],
+  [0x1f490, "nature"],
+  [0x1f493, "signs"],
+  [0x1f4a0, "signs"],
+  [0x1f4a1, "things"],
+  [0x1f4a2, "signs"],
+  [0x1f4aa, "people"],
+  [0x1f4ab, "signs"],
+  [0x1f4b0, "things"],
+  [0x1f500, "signs"],
+  [0x1f525, "nature"],
+  [0x1f526, "things"],
+  [0x1f52f, "signs"],
+  [0x1f56f, "things"],
+  [0x1f574, "people"],
+  [0x1f576, "things"],
+  [0x1f577, "nature"],
+  [0x1f579, "things"],
+  [0x1f57a, "people"],
+  [0x1f587, "things"],
+  [0x1f590, "people"],
+  [0x1f5a5, "things"],
+  [0x1f5e3, "people"],
+  [0x1f5e8, "signs"],
+  [0x1f5f3, "things"],
+  [0x1f5fa, "places"],
+  [0x1f600, "people"],
+  [0x1f680, "places"],
+  [0x1f6a9, "flags"],
+  [0x1f6aa, "things"],
+  [0x1f6ab, "signs"],
+  [0x1f6b2, "places"],
+  [0x1f6b6, "people"],
+  [0x1f6b9, "signs"],
+  [0x1f6c0, "people"],
+  [0x1f6c1, "things"],
+  [0x1f6d0, "signs"],
+  [0x1f6d1, "places"],
+  [0x1f7e0, "signs"],
+  [0x1f90c, "people"],
+  [0x1f93f, "things"],
+  [0x1f940, "nature"],
+  [0x1f941, "things"],
+  [0x1f950, "food"],
+  [0x1f970, "people"],
+  [0x1f97b, "things"],
+  [0x1f980, "nature"],
+  [0x1f9c0, "food"],
+  [0x1f9cd, "people"],
+  [0x1f9e0, "people"],
+  [0x1f9e1, "signs"],
+  [0x1f9e2, "things"],
+  [0x1fab0, "nature"],
+  [0x1fac0, "people"],
+  [0x1fad0, "food"],
+  [0x1fae0, "people"],
+];
+
+export const GROUPS: readonly EmojiGroup[] = [
+  "people",
+  "nature",
+  "food",
+  "places",
+  "things",
+  "signs",
+  "flags",
+];
+
+/** Which kind of thing it shows, roughly: as pickers order them. */
+export function groupOf(code: string): EmojiGroup {
+  const point = Number.parseInt(code, 16);
+  let group: EmojiGroup = "signs";
+  for (const [first, one] of STRETCHES) {
+    if (first > point) break;
+    group = one;
+  }
+  return group;
+}
+
+export function inGroups(all: readonly UnicodeEmoji[]): Map<EmojiGroup, UnicodeEmoji[]> {
+  const found = new Map<EmojiGroup, UnicodeEmoji[]>(GROUPS.map((group) => [group, []]));
+  // Faces go before everything else.
+  const isFace = (one: UnicodeEmoji) => /^1f6[0-4]|^1f9[17]/.test(one.code);
+  for (const one of all) found.get(groupOf(one.code))?.push(one);
+  for (const members of found.values()) {
+    members.sort(
+      (a, b) =>
+        Number(isFace(b)) - Number(isFace(a)) ||
+        Number.parseInt(a.code, 16) - Number.parseInt(b.code, 16),
+    );
+  }
+  return found;
+}
+
+/** The text of a search as names are written. */
+function folded(text: string): string {
+  return text
+    .trim()
+    .toLowerCase()
+    .replace(/^:|:$/g, "")
+    .replace(/[\s-]+/g, "_");
+}
+
+/** How well a name answers a search: the lower the better; null where it does not. */
+export function rank(name: string, wanted: string): number | null {
+  if (name === wanted) return 0;
+  if (name.startsWith(wanted)) return 1;
+  if (name.includes(`_${wanted}`)) return 2;
+  return name.includes(wanted) ? 3 : null;
+}
+
+/** The emoji with a name that has the text, best ones first. */
+export function searched(
+  all: readonly UnicodeEmoji[],
+  own: readonly Emoji[],
+  text: string,
+  most = 120,
+): Emoji[] {
+  const wanted = folded(text);
+  const found: [number, number, Emoji][] = [];
+  for (const emoji of own) {
+    const how = rank(emoji.name.toLowerCase(), wanted);
+    if (how !== null) found.push([how, 0, emoji]);
+  }
+  for (const { code, names } of all) {
+    let best: number | null = null;
+    for (const name of names) {
+      const how = rank(name, wanted);
+      if (how !== null && (best === null || how < best)) best = how;
+    }
+    if (best !== null) {
+      found.push([
+        best,
+        names[0]?.length ?? 0,
+        { name: names[0] ?? "", code, type: "unicode_emoji" },
+      ]);
+    }
+  }
+  found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  return found.slice(0, most).map(([, , emoji]) => emoji);
+}
+
+/** The organization's own emoji that may be used. */
+export function ownEmoji(realm: ReadonlyMap<string, RealmEmoji>): Emoji[] {
+  return [...realm.values()]
+    .filter((one) => !one.deactivated)
+    .map((one) => ({
+      name: one.name,
+      code: one.id,
+      type: "realm_emoji" as const,
+      picture: one.source_url,
+    }))
+    .sort((one, other) => one.name.localeCompare(other.name));
+}
+
+/** How often each was used, most of all lately: the next such list after one more use. */
+export function used(before: readonly Emoji[], emoji: Emoji, most = 14): Emoji[] {
+  const isSame = (one: Emoji) => one.code === emoji.code && one.type === emoji.type;
+  return [emoji, ...before.filter((one) => !isSame(one))].slice(0, most);
+}
+
+export const THUMBS_UP: Emoji = { name: "+1", code: "1f44d", type: "unicode_emoji" };
+
+/** What is offered to those who have not used any yet. */
+export const FIRST_USED: readonly Emoji[] = [
+  THUMBS_UP,
+  { name: "heart", code: "2764", type: "unicode_emoji" },
+  { name: "joy", code: "1f602", type: "unicode_emoji" },
+  { name: "tada", code: "1f389", type: "unicode_emoji" },
+  { name: "open_mouth", code: "1f62e", type: "unicode_emoji" },
+  { name: "eyes", code: "1f440", type: "unicode_emoji" },
+  { name: "check", code: "2705", type: "unicode_emoji" },
+];

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import type { Data } from "./data";
+import { places, rank, searchFor, terms } from "./jumping";
+
+const data = {
+  me: 4,
+  channels: new Map(
+    [
+      [7, "night shift"],
+      [8, "general"],
+      [9, "genetics"],
+    ].map(([stream_id, name]) => [
+      stream_id,
+      { stream_id, name, is_archived: false, subscription: stream_id === 9 ? null : {} },
+    ]),
+  ),
+  users: new Map(
+    [
+      [4, "Iris"],
+      [5, "Gena María"],
+    ].map(([user_id, full_name]) => [
+      user_id,
+      { user_id, full_name, email: `u${user_id}@cafe.example`, is_bot: false },
+    ]),
+  ),
+  topicNames: new Map([
+    ["c8/gentle start", "Gentle start"],
+    ["c7/keys", "keys"],
+  ]),
+  directs: new Map(),
+} as unknown as Data;
+
+const shape = (text: string) =>
+  places(data, text, [{ name: "Inbox", fragment: "inbox" }]).map(
+    (one) => `${one.kind} ${"name" in one ? one.name : ""}`,
+  );
+
+describe("places", () => {
+  it("are channels, one's own first, then topics and people", () => {
+    expect(shape("gen")).toEqual([
+      "channel general",
+      "channel genetics",
+      "topic Gentle start",
+      "person Gena María",
+    ]);
+  });
+
+  it.each([
+    ["#night", ["channel night shift"]],
+    ["@gena", ["person Gena María"]],
+    ["inb", ["view Inbox"]],
+    ["shift keys", ["topic keys"]],
+  ])("%s", (text, expected) => {
+    expect(shape(text)).toEqual(expected);
+  });
+
+  it("are found better by their beginnings", () => {
+    expect([rank("general", "general"), rank("general", "gen"), rank("the gen", "gen")]).toEqual([
+      0, 1, 2,
+    ]);
+    expect(rank("agent", "gen")).toBe(3);
+    expect(rank("x", "gen")).toBeNull();
+  });
+});
+
+describe("terms", () => {
+  const texts = (text: string) => terms(data, text).map((one) => one.kind === "term" && one.text);
+
+  it.each([
+    ["sen", ["sender:"]],
+    ["-sen", ["-sender:"]],
+    ["sender:", ["sender:me ", 'sender:"Gena María" ', "sender:Iris "]],
+    ["channel:ni", ['channel:"night shift" ']],
+    ["channel:general topic:g", ['channel:general topic:"Gentle start" ']],
+    ["is:men", ["is:mentioned "]],
+    ["starr", ["is:starred "]],
+    ["hello ", []],
+  ])("after %j", (text, expected) => {
+    expect(texts(text)).toEqual(expected);
+  });
+});
+
+describe("the search itself", () => {
+  it("leads to its narrow", () => {
+    expect(searchFor(data, "channel:general flat white")).toMatchObject({
+      fragment: "narrow/channel/8-general/search/flat.20white",
+    });
+    expect(searchFor(data, " ")).toBeNull();
+  });
+});

@@ -1,0 +1,226 @@
+/** Where one may want to go from what one types: places by name, searches, what could follow. */
+
+import { conversationOf } from "./conversations";
+import type { Data } from "./data";
+import { channelName, topicName } from "./names";
+import { channelNarrow, fragmentOf, narrowOf } from "./narrow";
+import { folded, isFound } from "./people";
+import {
+  asked,
+  CHOICES,
+  completed,
+  lastPart,
+  OPERATORS,
+  personText,
+  type Operator,
+} from "./search";
+
+export type Suggestion =
+  | { kind: "channel"; id: number; name: string; fragment: string }
+  | { kind: "topic"; channelId: number; name: string; fragment: string }
+  | { kind: "person"; id: number; name: string; fragment: string }
+  | { kind: "view"; name: string; fragment: string }
+  | { kind: "search"; text: string; fragment: string }
+  /** What the typed text becomes. */
+  | { kind: "term"; text: string; operator: Operator; operand: string; negated: boolean };
+
+export type JumpKnown = Data;
+
+export interface View {
+  name: string;
+  fragment: string;
+}
+
+const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
+const MOST = { channel: 6, topic: 8, person: 6, view: 4, operator: 12, operand: 8 } as const;
+
+/** How well a name answers what is looked for: 0 best; null not at all. */
+export function rank(name: string, wanted: string): number | null {
+  const plain = folded(name);
+  if (plain === wanted) return 0;
+  if (plain.startsWith(wanted)) return 1;
+  const words = wanted.split(/\s+/);
+  const parts = plain.split(/[\s\-_/.:]+/);
+  if (words.every((word) => parts.some((part) => part.startsWith(word)))) return 2;
+  return plain.includes(wanted) ? 3 : null;
+}
+
+function best<T>(items: Iterable<T>, wanted: string, name: (item: T) => string, most: number): T[] {
+  const found: [T, number][] = [];
+  for (const item of items) {
+    const at = rank(name(item), wanted);
+    if (at !== null) found.push([item, at]);
+  }
+  return found
+    .sort((one, other) => one[1] - other[1])
+    .slice(0, most)
+    .map(([item]) => item);
+}
+
+/** Places whose names fit. */
+export function places(
+  data: JumpKnown,
+  text: string,
+  views: readonly View[],
+  only?: "people",
+): Suggestion[] {
+  const wanted = folded(text.trim().replace(/^[#@]/, ""));
+  const people = peopleIn(data, wanted);
+  if (only === "people" || text.startsWith("@")) return people;
+  const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
+  const mine = (one: (typeof own)[number]) => Number(!one.subscription);
+  const channels = best(
+    own.sort((one, other) => mine(one) - mine(other) || BY_NAME.compare(one.name, other.name)),
+    wanted,
+    (channel) => channel.name,
+    MOST.channel,
+  ).map((channel) => ({
+    kind: "channel" as const,
+    id: channel.stream_id,
+    name: channel.name,
+    fragment: fragmentOf(channelNarrow(channel.stream_id), data),
+  }));
+  if (text.startsWith("#")) return channels;
+  const found = best(views, wanted, (view) => view.name, MOST.view).map((view) => ({
+    kind: "view" as const,
+    ...view,
+  }));
+  if (!wanted) return [...found, ...channels, ...people];
+  return [...found, ...channels, ...topicsIn(data, wanted), ...people];
+}
+
+function topicsIn(data: JumpKnown, wanted: string): Suggestion[] {
+  const known = [...data.topicNames].reverse();
+  return best(
+    known,
+    wanted,
+    ([key, name]) => {
+      const conversation = conversationOf(key);
+      const channel =
+        conversation.kind === "topic" ? channelName(data.channels, conversation.channelId) : "";
+      // "general hello" finds the topic "hello" of general.
+      return wanted.includes(" ") ? `${name} ${channel}` : name;
+    },
+    MOST.topic,
+  ).flatMap(([key, name]) => {
+    const conversation = conversationOf(key, data.topicNames);
+    if (conversation.kind !== "topic" || !data.channels.has(conversation.channelId)) return [];
+    const fragment = fragmentOf(narrowOf(conversation), data);
+    const { channelId } = conversation;
+    return [{ kind: "topic" as const, channelId, name: topicName(name), fragment }];
+  });
+}
+
+function peopleIn(data: JumpKnown, wanted: string): Suggestion[] {
+  const latest = (id: number) => data.directs.get(`d${id}`) ?? 0;
+  return [...data.users.values()]
+    .filter((user) => user.is_active !== false && (!wanted || isFound(user, wanted)))
+    .sort(
+      (one, other) =>
+        Number(one.is_bot) - Number(other.is_bot) ||
+        latest(other.user_id) - latest(one.user_id) ||
+        BY_NAME.compare(one.full_name, other.full_name),
+    )
+    .slice(0, wanted ? MOST.person : 4)
+    .map((user) => ({
+      kind: "person" as const,
+      id: user.user_id,
+      name: user.full_name,
+      fragment: fragmentOf([{ operator: "dm", operand: [user.user_id] }], data),
+    }));
+}
+
+/** What the last word could become: operators, or operands of the one that is there. */
+export function terms(data: JumpKnown, text: string): Suggestion[] {
+  const { part } = lastPart(text);
+  if (part?.operator) return operands(data, text, part.operator, part.operand, part.negated);
+  const typed = (part?.text ?? "").replace(/^-/, "").toLowerCase();
+  const negated = part?.text.startsWith("-") ?? false;
+  if (!text.trim() || !part) return [];
+  const words = OPERATORS.filter(
+    (operator) => operator.startsWith(typed) && !negatedWrong(operator),
+  );
+  const choices = (["is", "has"] as const).flatMap((operator) =>
+    (CHOICES[operator] ?? [])
+      .filter((choice) => choice.startsWith(typed))
+      .map((operand) => ({ operator, operand })),
+  );
+  return [...words.map((operator) => ({ operator, operand: "" })), ...choices]
+    .slice(0, 5)
+    .map(({ operator, operand }) => ({
+      kind: "term",
+      text: completed(text, operator, operand),
+      operator,
+      operand,
+      negated,
+    }));
+
+  function negatedWrong(operator: Operator): boolean {
+    return negated && (operator === "near" || operator === "in");
+  }
+}
+
+/** All operators, for an empty box. */
+export function operators(text: string): Suggestion[] {
+  return OPERATORS.slice(0, MOST.operator).map((operator) => ({
+    kind: "term",
+    text: `${text}${operator}:`,
+    operator,
+    operand: "",
+    negated: false,
+  }));
+}
+
+function operands(
+  data: JumpKnown,
+  text: string,
+  operator: Operator,
+  typed: string,
+  negated: boolean,
+): Suggestion[] {
+  const wanted = folded(typed);
+  const term = (operand: string): Suggestion => ({
+    kind: "term",
+    text: completed(text, operator, operand),
+    operator,
+    operand,
+    negated,
+  });
+  const choices = CHOICES[operator];
+  if (choices) return choices.filter((choice) => choice.startsWith(wanted)).map(term);
+  switch (operator) {
+    case "channel":
+      return best(data.channels.values(), wanted, (one) => one.name, MOST.operand).map((one) =>
+        term(/^\d+(-|$)/.test(one.name) ? String(one.stream_id) : one.name),
+      );
+    case "topic": {
+      const { narrow } = asked(lastPart(text).before, data);
+      const channelId = narrow.find((one) => one.operator === "channel")?.operand;
+      const names = [...data.topicNames]
+        .filter(([key]) => channelId === undefined || key.startsWith(`c${String(channelId)}/`))
+        .map(([, name]) => name)
+        .reverse();
+      return best(new Set(names), wanted, (name) => name, MOST.operand).map(term);
+    }
+    case "dm":
+    case "dm-including":
+    case "sender":
+    case "mentions": {
+      const before = operator.startsWith("dm") ? typed.slice(0, typed.lastIndexOf(",") + 1) : "";
+      const last = folded(typed.slice(before.length).trim());
+      const found = peopleIn(data, last).flatMap((one) => (one.kind === "person" ? [one.id] : []));
+      const known = operator === "sender" || operator === "mentions";
+      const me = known && !typed ? ["me"] : [];
+      return [...me, ...found.map((id) => before + personText(id, data))].map(term);
+    }
+    default:
+      return [];
+  }
+}
+
+/** Where the text itself leads, if it says anything. */
+export function searchFor(data: JumpKnown, text: string): Suggestion | null {
+  const { narrow, near } = asked(text, data);
+  if (!narrow.length) return null;
+  return { kind: "search", text: text.trim(), fragment: fragmentOf(narrow, data, near) };
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import type { Message } from "./data";
+import { Heights, rowsOf, type RowsOptions } from "./rows";
+
+const NOON = new Date(2025, 3, 3, 12).getTime() / 1000;
+const OPTIONS: RowsOptions = { mixed: false, marker: null, mutedUsers: new Set([9]) };
+
+function said(id: number, sender_id: number, timestamp: number, more: Partial<Message> = {}) {
+  return { id, sender_id, timestamp, key: "c1/x", is_me_message: false, ...more } as Message;
+}
+
+function rows(messages: Message[], options: Partial<RowsOptions> = {}, start = 0) {
+  const ids = messages.map((one) => one.id);
+  const known = new Map(messages.map((one) => [one.id, one]));
+  return rowsOf(ids, known, start, ids.length, { ...OPTIONS, ...options });
+}
+
+describe("rows", () => {
+  it("go together when one person says them within ten minutes", () => {
+    const found = rows([
+      said(1, 5, NOON),
+      said(2, 5, NOON + 599),
+      said(3, 6, NOON + 600),
+      said(4, 6, NOON + 1300),
+    ]);
+    expect(found.map((row) => row.first)).toEqual([true, false, true, true]);
+  });
+
+  it("begin each day, also after a row that is not asked for", () => {
+    const messages = [said(1, 5, NOON), said(2, 5, NOON + 60), said(3, 5, NOON + 86_400)];
+    expect(rows(messages).map((row) => row.day !== null)).toEqual([true, false, true]);
+    expect(rows(messages, {}, 1).map((row) => row.day !== null)).toEqual([false, true]);
+    expect(rows(messages, {}, 1)[0]?.first).toBe(false);
+  });
+
+  it("name the conversation only where several are mixed", () => {
+    const messages = [said(1, 5, NOON), said(2, 5, NOON, { key: "c1/y" }), said(3, 5, NOON)];
+    expect(rows(messages).every((row) => row.conversation === null)).toBe(true);
+    expect(rows(messages, { mixed: true }).map((row) => row.conversation)).toEqual([
+      "c1/x",
+      "c1/y",
+      "c1/x",
+    ]);
+  });
+
+  it("mark what is new, what is muted, and leave out what is not known", () => {
+    const found = rows([said(1, 9, NOON), said(2, 9, NOON)], { marker: 2 });
+    expect(found.map((row) => [row.marker, row.first, row.muted])).toEqual([
+      [false, true, true],
+      [true, true, true],
+    ]);
+    expect(rowsOf([1, 2], new Map(), 0, 2, OPTIONS)).toEqual([]);
+  });
+});
+
+describe("heights", () => {
+  it("are guessed from those that are known", () => {
+    const heights = new Heights();
+    heights.set(1, 40);
+    heights.set(2, 60);
+    heights.set(2, 80);
+    expect(heights.between([1, 2, 3], 0, 3)).toBe(180);
+    expect(heights.at([1, 2, 3], 0)).toBe(0);
+    expect(heights.at([1, 2, 3], 119)).toBe(1);
+    expect(heights.at([1, 2, 3], 1000)).toBe(2);
+  });
+});

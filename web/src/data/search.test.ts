@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import type { Data } from "./data";
+import type { Narrow } from "./narrow";
+import { asked, completed, lastPart, partsOf, textOf } from "./search";
+
+const data = {
+  me: 4,
+  channels: new Map(
+    [
+      [7, "night shift"],
+      [8, "general"],
+      [9, "2024-plans"],
+    ].map(([stream_id, name]) => [stream_id, { stream_id, name }]),
+  ),
+  users: new Map(
+    [
+      [4, "Iris"],
+      [5, "Ana María"],
+      [6, "June"],
+      [7, "June"],
+    ].map(([user_id, full_name]) => [
+      user_id,
+      { user_id, full_name, email: `u${user_id}@cafe.example` },
+    ]),
+  ),
+} as unknown as Data;
+
+const SAID: [string, Narrow][] = [
+  ["flat white", [{ operator: "search", operand: "flat white" }]],
+  ['"flat white" milk', [{ operator: "search", operand: '"flat white" milk' }]],
+  ["channel:general", [{ operator: "channel", operand: 8 }]],
+  [
+    'channel:"night shift" topic:"to do" is:unread',
+    [
+      { operator: "channel", operand: 7 },
+      { operator: "topic", operand: "to do" },
+      { operator: "is", operand: "unread" },
+    ],
+  ],
+  ["channel:9", [{ operator: "channel", operand: 9 }]],
+  ["-is:muted", [{ operator: "is", operand: "muted", negated: true }]],
+  ['sender:"Ana María"', [{ operator: "sender", operand: 5 }]],
+  ["sender:6", [{ operator: "sender", operand: 6 }]],
+  ['dm:"Ana María,6"', [{ operator: "dm", operand: [5, 6] }]],
+  [
+    "has:image beans",
+    [
+      { operator: "has", operand: "image" },
+      { operator: "search", operand: "beans" },
+    ],
+  ],
+];
+
+describe("searches", () => {
+  it.each(SAID)("%s is its narrow, and is how it is written", (text, narrow) => {
+    expect(asked(text, data)).toEqual({ narrow, unclear: [] });
+    expect(textOf(narrow, data)).toBe(text);
+  });
+
+  it.each<[string, Narrow]>([
+    ["stream:general", [{ operator: "channel", operand: 8 }]],
+    ["channel:#general", [{ operator: "channel", operand: 8 }]],
+    ["channel:night+shift", [{ operator: "channel", operand: 7 }]],
+    ["from:me", [{ operator: "sender", operand: 4 }]],
+    ["is:private", [{ operator: "is", operand: "dm" }]],
+    ["has:links", [{ operator: "has", operand: "link" }]],
+    ["pm-with:u5@cafe.example", [{ operator: "dm", operand: [5] }]],
+    ["dm:me", [{ operator: "dm", operand: [4] }]],
+    ["https://cafe.example/menu", [{ operator: "search", operand: "https://cafe.example/menu" }]],
+  ])("%s is understood", (text, narrow) => {
+    expect(asked(text, data).narrow).toEqual(narrow);
+  });
+
+  it("say what is unclear, and keep the rest", () => {
+    const found = asked("channel:nowhere is:odd near:12 tea", data);
+    expect(found.narrow).toEqual([{ operator: "search", operand: "tea" }]);
+    expect(found.near).toBe(12);
+    expect(found.unclear.map((part) => part.text)).toEqual(["channel:nowhere", "is:odd"]);
+  });
+});
+
+describe("what is being typed", () => {
+  it.each([
+    ["", null],
+    ["is:unread ", null],
+    ["is:unread cha", "cha"],
+    ['topic:"to d', 'topic:"to d'],
+    ['topic:"to ', 'topic:"to '],
+  ])("in %j is %j", (text, expected) => {
+    expect(lastPart(text).part?.text ?? null).toBe(expected);
+  });
+
+  it("is replaced by what is chosen", () => {
+    expect(completed("is:unread cha", "channel", "")).toBe("is:unread channel:");
+    expect(completed("is:unread -channel:nig", "channel", "night shift")).toBe(
+      'is:unread -channel:"night shift" ',
+    );
+    expect(completed("-cha", "channel", "")).toBe("-channel:");
+  });
+
+  it("may be cut anywhere", () => {
+    for (const [text] of SAID) {
+      for (let at = 0; at <= text.length; at++) {
+        const { before, part } = lastPart(text.slice(0, at));
+        expect(before + (part?.text ?? "")).toBe(text.slice(0, at));
+      }
+    }
+    expect(partsOf("a:b:c")).toHaveLength(1);
+  });
+});

@@ -1,0 +1,138 @@
+/** How channels are laid out beside the conversation. */
+
+import { channelOfKey, topicKey, type ConversationKey } from "./conversations";
+import { isFollowed, isMuted } from "./counts";
+import type { Channel, Data } from "./data";
+
+export interface Section {
+  /** Stays the same while its name changes. */
+  id: string;
+  kind: "pinned" | "folder" | "rest" | "inactive";
+  /** A folder's own name. */
+  name: string;
+  channels: readonly Channel[];
+}
+
+export type Layout = Pick<Data, "channels" | "folders" | "settings">;
+
+/** With fewer channels than this none is put aside for being quiet. */
+const MANY = 30;
+
+/** Channels that one is in: pinned ones, folders, the rest, and those where nothing happens. */
+export function sections(known: Layout, filter = ""): Section[] {
+  const wanted = filter.trim().toLowerCase();
+  const own = [...known.channels.values()].filter(
+    (channel) => channel.subscription && !channel.is_archived,
+  );
+  const found = own.filter((channel) => channel.name.toLowerCase().includes(wanted));
+  const isQuiet = quietness(known, own.length);
+  const foldered = known.settings["web_left_sidebar_show_channel_folders"] !== false;
+  const by = new Map<string, Channel[]>();
+  for (const channel of found) {
+    const id = placeOf(channel);
+    by.set(id, [...(by.get(id) ?? []), channel]);
+  }
+  const folders = [...known.folders.values()]
+    .filter((folder) => !folder.is_archived)
+    .sort((one, other) => one.order - other.order)
+    .map(
+      (folder) =>
+        ({ id: `folder-${folder.id}`, kind: "folder" as const, name: folder.name }) as const,
+    );
+  const all = [
+    { id: "pinned", kind: "pinned", name: "" } as const,
+    ...folders,
+    { id: "rest", kind: "rest", name: "" } as const,
+    { id: "inactive", kind: "inactive", name: "" } as const,
+  ];
+  return all
+    .map((section) => ({ ...section, channels: sorted(by.get(section.id) ?? []) }))
+    .filter((section) => section.channels.length);
+
+  function placeOf(channel: Channel): string {
+    if (channel.subscription?.pin_to_top) return "pinned";
+    if (isQuiet(channel)) return "inactive";
+    const folder = channel.folder_id === null ? undefined : known.folders.get(channel.folder_id);
+    return foldered && folder && !folder.is_archived ? `folder-${folder.id}` : "rest";
+  }
+}
+
+function quietness(known: Layout, many: number): (channel: Channel) => boolean {
+  const policy = known.settings["demote_inactive_streams"];
+  if (policy === 3 || (policy !== 2 && many < MANY)) return () => false;
+  return (channel) => !channel.is_recently_active;
+}
+
+/** By name, the muted ones last. */
+function sorted(channels: readonly Channel[]): Channel[] {
+  const muted = (channel: Channel) => Number(channel.subscription?.is_muted ?? false);
+  return [...channels].sort(
+    (one, other) =>
+      muted(one) - muted(other) ||
+      one.name.localeCompare(other.name, undefined, { sensitivity: "base" }),
+  );
+}
+
+export interface Topic {
+  name: string;
+  max_id: number;
+}
+
+export interface TopicRow extends Topic {
+  key: ConversationKey;
+  unread: number;
+  muted: boolean;
+  followed: boolean;
+  mentioned: boolean;
+}
+
+type TopicsKnown = Pick<Data, "me" | "unread" | "channels" | "topicPolicies" | "topicNames"> &
+  Pick<Data, "mutedUsers">;
+
+/** A channel's topics with what is unread in them; newest first. Unread ones may be unheard of. */
+export function topicRows(
+  known: TopicsKnown,
+  channelId: number,
+  topics: readonly Topic[],
+): TopicRow[] {
+  const rows = new Map<ConversationKey, TopicRow>();
+  const put = (name: string, max_id: number) => {
+    const key = topicKey(channelId, name);
+    if (rows.has(key)) return;
+    const ids = known.unread.by.get(key) ?? [];
+    rows.set(key, {
+      key,
+      name,
+      max_id: Math.max(max_id, ids.at(-1) ?? 0),
+      unread: ids.length,
+      muted: isMuted(known, key),
+      followed: isFollowed(known, key),
+      mentioned: ids.some((id) => known.unread.mentions.has(id)),
+    });
+  };
+  for (const topic of topics) put(topic.name, topic.max_id);
+  for (const [key] of known.unread.by) {
+    if (channelOfKey(key) !== channelId) continue;
+    put(known.topicNames.get(key) ?? key.slice(key.indexOf("/") + 1), 0);
+  }
+  return [...rows.values()].sort((one, other) => other.max_id - one.max_id);
+}
+
+/** The few that stand under a channel: unread ones first, the one that is shown always. */
+export function fewTopics(rows: readonly TopicRow[], here: ConversationKey | null): TopicRow[] {
+  const few = 5;
+  const most = 9;
+  const loud = rows.filter((row) => row.unread > 0 && (!row.muted || row.mentioned)).slice(0, most);
+  const rest = rows.filter((row) => !loud.includes(row) && !row.muted);
+  const chosen = new Set([...loud, ...rest.slice(0, Math.max(0, few - loud.length))]);
+  const current = rows.find((row) => row.key === here);
+  if (current) chosen.add(current);
+  const isLoud = (row: TopicRow) => Number(loud.includes(row));
+  return [...chosen].sort((one, other) => isLoud(other) - isLoud(one) || other.max_id - one.max_id);
+}
+
+/** Topics after a message came in. */
+export function withTopic(topics: readonly Topic[], name: string, max_id: number): Topic[] {
+  const lower = name.toLowerCase();
+  return [{ name, max_id }, ...topics.filter((topic) => topic.name.toLowerCase() !== lower)];
+}

@@ -1,0 +1,97 @@
+/** Times as people read them, in one's language and time zone. */
+
+import type { Seconds } from "../wire/objects";
+
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+/** Making one is slow: each is made once. */
+function formatter(language: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const name = language + JSON.stringify(options);
+  let known = formatters.get(name);
+  if (!known) formatters.set(name, (known = new Intl.DateTimeFormat(language, options)));
+  return known;
+}
+
+function hours(hour24: boolean): Intl.DateTimeFormatOptions {
+  return {
+    hour: hour24 ? "2-digit" : "numeric",
+    minute: "2-digit",
+    hourCycle: hour24 ? "h23" : "h12",
+  };
+}
+
+/** "14:05" */
+export function clock(at: Seconds, language: string, hour24: boolean, timeZone?: string): string {
+  return formatter(language, { ...hours(hour24), ...(timeZone ? { timeZone } : {}) }).format(
+    at * 1000,
+  );
+}
+
+/** "Thursday, 3 April 2025, 14:05" */
+export function moment(at: Seconds, language: string, hour24: boolean): string {
+  return formatter(language, {
+    weekday: "long",
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    ...hours(hour24),
+  }).format(at * 1000);
+}
+
+/** "3 Apr 2025, 14:05", for what stands in a line of text. */
+export function shortMoment(at: Seconds, language: string, hour24: boolean): string {
+  return formatter(language, {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    ...hours(hour24),
+  }).format(at * 1000);
+}
+
+/** Which day of this machine's calendar: days compare as numbers. */
+export function dayOf(at: Seconds): number {
+  const date = new Date(at * 1000);
+  return date.getFullYear() * 10000 + date.getMonth() * 100 + date.getDate();
+}
+
+/** "Today", "Yesterday", "Thursday 3 April", with the year when it is another one. */
+export function dayName(at: Seconds, now: Seconds, language: string): string {
+  const days = daysBetween(at, now);
+  if (days === 0 || days === 1) {
+    const said = new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(-days, "day");
+    return said.charAt(0).toLocaleUpperCase(language) + said.slice(1);
+  }
+  const sameYear = new Date(at * 1000).getFullYear() === new Date(now * 1000).getFullYear();
+  const said = formatter(language, {
+    weekday: "long",
+    day: "numeric",
+    month: "long",
+    ...(sameYear ? {} : { year: "numeric" }),
+  }).format(at * 1000);
+  return said.charAt(0).toLocaleUpperCase(language) + said.slice(1);
+}
+
+function daysBetween(at: Seconds, now: Seconds): number {
+  const start = (one: Seconds) => new Date(one * 1000).setHours(0, 0, 0, 0);
+  return Math.round((start(now) - start(at)) / 86_400_000);
+}
+
+/** "5 minutes ago" */
+export function ago(at: Seconds, now: Seconds, language: string): string {
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const past = Math.max(0, now - at);
+  if (past < 3600) return relative.format(-Math.max(1, Math.round(past / 60)), "minute");
+  if (past < 86_400) return relative.format(-Math.round(past / 3600), "hour");
+  return relative.format(-Math.round(past / 86_400), "day");
+}
+
+/** A day written as `2025-04-03`, in words. */
+export function dayFormat(day: string, language: string): string {
+  return formatter(language, {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  }).format(new Date(day));
+}

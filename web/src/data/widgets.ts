@@ -1,0 +1,140 @@
+/** Polls and lists of tasks: what they are after all that was done to them. Pure. */
+
+import type { Submessage } from "../wire/objects";
+
+export interface PollOption {
+  key: string;
+  text: string;
+  votes: ReadonlySet<number>;
+}
+
+export interface Poll {
+  kind: "poll";
+  question: string;
+  options: readonly PollOption[];
+}
+
+export interface Task {
+  key: string;
+  text: string;
+  note: string;
+  done: boolean;
+}
+
+export interface Todo {
+  kind: "todo";
+  title: string;
+  tasks: readonly Task[];
+}
+
+export interface Choices {
+  kind: "choices";
+  heading: string;
+  choices: readonly { short: string; text: string; reply: string }[];
+}
+
+export type Widget = Poll | Todo | Choices;
+
+type Json = Record<string, unknown>;
+
+function parsed(text: string): Json | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Json) : null;
+  } catch {
+    return null;
+  }
+}
+
+const text = (value: unknown) => (typeof value === "string" ? value : "");
+const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : []);
+
+/** What a message's submessages make of it; null where it is an ordinary message. */
+export function widgetOf(parts: readonly Submessage[], author: number): Widget | null {
+  const widgets = parts.filter((part) => part.msg_type === "widget");
+  const begun = widgets[0] && parsed(widgets[0].content);
+  if (!begun) return null;
+  const extra = (begun["extra_data"] ?? {}) as Json;
+  const rest = widgets.slice(1);
+  switch (begun["widget_type"]) {
+    case "poll":
+      return pollOf(extra, rest, author);
+    case "todo":
+      return todoOf(extra, rest, author);
+    case "zform":
+      return choicesOf(extra);
+    default:
+      return null;
+  }
+}
+
+function pollOf(extra: Json, rest: readonly Submessage[], author: number): Poll {
+  let question = text(extra["question"]);
+  const options = new Map<string, { text: string; votes: Set<number> }>();
+  const add = (key: string, option: string) => {
+    const isNew = ![...options.values()].some((one) => one.text === option);
+    if (option && isNew && !options.has(key)) options.set(key, { text: option, votes: new Set() });
+  };
+  list(extra["options"]).forEach((option, at) => add(`canned,${at}`, text(option)));
+  for (const part of rest) {
+    const done = parsed(part.content);
+    if (done?.["type"] === "new_option") {
+      add(`${part.sender_id},${String(done["idx"])}`, text(done["option"]));
+    } else if (done?.["type"] === "question") {
+      if (part.sender_id === author) question = text(done["question"]);
+    } else if (done?.["type"] === "vote") {
+      const votes = options.get(text(done["key"]))?.votes;
+      if (done["vote"] === 1) votes?.add(part.sender_id);
+      else votes?.delete(part.sender_id);
+    }
+  }
+  return { kind: "poll", question, options: [...options].map(([key, one]) => ({ key, ...one })) };
+}
+
+function todoOf(extra: Json, rest: readonly Submessage[], author: number): Todo {
+  let title = text(extra["task_list_title"]);
+  const tasks = new Map<string, { text: string; note: string; done: boolean }>();
+  const add = (key: string, task: Json) => {
+    const name = text(task["task"]);
+    if (!name || tasks.has(key)) return;
+    tasks.set(key, { text: name, note: text(task["desc"]), done: task["completed"] === true });
+  };
+  list(extra["tasks"]).forEach((task, at) => add(`canned,${at}`, (task ?? {}) as Json));
+  for (const part of rest) {
+    const done = parsed(part.content);
+    if (done?.["type"] === "new_task") add(`${part.sender_id},${String(done["key"])}`, done);
+    else if (done?.["type"] === "new_task_list_title") {
+      if (part.sender_id === author) title = text(done["title"]);
+    } else if (done?.["type"] === "strike") {
+      const task = tasks.get(text(done["key"]));
+      if (task) task.done = !task.done;
+    }
+  }
+  return { kind: "todo", title, tasks: [...tasks].map(([key, one]) => ({ key, ...one })) };
+}
+
+function choicesOf(extra: Json): Choices | null {
+  if (extra["type"] !== "choices") return null;
+  return {
+    kind: "choices",
+    heading: text(extra["heading"]),
+    choices: list(extra["choices"]).map((one) => {
+      const choice = (one ?? {}) as Json;
+      return {
+        short: text(choice["short_name"]),
+        text: text(choice["long_name"]),
+        reply: text(choice["reply"]),
+      };
+    }),
+  };
+}
+
+/** A number for one's next option or task: one that one has not used in it yet. */
+export function nextIndex(keys: Iterable<string>, me: number): number {
+  let next = 1;
+  for (const key of keys) {
+    const [by, index] = key.split(",");
+    if (Number(by) === me) next = Math.max(next, Number(index) + 1);
+  }
+  return next;
+}

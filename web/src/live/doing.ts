@@ -1,0 +1,175 @@
+/** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
+
+import type { App } from "../app";
+import { RESOLVED, isResolved, plainTopic } from "../data/conversations";
+import { fold } from "../data/fold";
+import type { Data } from "../data/data";
+import { del, patch, post, told } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import type { Subscription, TopicPolicy } from "../wire/objects";
+import { words } from "../words/index.svelte";
+
+type News = Omit<ServerEvent, "id"> & { type: string };
+
+/** Show what will be, ask for it, and show what was if it is refused. */
+async function atOnce(
+  { store, toasts }: App,
+  after: News,
+  before: News,
+  ask: () => Promise<unknown>,
+): Promise<boolean> {
+  const take = (news: News) =>
+    store.change((data: Data) => fold(data, [{ id: 0, ...news } as ServerEvent]));
+  take(after);
+  try {
+    await ask();
+    return true;
+  } catch (error) {
+    take(before);
+    toasts.trouble(told(error));
+    return false;
+  }
+}
+
+/** Ask, and say what went wrong. */
+async function plainly({ toasts }: App, ask: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await ask();
+    return true;
+  } catch (error) {
+    toasts.trouble(told(error));
+    return false;
+  }
+}
+
+export function setTopicPolicy(
+  app: App,
+  channelId: number,
+  topic: string,
+  policy: TopicPolicy,
+): Promise<boolean> {
+  const key = `c${channelId}/${topic.toLowerCase()}`;
+  const was = app.store.data.topicPolicies.get(key)?.visibility_policy ?? 0;
+  const news = (visibility_policy: TopicPolicy) => ({
+    type: "user_topic",
+    stream_id: channelId,
+    topic_name: topic,
+    last_updated: Math.floor(Date.now() / 1000),
+    visibility_policy,
+  });
+  return atOnce(app, news(policy), news(was), () =>
+    post("/user_topics", { stream_id: channelId, topic, visibility_policy: policy }),
+  );
+}
+
+export function setSubscription<Name extends keyof Subscription>(
+  app: App,
+  channelId: number,
+  property: Name,
+  value: Subscription[Name],
+): Promise<boolean> {
+  const was = app.store.data.channels.get(channelId)?.subscription?.[property];
+  const news = (now: unknown) => ({
+    type: "subscription",
+    op: "update",
+    stream_id: channelId,
+    property,
+    value: now,
+  });
+  return atOnce(app, news(value), news(was), () =>
+    post("/users/me/subscriptions/properties", {
+      subscription_data: [{ stream_id: channelId, property, value }],
+    }),
+  );
+}
+
+export async function unsubscribe(app: App, channelId: number): Promise<void> {
+  const channel = app.store.data.channels.get(channelId);
+  if (!channel) return;
+  const { name } = channel;
+  const done = await plainly(app, () => del("/users/me/subscriptions", { subscriptions: [name] }));
+  if (!done) return;
+  app.toasts.note(words.shell.left(name), {
+    label: words.shell.undo,
+    run: () =>
+      void plainly(app, () => post("/users/me/subscriptions", { subscriptions: [{ name }] })),
+  });
+}
+
+/** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
+export function toggleResolved(app: App, topic: string, messageId: number): Promise<boolean> {
+  const name = isResolved(topic) ? plainTopic(topic) : RESOLVED + topic;
+  return plainly(app, () =>
+    patch(`/messages/${messageId}`, {
+      topic: name,
+      propagate_mode: "change_all",
+      send_notification_to_old_thread: false,
+      send_notification_to_new_thread: true,
+    }),
+  );
+}
+
+export function setSetting(app: App, name: string, value: unknown): Promise<boolean> {
+  const was = app.store.data.settings[name];
+  const news = (now: unknown) => ({
+    type: "user_settings",
+    op: "update",
+    property: name,
+    value: now,
+  });
+  return atOnce(app, news(value), news(was), () => patch("/settings", { [name]: value }));
+}
+
+/** Keep one of the views in sight, or put it under "more". */
+export function pinView(app: App, fragment: string, is_pinned: boolean): Promise<boolean> {
+  const known = app.store.data.views.get(fragment);
+  const ask = () =>
+    known
+      ? patch(`/navigation_views/${encodeURIComponent(fragment)}`, { is_pinned })
+      : post("/navigation_views", { fragment, is_pinned });
+  const added = (pinned: boolean) => ({
+    type: "navigation_view",
+    op: "add",
+    navigation_view: { fragment, is_pinned: pinned, name: known?.name ?? null },
+  });
+  const before = known
+    ? added(known.is_pinned)
+    : { type: "navigation_view", op: "remove", fragment };
+  return atOnce(app, added(is_pinned), before, ask);
+}
+
+/** A hint was understood: it does not come again. */
+export function dismissHint(app: App, step: string): Promise<boolean> {
+  const { onboarding } = app.store.data;
+  const steps = (names: Iterable<string>) => ({
+    type: "onboarding_steps",
+    onboarding_steps: [...names].map((name) => ({ type: "one_time_notice", name })),
+  });
+  const rest = [...onboarding].filter((name) => name !== step);
+  return atOnce(app, steps(rest), steps(onboarding), () =>
+    post("/users/me/onboarding_steps", { onboarding_step: step }),
+  );
+}
+
+export async function copyLink(app: App, fragment: string): Promise<void> {
+  const link = new URL(`/#${fragment}`, window.location.origin).href;
+  try {
+    await navigator.clipboard.writeText(link);
+    app.toasts.note(words.shell.copied);
+  } catch {
+    app.toasts.trouble(words.shell.notCopied(link));
+  }
+}
+
+export function signOut(csrf: string): void {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = "/logout";
+  const field = document.createElement("input");
+  field.type = "hidden";
+  field.name = "csrf";
+  field.value = csrf;
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+}

@@ -1,0 +1,90 @@
+/** Notes on the desktop while the client is open but not looked at. */
+
+import type { App } from "../app";
+import { conversationOf } from "../data/conversations";
+import type { Message } from "../data/data";
+import { conversationName } from "../data/names";
+import { narrowOf } from "../data/narrow";
+import { noticeOf, plainText } from "../data/notices";
+import { words } from "../words/index.svelte";
+
+/** Begin; the answer ends it. */
+export function startNotifying(app: App): () => void {
+  const { store } = app;
+  return store.onEvent((event) => {
+    if (event.type !== "message" || isLookedAt()) return;
+    const message = store.data.messages.get((event["message"] as { id: number }).id);
+    if (!message) return;
+    const notice = noticeOf(store.data, message);
+    if (notice.heard) void sound();
+    if (notice.shown && mayNotify()) show(app, message);
+  });
+}
+
+function isLookedAt(): boolean {
+  return document.visibilityState === "visible" && document.hasFocus();
+}
+
+export function mayNotify(): boolean {
+  return typeof Notification !== "undefined" && Notification.permission === "granted";
+}
+
+/** Whether one can still be asked. */
+export function canAsk(): boolean {
+  return typeof Notification !== "undefined" && Notification.permission === "default";
+}
+
+function show(app: App, message: Message): void {
+  const { store, router } = app;
+  const { users, channels, topicNames, me, settings } = store.data;
+  const conversation = conversationOf(message.key, topicNames);
+  const hidden =
+    message.type === "private" && settings["pm_content_in_desktop_notifications"] === false;
+  const where =
+    conversation.kind === "direct" && conversation.people.length < 2
+      ? message.sender_full_name
+      : `${message.sender_full_name} · ${conversationName(users, channels, conversation, me)}`;
+  const note = made(where, {
+    body: hidden ? words.shell.notice.hidden : plainText(message.content),
+    icon: message.avatar_url ?? "/static/icon.svg",
+    tag: message.key,
+    silent: true,
+  });
+  if (!note) return;
+  note.onclick = () => {
+    window.focus();
+    router.toNarrow(narrowOf(conversation), message.id);
+    note.close();
+  };
+}
+
+/** Null where a page may not show notes of its own, as on phones. */
+function made(title: string, how: NotificationOptions): Notification | null {
+  try {
+    return new Notification(title, how);
+  } catch {
+    return null;
+  }
+}
+
+let audio: AudioContext | null = null;
+
+/** Two soft tones, as of a spoon on a cup. */
+export async function sound(): Promise<void> {
+  audio ??= new AudioContext();
+  if (audio.state === "suspended") await audio.resume().catch(() => undefined);
+  for (const [at, frequency] of [
+    [0, 1318.5],
+    [0.12, 1760],
+  ] as const) {
+    const tone = audio.createOscillator();
+    const volume = audio.createGain();
+    const from = audio.currentTime + at;
+    tone.frequency.value = frequency;
+    volume.gain.setValueAtTime(0.12, from);
+    volume.gain.exponentialRampToValueAtTime(0.0001, from + 0.5);
+    tone.connect(volume).connect(audio.destination);
+    tone.start(from);
+    tone.stop(from + 0.5);
+  }
+}

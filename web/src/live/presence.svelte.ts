@@ -1,0 +1,113 @@
+/** Tells the server whether one is here, and hears of others. */
+
+import { fold } from "../data/fold";
+import { presenceState, type PresenceState } from "../data/people";
+import { post } from "../wire/http";
+import type { Presence } from "../wire/objects";
+import type { Store } from "./store.svelte";
+
+/** Without a key or a pointer for so long one is idle, in milliseconds. */
+const IDLE_AFTER = 5 * 60_000;
+const TICK = 20_000;
+const SIGNS = ["keydown", "pointerdown", "pointermove", "wheel", "focus"] as const;
+
+interface Answer {
+  presence_last_update_id: number;
+  server_timestamp: number;
+  presences: Record<string, Presence>;
+}
+
+export class Presences {
+  /** The server's clock, in seconds, as often as it matters here. */
+  now = $state(0);
+
+  #ahead = 0;
+  #last = -1;
+  #input = Date.now();
+  #told = 0;
+
+  constructor(private readonly store: Store) {
+    const started = Number(store.realm["server_timestamp"]);
+    this.#last = Number(store.realm["presence_last_update_id"] ?? -1);
+    this.#ahead = Number.isFinite(started) ? started - Date.now() / 1000 : 0;
+    this.now = this.#clock();
+  }
+
+  /** Begin; the answer ends it. */
+  start(): () => void {
+    const stopped = new AbortController();
+    const { signal } = stopped;
+    const noticed = () => {
+      const wasIdle = this.#isIdle();
+      this.#input = Date.now();
+      if (wasIdle) void this.#tell();
+    };
+    for (const sign of SIGNS) {
+      window.addEventListener(sign, noticed, { signal, passive: true, capture: true });
+    }
+    const seconds = Number(this.store.realm["server_presence_ping_interval_seconds"]) || 60;
+    const pings = setInterval(() => void this.#tell(), seconds * 1000);
+    const ticks = setInterval(() => (this.now = this.#clock()), TICK);
+    void this.#tell();
+    return () => {
+      stopped.abort();
+      clearInterval(pings);
+      clearInterval(ticks);
+    };
+  }
+
+  get threshold(): number {
+    return Number(this.store.realm["server_presence_offline_threshold_seconds"]) || 140;
+  }
+
+  /** Whether somebody is here; null for those of whom that cannot be said. */
+  stateOf(userId: number): PresenceState | null {
+    const user = this.store.users.get(userId);
+    if (!user || user.is_bot || this.store.realm["realm_presence_disabled"] === true) return null;
+    if (userId === this.store.me) {
+      return this.store.settings.presence_enabled ? "active" : "offline";
+    }
+    return presenceState(this.store.presences.get(userId), this.now, this.threshold);
+  }
+
+  #clock(): number {
+    return Date.now() / 1000 + this.#ahead;
+  }
+
+  #isIdle(): boolean {
+    return Date.now() - this.#input > IDLE_AFTER;
+  }
+
+  async #tell(): Promise<void> {
+    if (this.store.realm["realm_presence_disabled"] === true) return;
+    const asked = Date.now();
+    try {
+      const answer = await post<Answer>("/users/me/presence", {
+        status: this.#isIdle() ? "idle" : "active",
+        last_update_id: this.#last,
+        new_user_input: this.#input > this.#told,
+        ping_only: false,
+        slim_presence: true,
+      });
+      this.#told = asked;
+      this.#last = answer.presence_last_update_id;
+      this.#ahead = answer.server_timestamp - Date.now() / 1000;
+      this.now = this.#clock();
+      const { presences } = answer;
+      if (presences && Object.keys(presences).length) {
+        this.store.change((data) => fold(data, [{ id: 0, type: "presence", presences }]));
+      }
+    } catch {
+      // The connection tells when the server is away; the next ping comes anyway.
+    }
+  }
+}
+
+const made = new WeakMap<Store, Presences>();
+
+/** The one of a store. */
+export function presencesOf(store: Store): Presences {
+  let one = made.get(store);
+  if (!one) made.set(store, (one = new Presences(store)));
+  return one;
+}

@@ -1,0 +1,59 @@
+/** Small choices that this browser keeps: what is folded up, how wide things are. */
+
+const PREFIX = "tertulia:";
+
+export class Remembered<Value> {
+  #value = $state.raw<Value>() as Value;
+
+  constructor(
+    private readonly name: string,
+    otherwise: Value,
+  ) {
+    this.#value = read(PREFIX + name) ?? otherwise;
+  }
+
+  get value(): Value {
+    return this.#value;
+  }
+
+  set value(value: Value) {
+    this.#value = value;
+    try {
+      localStorage.setItem(PREFIX + this.name, JSON.stringify(value));
+    } catch {
+      // Without a store it holds until the page goes.
+    }
+  }
+}
+
+function read<Value>(name: string): Value | undefined {
+  try {
+    const text = localStorage.getItem(name);
+    return text === null ? undefined : (JSON.parse(text) as Value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A set of names, such as of sections that are closed. */
+export class RememberedSet {
+  #list: Remembered<readonly string[]>;
+  #set = $derived.by(() => new Set(this.#list.value));
+
+  constructor(name: string, otherwise: readonly string[] = []) {
+    this.#list = new Remembered(name, otherwise);
+  }
+
+  has(item: string): boolean {
+    return this.#set.has(item);
+  }
+
+  put(item: string, within: boolean): void {
+    const rest = this.#list.value.filter((one) => one !== item);
+    this.#list.value = within ? [...rest, item] : rest;
+  }
+
+  toggle(item: string): void {
+    this.put(item, !this.has(item));
+  }
+}

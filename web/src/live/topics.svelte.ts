@@ -1,0 +1,78 @@
+/** The topics of channels: asked for when a channel is opened, and kept up from then on. */
+
+import { withTopic, type Topic } from "../data/sidebar";
+import { get } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import type { Store } from "./store.svelte";
+
+export class Topics {
+  #lists = $state.raw<ReadonlyMap<number, readonly Topic[]>>(new Map());
+  #asked = new Map<number, Promise<readonly Topic[]>>();
+
+  constructor(store: Store) {
+    store.onEvent((event) => this.#hear(event));
+  }
+
+  /** What is known of a channel's topics, newest first; undefined before they were asked for. */
+  of(channelId: number): readonly Topic[] | undefined {
+    return this.#lists.get(channelId);
+  }
+
+  /** Ask for them, unless they are there. */
+  load(channelId: number): Promise<readonly Topic[]> {
+    const known = this.#lists.get(channelId);
+    if (known) return Promise.resolve(known);
+    let pending = this.#asked.get(channelId);
+    if (!pending) {
+      pending = this.#ask(channelId).finally(() => this.#asked.delete(channelId));
+      this.#asked.set(channelId, pending);
+    }
+    return pending;
+  }
+
+  /** What is known may be old: it is asked for again when it is wanted. */
+  forget(): void {
+    this.#lists = new Map();
+  }
+
+  async #ask(channelId: number): Promise<readonly Topic[]> {
+    const { topics } = await get<{ topics: Topic[] }>(`/users/me/${channelId}/topics`, {
+      allow_empty_topic_name: true,
+    });
+    this.#put(channelId, topics);
+    return topics;
+  }
+
+  #put(channelId: number, topics: readonly Topic[]): void {
+    this.#lists = new Map(this.#lists).set(channelId, topics);
+  }
+
+  #hear(event: ServerEvent): void {
+    if (event.type === "message") {
+      const message = event["message"] as { id: number; stream_id?: number; subject: string };
+      const known = this.#lists.get(message.stream_id ?? 0);
+      if (known && message.stream_id !== undefined) {
+        this.#put(message.stream_id, withTopic(known, message.subject, message.id));
+      }
+    } else if (event.type === "update_message" || event.type === "delete_message") {
+      // Which topics are left only the server knows.
+      const isMove = event.type === "delete_message" || "propagate_mode" in event;
+      if (!isMove) return;
+      for (const field of ["stream_id", "new_stream_id"]) {
+        const channelId = event[field];
+        if (typeof channelId === "number" && this.#lists.has(channelId)) {
+          void this.#ask(channelId).catch(() => undefined);
+        }
+      }
+    }
+  }
+}
+
+const made = new WeakMap<Store, Topics>();
+
+/** The ones of a store. */
+export function topicsOf(store: Store): Topics {
+  let one = made.get(store);
+  if (!one) made.set(store, (one = new Topics(store)));
+  return one;
+}

@@ -1,0 +1,157 @@
+/**
+ * What one can do with a message, in one place: the bar, the menu, the keys and the dialogs all
+ * call these. Some are built elsewhere (writing), and are provided when that part is there.
+ */
+
+import type { App } from "../app";
+import { conversationOf } from "../data/conversations";
+import type { Message } from "../data/data";
+import type { Emoji } from "../data/emoji";
+import { fold } from "../data/fold";
+import { fragmentOf, narrowOf } from "../data/narrow";
+import { del, get, post, told } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import { words } from "../words/index.svelte";
+import { overlays } from "./overlays.svelte";
+
+/** What the part for writing provides. */
+export interface Provided {
+  reply: (message: Message) => void;
+  quote: (message: Message) => void;
+  edit: (message: Message) => void;
+  move: (message: Message) => void;
+  remove: (message: Message) => void;
+  remind: (message: Message) => void;
+}
+
+class Actions {
+  #app: App | null = null;
+  #provided = $state.raw<Partial<Provided>>({});
+
+  /** For whom: called once, when the client has started. */
+  serve(app: App): void {
+    this.#app = app;
+  }
+
+  /** Build some of them elsewhere. Returns how to take them back. */
+  provide(some: Partial<Provided>): () => void {
+    this.#provided = { ...this.#provided, ...some };
+    return () => {
+      const rest = { ...this.#provided };
+      for (const name of Object.keys(some) as (keyof Provided)[]) {
+        if (rest[name] === some[name]) delete rest[name];
+      }
+      this.#provided = rest;
+    };
+  }
+
+  has(name: keyof Provided): boolean {
+    return name in this.#provided;
+  }
+
+  startReply = (message: Message) => this.#provided.reply?.(message);
+  quote = (message: Message) => this.#provided.quote?.(message);
+  edit = (message: Message) => this.#provided.edit?.(message);
+  move = (message: Message) => this.#provided.move?.(message);
+  remove = (message: Message) => this.#provided.remove?.(message);
+  remind = (message: Message) => this.#provided.remind?.(message);
+
+  showHistory = (message: Message) => overlays.open({ kind: "history", messageId: message.id });
+  showReceipts = (message: Message) => overlays.open({ kind: "receipts", messageId: message.id });
+
+  /** Star it, or take the star away. */
+  async star(message: Message): Promise<void> {
+    const op = message.flags.includes("starred") ? "remove" : "add";
+    const done = (how: string) =>
+      ({ type: "update_message_flags", op: how, flag: "starred", messages: [message.id] }) as const;
+    await this.#atOnce(done(op), done(op === "add" ? "remove" : "add"), () =>
+      post("/messages/flags", { messages: [message.id], op, flag: "starred" }),
+    );
+  }
+
+  /** Put one's reaction on it, or take it away. */
+  async react(message: Message, emoji: Emoji): Promise<void> {
+    const { me } = this.#here.store;
+    const { name: emoji_name, code: emoji_code, type: reaction_type } = emoji;
+    const reacted = message.reactions.some(
+      (one) =>
+        one.user_id === me && one.emoji_code === emoji_code && one.reaction_type === reaction_type,
+    );
+    const one = { emoji_name, emoji_code, reaction_type };
+    const event = (op: string) => ({
+      type: "reaction",
+      op,
+      message_id: message.id,
+      user_id: me,
+      ...one,
+    });
+    const path = `/messages/${message.id}/reactions`;
+    if (reacted) {
+      await this.#atOnce(event("remove"), event("add"), () => del(path, one));
+    } else {
+      await this.#atOnce(event("add"), event("remove"), () => post(path, one));
+    }
+  }
+
+  /** The message in its conversation, as an address within the client. */
+  addressOf(message: Message): string {
+    const { store } = this.#here;
+    const narrow = narrowOf(conversationOf(message.key, store.topicNames));
+    return `#${fragmentOf(narrow, store, message.id)}`;
+  }
+
+  /** The same for others. */
+  linkTo(message: Message): string {
+    const { realm } = this.#here.store;
+    return `${String(realm["realm_url"] ?? window.location.origin)}/${this.addressOf(message)}`;
+  }
+
+  copyLink = (message: Message) => this.copy(this.linkTo(message), words.messages.linkCopied);
+
+  /** Copy what its author typed. */
+  async copySource(message: Message): Promise<void> {
+    try {
+      const { raw_content } = await get<{ raw_content: string }>(`/messages/${message.id}`, {
+        apply_markdown: false,
+        allow_empty_topic_name: true,
+      });
+      await this.copy(raw_content, words.messages.textCopied);
+    } catch (error) {
+      this.#here.toasts.trouble(told(error));
+    }
+  }
+
+  async copy(text: string, note: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.#here.toasts.note(note);
+    } catch {
+      this.#here.toasts.trouble(words.messages.notCopied);
+    }
+  }
+
+  get #here(): App {
+    if (!this.#app) throw new Error("Nobody is served yet.");
+    return this.#app;
+  }
+
+  /** Show it done before the server has answered; take it back when it refuses. */
+  async #atOnce(
+    event: Record<string, unknown> & { type: string },
+    back: Record<string, unknown> & { type: string },
+    ask: () => Promise<unknown>,
+  ): Promise<void> {
+    const { store, toasts } = this.#here;
+    const take = (one: typeof event) =>
+      store.change((data) => fold(data, [{ id: 0, ...one } as ServerEvent]));
+    take(event);
+    try {
+      await ask();
+    } catch (error) {
+      take(back);
+      toasts.trouble(told(error));
+    }
+  }
+}
+
+export const actions = new Actions();

@@ -1,0 +1,294 @@
+/**
+ * A list of messages as one goes through it: which part of it is in the page, which place it keeps,
+ * what is fetched next, what was seen. The part in the page moves along with what one looks at.
+ */
+
+import { untrack } from "svelte";
+import type { App } from "../app";
+import { LONGEST, placeOf, type MessageList } from "../data/lists";
+import { nameOf, type Narrow } from "../data/narrow";
+import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
+import { Heights } from "../data/rows";
+import { keepBounded, open, type Anchor } from "../live/fetching";
+import { readingOf } from "../live/reading.svelte";
+import { told } from "../wire/http";
+import { Scroller } from "./scroller";
+import { Supply } from "./supply";
+
+/** How many messages are in the page before and after the one at the window's top, at first. */
+const BEFORE = 14;
+const AFTER = 28;
+/** So many more where these do not fill it; never more than so many. */
+const MORE = 16;
+const MOST = 160;
+/** The part in the page moves after so many. */
+const DRIFT = 8;
+const SEEN_AFTER = 200;
+
+/** Where one was in each list, for coming back. */
+const places = new Map<string, Place>();
+
+type Target = { id: number; how: "unread" | "near" | Place } | "end";
+
+export class Browsing {
+  readonly name: string;
+  readonly list: MessageList | undefined = $derived.by(() => this.app.store.lists.get(this.name));
+  readonly ids: readonly number[] = $derived(this.list?.ids ?? []);
+
+  /** The message around which the page has some. */
+  focus = $state<number | null>(null);
+  /** Where to go as soon as it is in the page. */
+  target = $state.raw<Target | null>(null);
+  marker = $state<number | null>(null);
+  lit = $state<number | null>(null);
+  /** Whether one is somewhere before the end. */
+  away = $state(false);
+  /** The message at the window's top. */
+  top = $state(0);
+  opening = $state(true);
+  trouble = $state("");
+
+  #reach = $state({ before: BEFORE, after: AFTER });
+  readonly start = $derived(Math.max(0, this.#at - this.#reach.before));
+  readonly end = $derived(Math.min(this.ids.length, this.#at + this.#reach.after));
+
+  readonly heights = new Heights();
+  scroller: Scroller | null = null;
+  #supply: Supply;
+  #seenTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly app: App,
+    private readonly narrow: Narrow,
+  ) {
+    this.name = nameOf(narrow);
+    this.#supply = new Supply(app.store, narrow, {
+      failed: (error) => (this.trouble = told(error)),
+      again: () => this.follow(),
+    });
+  }
+
+  get #at(): number {
+    return this.focus === null ? this.ids.length : placeOf(this.ids, this.focus);
+  }
+
+  /** Go where one should begin: a message, what is unread, where one was, or the newest. */
+  async begin(near: number | undefined): Promise<void> {
+    const { store } = this.app;
+    const unread = isLookedThrough(this.narrow)
+      ? null
+      : firstUnread(this.narrow, this.list, store.data.unread);
+    if (this.marker === null) this.marker = unread;
+    const place = places.get(this.name);
+    let anchor: Anchor = "newest";
+    let how: "unread" | "near" | Place = "near";
+    if (near !== undefined) anchor = near;
+    else if (unread !== null) [anchor, how] = [unread, "unread"];
+    else if (place && !place.atEnd) [anchor, how] = [place.id, place];
+    else if (!this.list && !isLookedThrough(this.narrow) && store.data.unread.where.size) {
+      [anchor, how] = ["first_unread", "unread"];
+    }
+    await this.#go(anchor, how, near !== undefined);
+  }
+
+  /** To the end, wherever one is. */
+  async toEnd(): Promise<void> {
+    await this.#go("newest", "near", false);
+  }
+
+  /** To the first message of all. */
+  async toBeginning(): Promise<void> {
+    await this.#go("oldest", "near", false);
+  }
+
+  async #go(anchor: Anchor, how: "unread" | "near" | Place, light: boolean): Promise<void> {
+    const { list } = this;
+    const isHere =
+      list &&
+      !list.stale &&
+      (anchor === "newest"
+        ? list.foundNewest
+        : typeof anchor === "number" &&
+          (list.ids[0] ?? Infinity) <= anchor &&
+          anchor <= (list.ids.at(-1) ?? 0));
+    if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
+    this.trouble = "";
+    try {
+      const found = await open(this.app.store, this.narrow, anchor);
+      this.#aim(anchor, found, how, light);
+    } catch (error) {
+      this.trouble = told(error);
+      this.opening = false;
+    }
+  }
+
+  #aim(anchor: Anchor, found: number | null, how: "unread" | "near" | Place, light: boolean): void {
+    const { ids } = this;
+    const id = typeof anchor === "number" ? anchor : found;
+    const isAtEnd = anchor === "first_unread" && id !== null && !this.#isUnread(id);
+    this.opening = false;
+    const here = ids[Math.min(placeOf(ids, id ?? 0), ids.length - 1)];
+    if (here === undefined) return;
+    if (anchor === "newest" || id === null || isAtEnd) {
+      this.focus = ids[Math.max(0, ids.length - BEFORE)] ?? here;
+      this.target = "end";
+      return;
+    }
+    if (anchor === "first_unread") this.marker ??= here;
+    this.focus = here;
+    this.target = { id: here, how };
+    if (light) this.lit = here;
+  }
+
+  #isUnread(id: number): boolean {
+    return this.app.store.data.unread.where.has(id);
+  }
+
+  /** After anything in the page has changed: be where one was, or is going. */
+  settle(): void {
+    const { scroller, target } = this;
+    if (!scroller) return;
+    if (target === "end") {
+      scroller.atEnd = true;
+      scroller.restore();
+      this.target = null;
+    } else if (target) {
+      const row = scroller.row(target.id);
+      if (row) {
+        scroller.put(target.id, this.#topFor(target.how, row));
+        scroller.capture(this.showsEnd);
+        this.target = null;
+      }
+    } else if (!scroller.restore()) this.#lost();
+    for (const row of scroller.rows.children) {
+      this.heights.set(scroller.idOf(row), (row as HTMLElement).offsetHeight);
+    }
+    this.follow();
+  }
+
+  #topFor(how: "unread" | "near" | Place, row: HTMLElement): number {
+    if (typeof how === "object") return how.top;
+    const height = row.parentElement?.parentElement?.clientHeight ?? 0;
+    const spare = Math.max(0, height - row.offsetHeight);
+    return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
+  }
+
+  /** The message that kept its place is not in the page any more: the next one does. */
+  #lost(): void {
+    const held = this.scroller?.held;
+    const { ids } = this;
+    const id = held && ids[Math.min(placeOf(ids, held.id), ids.length - 1)];
+    if (!held || !id || this.opening) return;
+    this.focus = id;
+    this.target = { id, how: { id, top: held.top, atEnd: false } };
+  }
+
+  /** Whether the last message that there is, is in the page. */
+  get showsEnd(): boolean {
+    return this.end >= this.ids.length && (this.list?.foundNewest ?? false);
+  }
+
+  /** One has scrolled, or it was done for one. */
+  scrolled(): void {
+    const { scroller, ids } = this;
+    if (!scroller || this.target) return;
+    if (scroller.moved) {
+      const first = scroller.firstBelow(0);
+      const isBefore =
+        first === scroller.rows.firstElementChild &&
+        first !== null &&
+        scroller.topOf(first) > 0 &&
+        this.start > 0;
+      if (ids.length && (isBefore || (!first && this.end < ids.length))) {
+        // Beyond what is in the page: somewhere in the room that the others would take.
+        const at = this.heights.at(ids, scroller.frame.scrollTop);
+        const id = ids[at] ?? 0;
+        const top = this.heights.between(ids, 0, at) - scroller.frame.scrollTop;
+        this.focus = id;
+        this.target = { id, how: { id, top: Math.min(0, top), atEnd: false } };
+        return;
+      }
+      scroller.capture(this.showsEnd);
+    }
+    this.follow();
+  }
+
+  /** What is in the page follows what one looks at, and so does what is fetched and read. */
+  follow(): void {
+    const { scroller, ids } = this;
+    if (!scroller || this.target) return;
+    this.away = !scroller.atEnd;
+    this.top = scroller.held?.id ?? 0;
+    if (ids.length > LONGEST) {
+      // What is far away is let go of, so that a long day does not fill the memory.
+      const here = scroller.atEnd ? ids.at(-1) : scroller.held?.id;
+      keepBounded(this.app.store, this.name, here ?? 0);
+      this.heights.keep(this.ids);
+      return;
+    }
+    const at = scroller.atEnd
+      ? Math.max(0, ids.length - BEFORE)
+      : placeOf(ids, scroller.held?.id ?? 0);
+    const spare = scroller.spare();
+    const little = scroller.frame.clientHeight / 2;
+    const reach = this.#reach;
+    if (this.start > 0 && spare.above < little && reach.before < MOST) reach.before += MORE;
+    if (this.end < ids.length && spare.below < little && reach.after < MOST) reach.after += MORE;
+    const isAll = this.start === 0 && this.end >= ids.length;
+    const isEnd = scroller.atEnd && this.end < ids.length;
+    if (!isAll && (isEnd || Math.abs(at - this.#at) > DRIFT)) {
+      this.focus = ids[Math.min(at, ids.length - 1)] ?? null;
+    }
+    this.#fetch(at);
+    this.#seenTimer ??= setTimeout(() => {
+      this.#seenTimer = undefined;
+      if (scroller.atEnd && !scroller.moved && scroller.distanceToEnd > 1) scroller.restore();
+      this.#see();
+    }, SEEN_AFTER);
+  }
+
+  #fetch(at: number): void {
+    const { list, scroller } = this;
+    if (!list || list.stale || this.opening || this.trouble) return;
+    const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
+    const lastAt = lowest ? placeOf(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
+    this.#supply.keep(list, at, lastAt);
+  }
+
+  /** Go on after something could not be fetched. */
+  async again(): Promise<void> {
+    this.trouble = "";
+    if (!this.list) await this.begin(undefined);
+    else this.follow();
+  }
+
+  /** Ask again for what may not be right any more, around the place where one is. */
+  async refresh(): Promise<void> {
+    const { scroller } = this;
+    const anchor = scroller?.atEnd ? "newest" : (scroller?.held?.id ?? "newest");
+    try {
+      await open(this.app.store, this.narrow, anchor);
+    } catch (error) {
+      this.trouble = told(error);
+    }
+  }
+
+  #see(): void {
+    const { store } = this.app;
+    const reading = readingOf(store);
+    const isLooking = document.visibilityState === "visible" && document.hasFocus();
+    if (!isLooking || !this.scroller || this.target || reading.paused === this.name) return;
+    if (!readsBySeeing(this.narrow, store.data.settings.web_mark_read_on_scroll_policy)) return;
+    reading.seen(this.scroller.seen());
+  }
+
+  leave(): void {
+    clearTimeout(this.#seenTimer);
+    const place = this.scroller?.place();
+    if (place && !this.target) places.set(this.name, place);
+    const reading = readingOf(this.app.store);
+    untrack(() => {
+      if (reading.paused === this.name) reading.paused = null;
+    });
+  }
+}

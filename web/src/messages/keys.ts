@@ -1,0 +1,66 @@
+/** The keys of a list of messages. */
+
+import type { App } from "../app";
+import { mayEdit, mayMove, maySeeHistory } from "../data/allowed";
+import type { Message } from "../data/data";
+import { THUMBS_UP } from "../data/emoji";
+import { readingOf } from "../live/reading.svelte";
+import { registerShortcuts } from "../shell/shortcuts";
+import { actions } from "./actions.svelte";
+import { overlays } from "./overlays.svelte";
+
+export interface Listing {
+  list: string;
+  current: () => Message | undefined;
+  move: (by: 1 | -1) => void;
+  jump: (to: "end" | "beginning") => void;
+  page: (by: 1 | -1) => void;
+}
+
+/** Until it is called back. */
+export function listenToKeys(app: App, listing: Listing): () => void {
+  const { store } = app;
+  /** Where no message is selected the key is for others. */
+  const withCurrent = (call: (message: Message) => unknown) => () => {
+    const message = listing.current();
+    if (!message) return false;
+    call(message);
+    return true;
+  };
+  const now = () => Date.now() / 1000;
+  return registerShortcuts({
+    j: () => listing.move(1),
+    ArrowDown: () => listing.move(1),
+    k: () => listing.move(-1),
+    ArrowUp: () => listing.move(-1),
+    PageDown: () => listing.page(1),
+    " ": (event) => listing.page(event.shiftKey ? -1 : 1),
+    J: () => listing.page(1),
+    PageUp: () => listing.page(-1),
+    K: () => listing.page(-1),
+    End: () => listing.jump("end"),
+    G: () => listing.jump("end"),
+    Home: () => listing.jump("beginning"),
+    r: withCurrent(actions.startReply),
+    ">": withCurrent(actions.quote),
+    e: withCurrent((message) => mayEdit(store, message, now()) && actions.edit(message)),
+    m: withCurrent((message) => mayMove(store, message, now()) && actions.move(message)),
+    "+": withCurrent((message) => void actions.react(message, THUMBS_UP)),
+    ":": withCurrent((message) => {
+      const row = document.querySelector(`article[data-message="${message.id}"]`);
+      if (row) overlays.emoji(row, (emoji) => void actions.react(message, emoji));
+    }),
+    "Control+s": withCurrent((message) => void actions.star(message)),
+    U: withCurrent((message) => void readingOf(store).unreadFrom(message, listing.list)),
+    V: withCurrent(actions.showReceipts),
+    H: withCurrent((message) => maySeeHistory(store, message) && actions.showHistory(message)),
+    L: withCurrent((message) => void actions.copyLink(message)),
+    u: withCurrent((message) => {
+      const row = document.querySelector(`article[data-message="${message.id}"]`);
+      if (row) overlays.user(message.sender_id, row.querySelector(".side") ?? row);
+    }),
+    s: withCurrent((message) => {
+      window.location.hash = actions.addressOf(message);
+    }),
+  });
+}

@@ -1,0 +1,180 @@
+/**
+ * What the server's HTML of a message becomes in the page: times of one's own place, buttons that
+ * copy code, spoilers that open, links that stay here. Called once for each time it is shown.
+ */
+
+import { fitted, ownFragment, styled } from "../data/content";
+import { isMember } from "../data/permissions";
+import { moment, shortMoment } from "../data/times";
+import type { Store } from "../live/store.svelte";
+import { words } from "../words/index.svelte";
+import { dressCode } from "./code";
+import { overlays, type Shown } from "./overlays.svelte";
+
+/** As high and wide as pictures get in a message, in pixels. */
+const PICTURE = { width: 420, height: 280 };
+
+export function dress(node: HTMLElement, html: string, store: Store, messageId: number): void {
+  // Most messages have next to nothing of all this: looking for it takes longer than the text.
+  if (!html.includes("<", 3) || /^<p>[^<]*<\/p>$/.test(html)) return;
+  const each = <E extends Element = HTMLElement>(
+    mark: string,
+    selector: string,
+    call: (one: E) => void,
+  ) => {
+    if (html.includes(mark)) node.querySelectorAll<E>(selector).forEach(call);
+  };
+  each(" style=", "[data-style]", restyle);
+  each("codehilite", ".codehilite", (one) => dressCode(one, store));
+  each("spoiler-block", ".spoiler-block", dressSpoiler);
+  each<HTMLTimeElement>("<time", "time", (one) => dressTime(one, store));
+  const mentions = ".user-mention, .user-group-mention, .topic-mention";
+  each("-mention", mentions, (one) => dressMention(one, store));
+  const own = [window.location.origin, String(store.realm["realm_url"] ?? "")];
+  each<HTMLAnchorElement>("href=", "a[href]", (one) => dressLink(one, own));
+  if (html.includes("image")) dressPictures(node, messageId);
+  each("<table", "table", frameTable);
+  // A quotation or a list goes in the direction of its own words.
+  each("<blockquote", "blockquote", (one) => (one.dir = "auto"));
+  each("<li", "ul, ol", (one) => (one.dir = "auto"));
+}
+
+/** A wide table is looked along on its own. */
+function frameTable(table: HTMLElement): void {
+  const frame = document.createElement("div");
+  frame.className = "table";
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "group");
+  frame.setAttribute("aria-label", words.messages.table);
+  for (const head of table.querySelectorAll("th")) {
+    if (!head.textContent?.trim()) head.role = "presentation";
+  }
+  table.replaceWith(frame);
+  frame.append(table);
+}
+
+/** The few styles that the server writes, in a way that the page's policy lets through. */
+function restyle(one: HTMLElement): void {
+  const style = one.dataset["style"] ?? "";
+  const align = styled(style, "text-align");
+  if (align) one.style.textAlign = align === "left" ? "start" : align === "right" ? "end" : align;
+  const picture = styled(style, "background-image");
+  if (picture) one.style.backgroundImage = picture;
+}
+
+function dressSpoiler(block: HTMLElement): void {
+  const header = block.querySelector<HTMLElement>(".spoiler-header");
+  const content = block.querySelector<HTMLElement>(".spoiler-content");
+  if (!header || !content) return;
+  if (!header.textContent?.trim()) header.textContent = words.messages.spoiler;
+  header.role = "button";
+  header.tabIndex = 0;
+  const show = (open: boolean) => {
+    header.ariaExpanded = String(open);
+    content.hidden = !open;
+    content.ariaHidden = null;
+  };
+  show(false);
+  header.addEventListener("click", (event) => {
+    if (!(event.target as Element).closest("a")) show(content.hidden !== false);
+  });
+  pressable(header);
+}
+
+/** Enter and space do what a click does. */
+function pressable(one: HTMLElement): void {
+  one.addEventListener("keydown", (event) => {
+    if (event.target !== one || (event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    one.click();
+  });
+}
+
+function dressTime(time: HTMLTimeElement, store: Store): void {
+  const at = Date.parse(time.dateTime) / 1000;
+  if (!Number.isFinite(at)) return;
+  const hour24 = store.settings.twenty_four_hour_time;
+  time.title = `${moment(at, words.language, hour24)} (${time.textContent ?? ""})`;
+  time.textContent = shortMoment(at, words.language, hour24);
+}
+
+function dressMention(mention: HTMLElement, store: Store): void {
+  const silent = mention.classList.contains("silent");
+  const userId = Number(mention.dataset["userId"]);
+  const groupId = Number(mention.dataset["userGroupId"]);
+  const isMine =
+    userId === store.me ||
+    mention.dataset["userId"] === "*" ||
+    mention.classList.contains("topic-mention") ||
+    (groupId > 0 && isMember(store.groups, groupId, store.me));
+  if (isMine && !silent) mention.classList.add("mine");
+  mention.dir = "auto";
+  const user = store.users.get(userId);
+  if (user) mention.textContent = (silent ? "" : "@") + user.full_name;
+  if (!user && !store.groups.has(groupId)) return;
+  mention.role = "button";
+  mention.tabIndex = 0;
+  mention.addEventListener("click", () => {
+    if (user) overlays.user(userId, mention);
+    else overlays.group(groupId, mention);
+  });
+  pressable(mention);
+}
+
+function dressLink(link: HTMLAnchorElement, own: readonly string[]): void {
+  const fragment = ownFragment(link.getAttribute("href") ?? "", own);
+  if (fragment !== null) {
+    link.setAttribute("href", `#${fragment}`);
+    link.classList.add("inside");
+    return;
+  }
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+}
+
+const PICTURES = ".message_inline_image > a, img.inline-image";
+
+function dressPictures(node: HTMLElement, messageId: number): void {
+  const all: Shown[] = [];
+  for (const one of node.querySelectorAll<HTMLElement>(PICTURES)) {
+    const image = one instanceof HTMLImageElement ? one : one.querySelector("img");
+    const video = one.querySelector("video");
+    const outside = one.parentElement?.matches(".youtube-video, .embed-video") ?? false;
+    if (image) reserve(image);
+    if (video) {
+      video.controls = true;
+      video.addEventListener("click", (event) => event.preventDefault());
+      video.setAttribute("aria-label", one.title || words.messages.video);
+    }
+    if (!image || outside) continue;
+    const source =
+      one instanceof HTMLAnchorElement
+        ? (one.getAttribute("href") ?? image.src)
+        : (image.dataset["originalSrc"] ?? image.src);
+    const name = one.title || image.alt || decodeURIComponent(source.split("/").at(-1) ?? "");
+    if (!image.alt) image.alt = name || words.messages.picture;
+    const at = all.length;
+    all.push({ kind: "image", source, preview: image.src, name, messageId });
+    if (one === image) {
+      image.role = "button";
+      image.tabIndex = 0;
+      pressable(image);
+    }
+    one.addEventListener("click", (event) => {
+      if (event instanceof MouseEvent && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
+      event.preventDefault();
+      overlays.open({ kind: "lightbox", all, at });
+    });
+  }
+}
+
+/** Keep the room that a picture will take, so that nothing moves when it comes. */
+function reserve(image: HTMLImageElement): void {
+  image.decoding = "async";
+  const size = fitted(image.dataset["originalDimensions"] ?? "", PICTURE.width, PICTURE.height);
+  if (!size) return;
+  image.width = size.width;
+  image.height = size.height;
+  image.style.aspectRatio = `${size.width} / ${size.height}`;
+}

@@ -1,0 +1,54 @@
+/** One's settings of how everything looks, put on the page. */
+
+import type { UserSettings } from "../data/data";
+
+const SCHEMES: Record<number, string> = { 2: "dark", 3: "light" };
+const RIGHT_TO_LEFT = new Set(["ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"]);
+
+export function applyLook(settings: UserSettings): void {
+  const { dataset, style } = document.documentElement;
+  dataset["scheme"] = SCHEMES[settings.color_scheme] ?? "";
+  dataset["contrast"] = settings.high_contrast_mode ? "high" : "";
+  style.setProperty("--font-size", `${settings.web_font_size_px || 16}px`);
+  style.setProperty("--line-height", `${(settings.web_line_height_percent || 140) / 100}`);
+}
+
+/** Which way a language is written. */
+export function directionOf(language: string): "ltr" | "rtl" {
+  return RIGHT_TO_LEFT.has(language.split(/[-_]/)[0] ?? "") ? "rtl" : "ltr";
+}
+
+let icon: HTMLImageElement | undefined;
+
+/** The page's icon, with a dot while something waits. */
+export async function applyBadge(count: number): Promise<void> {
+  const link = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+  if (!link) return;
+  if (!count) {
+    link.type = "image/svg+xml";
+    link.href = "/static/icon.svg";
+    return;
+  }
+  const size = 64;
+  if (!icon) {
+    icon = new Image(size, size);
+    icon.src = "/static/icon.svg";
+  }
+  await icon.decode().catch(() => undefined);
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = size;
+  const pen = canvas.getContext("2d");
+  if (!pen) return;
+  pen.drawImage(icon, 0, 0, size, size);
+  pen.fillStyle = "#c0392b";
+  pen.beginPath();
+  pen.arc(46, 18, 18, 0, 2 * Math.PI);
+  pen.fill();
+  pen.fillStyle = "#fff";
+  pen.font = "bold 24px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillText(count > 9 ? "9+" : String(count), 46, 19);
+  link.type = "image/png";
+  link.href = canvas.toDataURL();
+}

@@ -1,0 +1,73 @@
+/** Ways from here to somewhere else. */
+
+import type { App } from "../app";
+import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
+import { inboxOf, nextUnread } from "../data/inbox";
+import { channelIn, channelNarrow, conversationIn, narrowOf } from "../data/narrow";
+import { sections, topicRows } from "../data/sidebar";
+import { topicsOf } from "../live/topics.svelte";
+import { words } from "../words/index.svelte";
+
+/** Settings of `web_channel_default_view`. */
+const ChannelView = { topTopic: 1, feed: 2, topics: 3, topUnread: 4 } as const;
+
+/** The conversation that is shown, if one is. */
+export function conversationHere({ router }: App): Conversation | null {
+  const { route } = router;
+  return route.view === "narrow" ? conversationIn(route.narrow) : null;
+}
+
+export function keyHere(app: App): ConversationKey | null {
+  const conversation = conversationHere(app);
+  return conversation && keyOf(conversation);
+}
+
+/** The channel that is shown, as a whole or in part. */
+export function channelHere({ router }: App): number | null {
+  const { route } = router;
+  if (route.view === "topics") return route.channelId;
+  return route.view === "narrow" ? channelIn(route.narrow) : null;
+}
+
+/** Show a channel in the way that one's settings say. */
+export async function openChannel(app: App, channelId: number): Promise<void> {
+  const { store, router } = app;
+  const view = store.settings.web_channel_default_view;
+  if (view === ChannelView.topics) return router.go(topicsFragment(app, channelId));
+  if (view !== ChannelView.feed) {
+    const topics = await topicsOf(store)
+      .load(channelId)
+      .catch(() => []);
+    const rows = topicRows(store.data, channelId, topics).filter((row) => !row.muted);
+    const row = view === ChannelView.topUnread ? rows.find((one) => one.unread) : undefined;
+    const chosen = row ?? rows[0];
+    if (chosen) {
+      return router.toNarrow(narrowOf({ kind: "topic", channelId, topic: chosen.name }));
+    }
+  }
+  router.toNarrow(channelNarrow(channelId));
+}
+
+export function topicsFragment({ store }: App, channelId: number): string {
+  const name = store.data.channels.get(channelId)?.name.replace(/[\s/%#]+/g, "-") ?? "";
+  return `topics/channel/${channelId}-${encodeURIComponent(name)}`;
+}
+
+/** To the next conversation with something unread; says so where there is none. */
+export function goToNext(app: App, kind: "topic" | "direct"): void {
+  const contents = inboxOf(app.store.data, () => true);
+  const row = nextUnread(contents, keyHere(app), kind);
+  if (row) app.router.toNarrow(narrowOf(row.conversation));
+  else app.toasts.note(kind === "topic" ? words.shell.noUnreadTopic : words.shell.noUnreadDirect);
+}
+
+/** To the channel above or below in the side bar. */
+export function goToChannel(app: App, step: 1 | -1): void {
+  const ids = sections(app.store.data).flatMap((section) =>
+    section.channels.map((channel) => channel.stream_id),
+  );
+  const here = channelHere(app);
+  const at = here === null ? (step > 0 ? -1 : 0) : ids.indexOf(here);
+  const id = ids[(at + step + ids.length) % ids.length];
+  if (id !== undefined) void openChannel(app, id);
+}

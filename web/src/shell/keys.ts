@@ -1,0 +1,93 @@
+/** The keys that hold wherever one is. */
+
+import type { App } from "../app";
+import { conversationOf, topicKey } from "../data/conversations";
+import { channelNarrow, narrowOf } from "../data/narrow";
+import { setTopicPolicy } from "../live/doing";
+import { TopicPolicy } from "../wire/objects";
+import { frame } from "./frame.svelte";
+import { channelHere, conversationHere, goToChannel, goToNext, topicsFragment } from "./going";
+import { jump } from "./jump.svelte";
+import { register } from "./shortcuts";
+
+export function registerKeys(app: App): () => void {
+  const { router, store } = app;
+
+  /** The conversation that is meant: the one that is shown, or else that of the chosen message. */
+  const meant = () => {
+    const here = conversationHere(app);
+    if (here) return here;
+    const chosen = document.querySelector<HTMLElement>("article.selected[data-message]");
+    const message = store.data.messages.get(Number(chosen?.dataset["message"]));
+    return message ? conversationOf(message.key, store.data.topicNames) : null;
+  };
+
+  const policy = (wanted: 1 | 3) => () => {
+    const here = meant();
+    if (here?.kind !== "topic") return false;
+    const { channelId, topic } = here;
+    const was = store.data.topicPolicies.get(topicKey(channelId, topic))?.visibility_policy ?? 0;
+    void setTopicPolicy(app, channelId, topic, was === wanted ? TopicPolicy.inherit : wanted);
+    return true;
+  };
+
+  return register({
+    "/": () => jump.open("search"),
+    "Control+k": () => jump.open("jump"),
+    i: () => router.go("inbox"),
+    I: () => router.go("inbox"),
+    t: () => router.go("recent"),
+    v: () => router.go("feed"),
+    "*": () => router.go("narrow/is/starred"),
+    d: () => router.go("drafts"),
+    P: () => router.go("narrow/is/dm"),
+    n: () => goToNext(app, "topic"),
+    p: () => goToNext(app, "direct"),
+    a: () => goToChannel(app, -1),
+    A: () => goToChannel(app, -1),
+    D: () => goToChannel(app, 1),
+    s: () => {
+      const here = meant();
+      if (!here) return false;
+      router.toNarrow(narrowOf(here));
+      return true;
+    },
+    S: () => {
+      const here = meant();
+      const channelId = here?.kind === "topic" ? here.channelId : channelHere(app);
+      if (channelId === null) return false;
+      router.toNarrow(channelNarrow(channelId));
+      return true;
+    },
+    T: () => {
+      const channelId = channelHere(app);
+      if (channelId === null) return false;
+      router.go(topicsFragment(app, channelId));
+      return true;
+    },
+    w: () => {
+      frame.showPeople();
+      setTimeout(() => document.querySelector<HTMLInputElement>("#find-people")?.select());
+    },
+    M: policy(TopicPolicy.muted),
+    F: policy(TopicPolicy.followed),
+    "?": () => void (frame.help = true),
+    "[": () => frame.toggleLeft(),
+    "]": () => frame.togglePeople(),
+    g: () => document.getElementById("own-menu")?.click(),
+    Escape: (event) => escape(app, event),
+  });
+}
+
+/** Out of what is open; then home, where one's settings say so. */
+function escape({ router, store }: App, event: KeyboardEvent): boolean {
+  if (frame.settle()) return true;
+  const { target } = event;
+  if (target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) {
+    target.blur();
+    return true;
+  }
+  if (store.settings.web_escape_navigates_to_home_view === false) return false;
+  router.go(router.home);
+  return true;
+}

@@ -1,0 +1,180 @@
+/**
+ * Keys that do something wherever one is. Keys typed into fields are left alone, but for those
+ * with Control and Escape.
+ *
+ * A key is named as `KeyboardEvent.key` names it: `j`, `V` (with Shift), `ArrowDown`, `?`; with
+ * `Control+` before it where Control or Command is held.
+ */
+
+export type Handler = (event: KeyboardEvent) => void | boolean;
+export type Handlers = Readonly<Record<string, Handler>>;
+
+export interface Scope {
+  /** Whether the keys hold at the moment. */
+  when?: () => boolean;
+}
+
+interface Registered {
+  handlers: Handlers;
+  scope: Scope;
+}
+
+/** The latest comes first. */
+const registered: Registered[] = [];
+let listening = false;
+
+/**
+ * Hear keys until the answer is called. Whoever registered last is asked first; a handler that
+ * answers `false` has not taken the key.
+ */
+export function register(handlers: Handlers, scope: Scope = {}): () => void {
+  const one = { handlers, scope };
+  registered.unshift(one);
+  if (!listening) {
+    listening = true;
+    window.addEventListener("keydown", hear);
+  }
+  return () => void registered.splice(registered.indexOf(one), 1);
+}
+
+export const registerShortcuts = register;
+
+export function nameOfKey(event: KeyboardEvent): string {
+  return event.ctrlKey || event.metaKey ? `Control+${event.key}` : event.key;
+}
+
+/** Whether what has the focus takes keys for itself. */
+export function takesText(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target instanceof HTMLTextAreaElement) return true;
+  if (target instanceof HTMLSelectElement) return true;
+  return (
+    target instanceof HTMLInputElement &&
+    !["checkbox", "radio", "button", "submit", "range", "color", "file"].includes(target.type)
+  );
+}
+
+/** Within dialogs and menus the keys are theirs. */
+function isBusy(target: EventTarget | null): boolean {
+  if (document.querySelector("dialog[open]")) return true;
+  return target instanceof Element && target.closest('[role="menu"], [role="listbox"]') !== null;
+}
+
+function hear(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.isComposing || event.altKey) return;
+  const name = nameOfKey(event);
+  const isForAll = name.startsWith("Control+") || name === "Escape";
+  if (isBusy(event.target) || (takesText(event.target) && !isForAll)) return;
+  // What is focused does what Enter and Space do.
+  if ((name === "Enter" || name === " ") && isControl(event.target)) return;
+  for (const { handlers, scope } of [...registered]) {
+    const handler = handlers[name];
+    if (!handler || scope.when?.() === false) continue;
+    if (handler(event) === false) continue;
+    event.preventDefault();
+    return;
+  }
+}
+
+function isControl(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("a, button, summary, [role=button]") !== null;
+}
+
+/** What the card of keys tells: names in `words.shell.keys`, by group. */
+export const CARD = [
+  {
+    group: "going",
+    keys: [
+      ["/", "search"],
+      ["Control+k", "jump"],
+      ["i", "inbox"],
+      ["t", "recent"],
+      ["v", "feed"],
+      ["*", "starred"],
+      ["d", "drafts"],
+      ["n", "nextTopic"],
+      ["p", "nextDirect"],
+      ["a", "previousChannel"],
+      ["D", "nextChannel"],
+      ["q", "filterChannels"],
+      ["w", "filterPeople"],
+      ["Escape", "home"],
+    ],
+  },
+  {
+    group: "reading",
+    keys: [
+      ["j", "next"],
+      ["k", "previous"],
+      [" ", "pageDown"],
+      ["J", "pageDown"],
+      ["K", "pageUp"],
+      ["End", "newest"],
+      ["Home", "oldest"],
+      ["s", "toTopic"],
+      ["S", "toChannel"],
+      ["P", "allDirects"],
+      ["T", "topicList"],
+      ["u", "card"],
+      ["M", "mute"],
+      ["F", "follow"],
+    ],
+  },
+  {
+    group: "writing",
+    keys: [
+      ["c", "write"],
+      ["x", "writeDirect"],
+      ["r", "reply"],
+      [">", "quote"],
+      ["Enter", "replyHere"],
+      ["Control+Enter", "send"],
+      ["ArrowLeft", "editLast"],
+    ],
+  },
+  {
+    group: "messages",
+    keys: [
+      ["e", "edit"],
+      ["m", "move"],
+      ["Control+s", "star"],
+      [":", "react"],
+      ["+", "thumbsUp"],
+      ["U", "markUnread"],
+      ["L", "copyLink"],
+      ["H", "history"],
+      ["V", "receipts"],
+    ],
+  },
+  {
+    group: "frame",
+    keys: [
+      ["?", "help"],
+      ["[", "left"],
+      ["]", "right"],
+      ["g", "account"],
+    ],
+  },
+] as const;
+
+export type ShortcutGroup = (typeof CARD)[number]["group"];
+export type ShortcutName = (typeof CARD)[number]["keys"][number][1];
+
+/** The keys as they are printed on keyboards. */
+export function printed(key: string): string[] {
+  const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+  const caps: Record<string, string> = {
+    " ": "Space",
+    ArrowLeft: "←",
+    ArrowUp: "↑",
+    ArrowDown: "↓",
+    Escape: "Esc",
+    Control: isApple ? "⌘" : "Ctrl",
+  };
+  const parts = key.length > 1 ? key.split("+") : [key];
+  return parts.flatMap((part, at) => {
+    const cap = caps[part] ?? part;
+    if (/^\p{Lu}$/u.test(cap)) return ["Shift", cap];
+    return at && /^\p{Ll}$/u.test(cap) ? [cap.toUpperCase()] : [cap];
+  });
+}
