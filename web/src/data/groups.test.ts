@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Role, type User, type UserGroup } from "../wire/objects";
-import { rightsOver } from "./groups";
+import { membersOf, rightsOver } from "./groups";
 
 const nobody = { id: 1, members: [], direct_subgroup_ids: [] } as unknown as UserGroup;
 const owners = { id: 2, members: [9], direct_subgroup_ids: [] } as unknown as UserGroup;
@@ -45,4 +45,11 @@ test("a deactivated group can only be managed; guests manage nothing", () => {
     join: false,
   });
   expect(rightsOver(data(9, Role.guest), bakers).manage).toBe(false);
+});
+
+test("everybody in a group, through groups that hold each other", () => {
+  const group = (id: number, members: number[], direct_subgroup_ids: number[]) =>
+    [id, { id, members, direct_subgroup_ids } as unknown as UserGroup] as const;
+  const groups = new Map([group(1, [5], [2]), group(2, [6, 5], [1])]);
+  expect(membersOf(groups, 1)).toEqual([5, 6]);
 });

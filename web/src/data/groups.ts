@@ -1,9 +1,23 @@
-<<<<<<< HEAD
-/** What one may do with a group of people. */
+/** Groups of people: who is in them, and what one may do with them. */
 
 import type { GroupSetting, UserGroup } from "../wire/objects";
 import type { Data } from "./data";
 import { holds } from "./permissions";
+
+/** Everybody in a group, and in the groups of it, each once. */
+export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): number[] {
+  const found = new Set<number>();
+  const seen = new Set<number>();
+  const visit = (one: number) => {
+    const group = groups.get(one);
+    if (!group || group.deactivated || seen.has(one)) return;
+    seen.add(one);
+    for (const member of group.members) found.add(member);
+    group.direct_subgroup_ids.forEach(visit);
+  };
+  visit(id);
+  return [...found];
+}
 
 type Known = Pick<Data, "groups" | "me" | "users" | "realm">;
 
@@ -40,23 +54,4 @@ export function rightsOver(data: Known, group: UserGroup): GroupRights {
     join: !isIn && !group.deactivated && (add || has(group.can_join_group)),
     leave: isIn && !group.deactivated && (remove || has(group.can_leave_group)),
   };
-=======
-/** Groups of people. */
-
-import type { UserGroup } from "../wire/objects";
-
-/** Everybody in a group, and in the groups of it, each once. */
-export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): number[] {
-  const found = new Set<number>();
-  const seen = new Set<number>();
-  const visit = (one: number) => {
-    const group = groups.get(one);
-    if (!group || group.deactivated || seen.has(one)) return;
-    seen.add(one);
-    for (const member of group.members) found.add(member);
-    group.direct_subgroup_ids.forEach(visit);
-  };
-  visit(id);
-  return [...found];
->>>>>>> main
 }

@@ -30,8 +30,6 @@ export const settings = {
   reactivate: "Reactivate",
   add: "Add",
   create: "Create",
-  set: "Set",
-  clear: "Clear",
   copy: "Copy",
   copied: "Copied",
   none: "None",
@@ -64,8 +62,7 @@ export const settings = {
   changePicture: "Change picture",
   removePicture: "Remove picture",
   status: "Status",
-  statusPlaceholder: "What are you up to?",
-  statusPicture: "A picture for your status",
+  noStatus: "You have not set one.",
   about: "About you",
 
   // Account.

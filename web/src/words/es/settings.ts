@@ -34,8 +34,6 @@ export const settings: Words["settings"] = {
   reactivate: "Reactivar",
   add: "Añadir",
   create: "Crear",
-  set: "Guardar",
-  clear: "Borrar",
   copy: "Copiar",
   copied: "Copiado",
   none: "Ninguno",
@@ -66,8 +64,7 @@ export const settings: Words["settings"] = {
   changePicture: "Cambiar la imagen",
   removePicture: "Quitar la imagen",
   status: "Estado",
-  statusPlaceholder: "¿En qué andas?",
-  statusPicture: "Una imagen para tu estado",
+  noStatus: "No has puesto ninguno.",
   about: "Sobre ti",
 
   emailAddress: "Correo electrónico",
