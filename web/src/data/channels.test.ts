@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
 import { Role, type User, type UserGroup } from "../wire/objects";
-import { inOrder, PRIVACIES, privacyChange, privacyOf, privacyOfNew, rightsIn } from "./channels";
+import {
+  inOrder,
+  opens,
+  PRIVACIES,
+  privacyChange,
+  privacyOf,
+  privacyOfNew,
+  rightsIn,
+} from "./channels";
 import type { Channel } from "./data";
 
 const group = (id: number, members: number[]) =>
@@ -75,4 +83,10 @@ test("channels in order", () => {
       .map((one) => one.name)
       .join("");
   expect([names("name"), names("people"), names("traffic")]).toEqual(["abc", "cab", "bca"]);
+});
+
+test("opening a channel is told from closing it", () => {
+  expect(opens("public", "private")).toBe(true);
+  expect(opens("private", "hidden")).toBe(true);
+  expect(opens("hidden", "public")).toBe(false);
 });

@@ -19,6 +19,12 @@ export function privacyOf(
   return channel.history_public_to_subscribers ? "private" : "hidden";
 }
 
+/** Whether a change lets people read what was written for fewer. */
+export function opens(after: unknown, before: unknown): boolean {
+  const order = ["hidden", "private", "public", "web"];
+  return order.indexOf(String(after)) > order.indexOf(String(before));
+}
+
 /** As PATCH /streams/{id} takes it. */
 export function privacyChange(privacy: Privacy): Parameters {
   return {

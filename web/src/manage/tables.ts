@@ -75,7 +75,12 @@ export const MESSAGES: readonly FieldGroup[] = [
         values: ["all", "moves", "none"],
       },
       { name: "message_content_delete_limit_seconds", kind: "limit" },
-      { name: "message_retention_days", kind: "limit", forOwners: true },
+      {
+        name: "message_retention_days",
+        kind: "limit",
+        forOwners: true,
+        cautious: (days) => days !== null,
+      },
     ],
   },
   {

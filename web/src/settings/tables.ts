@@ -50,7 +50,7 @@ export const PREFERENCES: readonly FieldGroup[] = [
       { name: "enter_sends", kind: "switch" },
       { name: "web_navigate_to_sent_message", kind: "switch" },
       { name: "translate_emoticons", kind: "switch" },
-      { name: "enable_drafts_synchronization", kind: "switch" },
+      { name: "enable_drafts_synchronization", kind: "switch", cautious: (on) => !on },
     ],
   },
 ];

@@ -29,6 +29,8 @@ export interface FieldOf {
   min?: number;
   /** Only owners may change it. */
   forOwners?: boolean;
+  /** Whether a change is to be asked about first; `cautions` say what will happen. */
+  cautious?: (value: unknown, before: unknown) => boolean;
 }
 
 export interface FieldGroup {
@@ -42,6 +44,8 @@ export interface FieldWords {
   labels: Readonly<Record<string, string>>;
   hints: Readonly<Record<string, string>>;
   options: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** What a change does that cannot be taken back. */
+  cautions?: Readonly<Record<string, string>>;
 }
 
 export function labelOf(say: FieldWords, name: string): string {

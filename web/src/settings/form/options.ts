@@ -11,8 +11,16 @@ export function groupName(group: UserGroup): string {
   return names[group.name] ?? group.name;
 }
 
+const collators = new Map<string, Intl.Collator>();
+
 export function byName(one: string, other: string): number {
-  return one.localeCompare(other, words.language);
+  const { language } = words;
+  let collator = collators.get(language);
+  if (!collator) {
+    collator = new Intl.Collator(language, { numeric: true });
+    collators.set(language, collator);
+  }
+  return collator.compare(one, other);
 }
 
 /** Active people, and bots where they are wanted. Keys are `u5`. */

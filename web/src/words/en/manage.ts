@@ -345,6 +345,11 @@ export const manage = {
       can_delete_own_message_group: "Who can delete their own messages",
       can_delete_any_message_group: "Who can delete all messages",
     },
+    cautions: {
+      message_retention_days:
+        "Messages that are older are deleted for good, with their files. This cannot be undone.",
+      privacy: "More people will be able to read what has been written in it until now.",
+    },
     hints: {
       description: "Markdown works.",
       can_subscribe_group: "A public channel can be joined by everybody except guests anyway.",
@@ -475,6 +480,10 @@ export const manage = {
       can_create_write_only_bots_group: "Who can create bots that only write",
       can_add_custom_emoji_group: "Who can add emoji",
       welcome_message_custom_text: "Words of your own in the welcome message",
+    },
+    cautions: {
+      message_retention_days:
+        "Messages that are older are deleted for good, with their files. This cannot be undone.",
     },
     hints: {
       description: "Shown on the page for signing in. Markdown works.",

@@ -29,6 +29,7 @@ export const settings = {
   deactivated: "deactivated",
   reactivate: "Reactivate",
   add: "Add",
+  change: "Change",
   create: "Create",
   copy: "Copy",
   copied: "Copied",
@@ -259,6 +260,9 @@ export const settings = {
     automatically_unmute_topics_in_muted_streams_policy: "Unmute topics in muted channels",
     automatically_follow_topics_where_mentioned: "Follow topics where you are mentioned",
     resolved_topic_notice_auto_read_policy: "Mark notices of resolved topics as read",
+  },
+  cautions: {
+    enable_drafts_synchronization: "The drafts that are kept on the server are deleted.",
   },
   hints: {
     web_line_height_percent: "Of the text of messages.",

@@ -340,6 +340,11 @@ export const manage: Words["manage"] = {
       can_delete_own_message_group: "Quién puede eliminar sus mensajes",
       can_delete_any_message_group: "Quién puede eliminar cualquier mensaje",
     },
+    cautions: {
+      message_retention_days:
+        "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
+      privacy: "Más personas podrán leer lo que se ha escrito en él hasta ahora.",
+    },
     hints: {
       description: "Admite Markdown.",
       can_subscribe_group: "A un canal público puede unirse cualquiera, salvo los invitados.",
@@ -471,6 +476,10 @@ export const manage: Words["manage"] = {
       can_create_write_only_bots_group: "Quién puede crear bots que solo escriben",
       can_add_custom_emoji_group: "Quién puede añadir emojis",
       welcome_message_custom_text: "Palabras propias en el mensaje de bienvenida",
+    },
+    cautions: {
+      message_retention_days:
+        "Los mensajes más antiguos se eliminarán para siempre, con sus archivos. Esto no se puede deshacer.",
     },
     hints: {
       description: "Se muestra en la página de inicio de sesión. Admite Markdown.",

@@ -33,6 +33,7 @@ export const settings: Words["settings"] = {
   deactivated: "desactivado",
   reactivate: "Reactivar",
   add: "Añadir",
+  change: "Cambiar",
   create: "Crear",
   copy: "Copiar",
   copied: "Copiado",
@@ -257,6 +258,9 @@ export const settings: Words["settings"] = {
     automatically_unmute_topics_in_muted_streams_policy: "Activar temas en canales silenciados",
     automatically_follow_topics_where_mentioned: "Seguir los temas donde se te menciona",
     resolved_topic_notice_auto_read_policy: "Marcar como leídos los avisos de temas resueltos",
+  },
+  cautions: {
+    enable_drafts_synchronization: "Los borradores guardados en el servidor se eliminarán.",
   },
   hints: {
     web_line_height_percent: "Del texto de los mensajes.",
