@@ -37,6 +37,8 @@ def prepare() -> None:
     wanted = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     mark = HERE / "node_modules" / ".installed"
     if not mark.exists() or mark.read_text() != wanted:
+        if mark.parent.is_symlink():
+            raise SystemExit(f"{mark.parent} is a link to what other lock files name.")
         _npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
         mark.write_text(wanted)
 

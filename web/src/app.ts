@@ -2,6 +2,8 @@
 
 import { getContext, setContext } from "svelte";
 import type { Connection } from "./live/connection.svelte";
+import type { Drafts } from "./live/drafts.svelte";
+import type { Outbox } from "./live/outbox.svelte";
 import type { Router } from "./live/router.svelte";
 import type { Store } from "./live/store.svelte";
 import type { Toasts } from "./ui/toasts.svelte";
@@ -11,6 +13,8 @@ export interface App {
   connection: Connection;
   router: Router;
   toasts: Toasts;
+  outbox: Outbox;
+  drafts: Drafts;
 }
 
 const KEY = Symbol("app");

@@ -67,3 +67,8 @@ export function isResolved(topic: string): boolean {
 export function plainTopic(topic: string): string {
   return topic.replace(/^(✔ )+/, "");
 }
+
+/** What a topic is called when it is resolved, or when it is not. */
+export function withResolved(topic: string, resolved: boolean): string {
+  return resolved ? RESOLVED + plainTopic(topic) : plainTopic(topic);
+}

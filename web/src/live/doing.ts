@@ -1,7 +1,7 @@
 /** Small things done to channels, topics and one's settings: shown at once, taken back if refused. */
 
 import type { App } from "../app";
-import { RESOLVED, isResolved, plainTopic } from "../data/conversations";
+import { isResolved, withResolved } from "../data/conversations";
 import { fold } from "../data/fold";
 import type { Data } from "../data/data";
 import { del, patch, post, told } from "../wire/http";
@@ -98,7 +98,7 @@ export async function unsubscribe(app: App, channelId: number): Promise<void> {
 
 /** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
 export function toggleResolved(app: App, topic: string, messageId: number): Promise<boolean> {
-  const name = isResolved(topic) ? plainTopic(topic) : RESOLVED + topic;
+  const name = withResolved(topic, !isResolved(topic));
   return plainly(app, () =>
     patch(`/messages/${messageId}`, {
       topic: name,

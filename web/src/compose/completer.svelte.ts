@@ -1,0 +1,159 @@
+/** What is offered while one types in a field, and the choice among it. */
+
+import { untrack } from "svelte";
+import { choices, knownOf, type Choice, type Known } from "../data/completing";
+import type { ConversationKey } from "../data/conversations";
+import { channelNarrow, fragmentOf, narrowOf } from "../data/narrow";
+import { ownEmoji } from "../data/emoji";
+import { plain } from "../data/finding";
+import { holds } from "../data/permissions";
+import { tokenAt, type Token } from "../data/tokens";
+import { emojiBook } from "../live/emoji.svelte";
+import type { Store } from "../live/store.svelte";
+import { topicBook } from "../live/books.svelte";
+import type { Composition } from "./composition.svelte";
+
+export class Completer {
+  active = $state(0);
+  /** The token that was closed with Escape: not offered again until another one begins. */
+  #closed = $state.raw<string | null>(null);
+  #focused = $state(false);
+
+  readonly #token: Token | null = $derived.by(() => {
+    const { content, caret } = this.composition;
+    if (!this.#focused || caret < 0) return null;
+    return tokenAt(content, caret);
+  });
+
+  readonly #callable = $derived.by(() => {
+    const { groups, me } = this.store;
+    return new Map([...groups].filter(([, one]) => holds(groups, one.can_mention_group, me)));
+  });
+
+  readonly #known: Known = $derived.by(() =>
+    knownOf(this.store.users, this.store.channels, this.#callable),
+  );
+
+  readonly choices: Choice[] = $derived.by(() => {
+    const token = this.#token;
+    if (!token || this.#closed === placeOf(token)) return [];
+    const scene = this.to();
+    const inChannel = token.kind === "topic" ? this.#channelOf(token) : null;
+    return choices(token, {
+      known: this.#known,
+      participants: untrack(() => this.#participants(scene.key)),
+      inTopic: scene.inTopic,
+      topics: inChannel === null ? [] : (topicBook.of(inChannel) ?? []),
+      emoji: emojiBook.all,
+      ownEmoji: ownEmoji(this.store.emoji),
+      me: this.store.me,
+      address: (channelId, topic) => untrack(() => this.#address(channelId, topic)),
+      playgrounds: this.store.playgrounds.map((one) => one.pygments_language),
+    });
+  });
+
+  constructor(
+    private readonly store: Store,
+    private readonly composition: Composition,
+    private readonly to: () => { key: ConversationKey | null; inTopic: boolean },
+  ) {
+    // What must be fetched is fetched when it is first wanted.
+    $effect(() => {
+      const token = this.#token;
+      this.active = 0;
+      if (token?.kind === "emoji") emojiBook.load(store).catch(() => {});
+      if (token?.kind === "topic") {
+        const channelId = this.#channelOf(token);
+        if (channelId !== null) topicBook.want(channelId);
+      }
+      if (!token) this.#closed = null;
+    });
+  }
+
+  focused(is: boolean): void {
+    this.#focused = is;
+  }
+
+  /** Whether the key was for the choice. */
+  key(event: KeyboardEvent): boolean {
+    const { length } = this.choices;
+    if (!length || event.isComposing) return false;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      this.active = (this.active + step + length) % length;
+    } else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey) {
+      if (event.ctrlKey || event.metaKey || event.altKey) return false;
+      this.choose(this.active);
+    } else if (event.key === "Escape") {
+      const token = this.#token;
+      this.#closed = token && placeOf(token);
+    } else {
+      return false;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    return true;
+  }
+
+  choose(at: number): void {
+    const choice = this.choices[at];
+    const token = this.#token;
+    if (!choice || !token) return;
+    if (choice.kind === "emoji") emojiBook.use(choice.emoji);
+    this.composition.apply(({ text }) => {
+      const after = text.slice(token.end);
+      // The space that would come twice.
+      const put =
+        choice.text.endsWith(" ") && /^\s/.test(after) ? choice.text.slice(0, -1) : choice.text;
+      const fence = choice.kind === "language" && choice.text.endsWith("\n");
+      const closing = fence && !after.trim() ? `\n${signBefore(text, token.start)}` : "";
+      const caret = token.start + put.length;
+      return {
+        text: text.slice(0, token.start) + put + closing + after,
+        start: caret,
+        end: caret,
+      };
+    });
+  }
+
+  #channelOf(token: Token): number | null {
+    const wanted = plain(token.channel ?? "");
+    return this.#known.channels.find((one) => one.plain === wanted)?.channel.stream_id ?? null;
+  }
+
+  #address(channelId: number, topic?: string): string {
+    const narrow =
+      topic === undefined
+        ? channelNarrow(channelId)
+        : narrowOf({ kind: "topic", channelId, topic });
+    return `#${fragmentOf(narrow, this.store.data)}`;
+  }
+
+  /** Who wrote in the conversation lately, the last one first; then those one writes to. */
+  #participants(key: ConversationKey | null): number[] {
+    const { messages, directs } = this.store;
+    const found: number[] = [];
+    const all = [...messages.values()].filter((message) => message.key === key);
+    all.sort((one, other) => other.id - one.id);
+    for (const message of all.slice(0, 200)) {
+      if (!found.includes(message.sender_id)) found.push(message.sender_id);
+    }
+    if (key?.startsWith("d")) found.push(...key.slice(1).split(",").map(Number));
+    const latest = [...directs].sort((one, other) => other[1] - one[1]).slice(0, 20);
+    for (const [direct] of latest) {
+      const people = direct.slice(1).split(",").map(Number);
+      if (people.length === 1) found.push(...people);
+    }
+    return [...new Set(found)];
+  }
+}
+
+function placeOf(token: Token): string {
+  return `${token.kind}${token.start}`;
+}
+
+/** The fence that a language was written after. */
+function signBefore(text: string, at: number): string {
+  return /(`{3,}|~{3,})[ \t]*$/.exec(text.slice(0, at))?.[1] ?? "```";
+}

@@ -1,0 +1,93 @@
+/** Where one writes: the box of the conversation that is shown, or that of a new message. */
+
+import type { Conversation, ConversationKey } from "../data/conversations";
+import { keyOf } from "../data/conversations";
+
+/** A message that is begun elsewhere than in its conversation. */
+export interface Fresh {
+  kind: "topic" | "direct";
+  channelId: number | null;
+  topic: string;
+  people: number[];
+  content: string;
+  draftId: string | null;
+  /** Each begins anew. */
+  serial: number;
+}
+
+/** A box that can be written in. */
+export interface Box {
+  key: ConversationKey | null;
+  focus(): void;
+  /** Put a text on lines of its own at the caret, and go there. */
+  insertBlock(text: string): void;
+  insert(text: string): void;
+  addFiles(files: Iterable<File>): void;
+}
+
+class Composing {
+  fresh = $state.raw<Fresh | null>(null);
+  /** Boxes that are shown, the one to write in last. */
+  #boxes: Box[] = [];
+  #serial = 1;
+  #opener: HTMLElement | null = null;
+
+  get box(): Box | null {
+    return this.#boxes.at(-1) ?? null;
+  }
+
+  /** A box is shown. Returns what to call when it is not any more. */
+  attach(box: Box): () => void {
+    this.#boxes.push(box);
+    return () => {
+      this.#boxes = this.#boxes.filter((other) => other !== box);
+    };
+  }
+
+  /** Begin a message to a topic. */
+  topic(channelId: number | null = null, topic = ""): void {
+    this.open({ kind: "topic", channelId, topic });
+  }
+
+  /** Begin a direct message. */
+  direct(people: number[] = []): void {
+    this.open({ kind: "direct", people });
+  }
+
+  open(some: Partial<Fresh>): void {
+    if (!this.fresh) {
+      const focused = document.activeElement;
+      this.#opener = focused instanceof HTMLElement ? focused : null;
+    }
+    this.fresh = {
+      kind: "topic",
+      channelId: null,
+      topic: "",
+      people: [],
+      content: "",
+      draftId: null,
+      ...some,
+      serial: this.#serial++,
+    };
+  }
+
+  /** Write in a conversation: in its own box where that is shown. */
+  in(to: Conversation): void {
+    const here = this.#boxes.find((box) => box.key === keyOf(to));
+    if (here && !this.fresh) {
+      here.focus();
+      return;
+    }
+    if (to.kind === "topic") this.topic(to.channelId, to.topic);
+    else this.direct(to.people);
+  }
+
+  close(): void {
+    this.fresh = null;
+    const opener = this.#opener;
+    this.#opener = null;
+    if (opener?.isConnected) queueMicrotask(() => opener.focus({ preventScroll: true }));
+  }
+}
+
+export const composing = new Composing();

@@ -1,0 +1,113 @@
+/** The message that is being edited in its place. It outlives its row: lists come and go. */
+
+import type { App } from "../app";
+import { leaveToEdit } from "../data/changing";
+import type { Message } from "../data/data";
+import { sourceOf } from "../live/source";
+import { del, patch, post, Refused, told } from "../wire/http";
+import { words } from "../words/index.svelte";
+import { Composition } from "./composition.svelte";
+
+export interface Edit {
+  message: Message;
+  composition: Composition;
+  /** What it was, as it was typed. */
+  before: string;
+  /** Until when it can be saved, in seconds; null: for ever. */
+  until: number | null;
+}
+
+const TYPING_EVERY = 10_000;
+
+class Editing {
+  current = $state.raw<Edit | null>(null);
+  saving = $state(false);
+  #told = 0;
+
+  async begin(app: App, message: Message): Promise<void> {
+    if (this.current?.message.id === message.id) {
+      this.current.composition.focusEnd();
+      return;
+    }
+    const leave = leaveToEdit(app.store.data, message, Date.now() / 1000);
+    if ("refused" in leave) {
+      app.toasts.note(words.compose.noEdit[leave.refused]);
+      return;
+    }
+    try {
+      const before = await sourceOf(message.id);
+      const composition: Composition = new Composition(before, () => this.#typed(message.id));
+      this.current = { message, composition, before, until: leave.until };
+    } catch (error) {
+      app.toasts.trouble(told(error));
+    }
+  }
+
+  cancel(): void {
+    const { current } = this;
+    if (!current) return;
+    current.composition.uploads.cancelAll();
+    if (this.#told) this.#tell(current.message.id, "stop");
+    this.current = null;
+  }
+
+  async save(app: App): Promise<void> {
+    const { current } = this;
+    if (!current || this.saving) return;
+    const { message, composition, before } = current;
+    const content = composition.content;
+    if (content === before) {
+      this.cancel();
+      return;
+    }
+    if (composition.awaits) {
+      app.toasts.note(
+        composition.awaits === "file" ? words.compose.waitForFiles : words.compose.filesFailed,
+      );
+      return;
+    }
+    this.saving = true;
+    try {
+      const { detached_uploads: left } = await patch<{
+        detached_uploads: { id: number; name: string }[];
+      }>(`/messages/${message.id}`, { content, prev_content_sha256: await sha256(before) });
+      if (this.current === current) this.cancel();
+      for (const file of left) this.#offerToDelete(app, file);
+    } catch (error) {
+      if (error instanceof Refused && error.code === "EXPECTATION_MISMATCH") {
+        app.toasts.trouble(words.compose.editedElsewhere);
+      } else app.toasts.trouble(told(error));
+    } finally {
+      this.saving = false;
+    }
+  }
+
+  #offerToDelete(app: App, file: { id: number; name: string }): void {
+    app.toasts.note(words.compose.fileUnlinked(file.name), {
+      label: words.common.delete,
+      run: () => {
+        del(`/attachments/${file.id}`).catch((error) => app.toasts.trouble(told(error)));
+      },
+    });
+  }
+
+  #typed(messageId: number): void {
+    if (Date.now() - this.#told < TYPING_EVERY) return;
+    this.#told = Date.now();
+    this.#tell(messageId, "start");
+  }
+
+  #tell(messageId: number, op: "start" | "stop"): void {
+    if (op === "stop") this.#told = 0;
+    post(`/messages/${messageId}/typing`, { op }).catch(() => {});
+  }
+}
+
+async function sha256(text: string): Promise<string | undefined> {
+  // Addresses without TLS have no digests: the server then compares nothing.
+  if (!("subtle" in crypto)) return undefined;
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export const editing = new Editing();

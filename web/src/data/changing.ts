@@ -1,0 +1,113 @@
+/** Whether a message may be edited, moved or deleted by oneself, and until when. Pure. */
+
+import { Role, type GroupSetting } from "../wire/objects";
+import { isResolved } from "./conversations";
+import type { Channel, Data, Message } from "./data";
+import { holds, isAdmin, may, mayPost } from "./permissions";
+
+/** Allowed until then (seconds; null: for ever), or not, and why not. */
+export type Leave = { until: number | null } | { refused: "rule" | "late" | "archived" };
+
+function within(limit: unknown, since: number, now: number): Leave {
+  if (typeof limit !== "number") return { until: null };
+  return now > since + limit ? { refused: "late" } : { until: since + limit };
+}
+
+export function channelOf(data: Data, message: Message): Channel | undefined {
+  return message.stream_id === undefined ? undefined : data.channels.get(message.stream_id);
+}
+
+export function leaveToEdit(data: Data, message: Message, now: number): Leave {
+  if (message.sender_id !== data.me || !data.realm["realm_allow_message_editing"]) {
+    return { refused: "rule" };
+  }
+  if (message.submessages.length) return { refused: "rule" };
+  if (channelOf(data, message)?.is_archived) return { refused: "archived" };
+  return within(data.realm["realm_message_content_edit_limit_seconds"], message.timestamp, now);
+}
+
+export function leaveToDelete(data: Data, message: Message, now: number): Leave {
+  const channel = channelOf(data, message);
+  if (channel?.is_archived) return { refused: "archived" };
+  const inChannel = (setting: GroupSetting | undefined) => holds(data.groups, setting, data.me);
+  if (
+    may(data, "realm_can_delete_any_message_group") ||
+    inChannel(channel?.can_delete_any_message_group)
+  ) {
+    return { until: null };
+  }
+  const own =
+    message.sender_id === data.me || data.users.get(message.sender_id)?.bot_owner_id === data.me;
+  if (
+    !own ||
+    !(
+      may(data, "realm_can_delete_own_message_group") ||
+      inChannel(channel?.can_delete_own_message_group)
+    )
+  ) {
+    return { refused: "rule" };
+  }
+  return within(data.realm["realm_message_content_delete_limit_seconds"], message.timestamp, now);
+}
+
+export function mayDeleteTopic(data: Data, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (may(data, "realm_can_delete_any_message_group") ||
+      holds(data.groups, channel.can_delete_any_message_group, data.me))
+  );
+}
+
+/** Whether the messages of a channel may get another topic. */
+export function mayMoveWithin(data: Data, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (may(data, "realm_can_move_messages_between_topics_group") ||
+      holds(data.groups, channel.can_move_messages_within_channel_group, data.me))
+  );
+}
+
+/** Whether the messages of a channel may go to another one. */
+export function mayMoveOut(data: Data, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (may(data, "realm_can_move_messages_between_channels_group") ||
+      holds(data.groups, channel.can_move_messages_out_of_channel_group, data.me))
+  );
+}
+
+/** How old (in seconds) what is moved may be; null: as old as it likes. */
+export function moveLimit(data: Data, toOtherChannel: boolean): number | null {
+  if ((data.users.get(data.me)?.role ?? Role.guest) <= Role.moderator) return null;
+  const limit =
+    data.realm[
+      toOtherChannel
+        ? "realm_move_messages_between_streams_limit_seconds"
+        : "realm_move_messages_within_stream_limit_seconds"
+    ];
+  return typeof limit === "number" ? limit : null;
+}
+
+export function mayResolve(data: Data, channel: Channel, topic: string): boolean {
+  return (
+    !channel.is_archived &&
+    (topic !== "" || isResolved(topic)) &&
+    (may(data, "realm_can_resolve_topics_group") ||
+      holds(data.groups, channel.can_resolve_topics_group, data.me))
+  );
+}
+
+/** Channels that messages can be moved to. */
+export function targets(data: Data): Channel[] {
+  return [...data.channels.values()]
+    .filter((channel) => mayPost(data, channel) || (isAdmin(data) && !channel.is_archived))
+    .sort((one, other) => one.name.localeCompare(other.name));
+}
+
+/** Whether topics of a channel may, or must, have no name. */
+export function emptyTopics(data: Data, channel: Channel): "allowed" | "refused" | "only" {
+  const policy =
+    channel.topics_policy === "inherit" ? data.realm["realm_topics_policy"] : channel.topics_policy;
+  if (policy === "empty_topic_only") return "only";
+  return policy === "disable_empty_topic" ? "refused" : "allowed";
+}

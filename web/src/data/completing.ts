@@ -1,0 +1,251 @@
+/** What can be meant by what is being typed: found, ordered, and written as it is to be. Pure. */
+
+import { Role, type User, type UserGroup } from "../wire/objects";
+import type { Channel } from "./data";
+import { searched, type Emoji, type UnicodeEmoji } from "./emoji";
+import { best, fit, plain } from "./finding";
+import type { Token } from "./tokens";
+
+export type Choice =
+  | { kind: "person"; user: User; text: string }
+  | { kind: "group"; group: UserGroup; text: string }
+  | { kind: "wildcard"; name: "all" | "topic"; text: string }
+  | { kind: "channel"; channel: Channel; text: string }
+  | { kind: "topic"; topic: string; isNew: boolean; text: string }
+  | { kind: "emoji"; emoji: Emoji; text: string }
+  | { kind: "command"; name: Command; text: string }
+  | { kind: "language"; name: string; text: string };
+
+export const COMMANDS = ["me", "poll", "todo", "dark", "light"] as const;
+export type Command = (typeof COMMANDS)[number];
+
+/** Languages of code that people write most, and the fences that are not code. */
+export const LANGUAGES = [
+  "quote",
+  "spoiler",
+  "math",
+  ..."bash c c++ c# clojure cpp css diff docker elixir erlang go graphql haskell html http ini java javascript json jsx julia kotlin latex lua make markdown matlab nginx nix objective-c ocaml perl php powershell python r ruby rust scala shell sql swift text toml tsx typescript vim xml yaml zig".split(
+    " ",
+  ),
+];
+
+const MOST = 8;
+
+/** People with their names as they are compared: made once for many keystrokes. */
+export interface Known {
+  people: readonly { user: User; plain: string; isTwin: boolean }[];
+  channels: readonly { channel: Channel; plain: string }[];
+  groups: readonly { group: UserGroup; plain: string }[];
+}
+
+export function knownOf(
+  users: ReadonlyMap<number, User>,
+  channels: ReadonlyMap<number, Channel>,
+  groups: ReadonlyMap<number, UserGroup>,
+): Known {
+  const names = new Map<string, number>();
+  const active = [...users.values()].filter((user) => user.is_active !== false);
+  for (const { full_name } of users.values()) names.set(full_name, (names.get(full_name) ?? 0) + 1);
+  return {
+    people: active.map((user) => ({
+      user,
+      plain: plain(user.full_name),
+      isTwin: (names.get(user.full_name) ?? 0) > 1,
+    })),
+    channels: [...channels.values()]
+      .filter((channel) => !channel.is_archived)
+      .map((channel) => ({ channel, plain: plain(channel.name) })),
+    groups: [...groups.values()]
+      .filter((group) => !group.deactivated && !group.is_system_group)
+      .map((group) => ({ group, plain: plain(group.name) })),
+  };
+}
+
+/** Where it is written, and what is near. */
+export interface Scene {
+  known: Known;
+  /** Those who wrote here lately, the last one first. */
+  participants: readonly number[];
+  /** Whether it goes to a topic: the whole channel and the topic can be called then. */
+  inTopic: boolean;
+  topics?: readonly string[];
+  emoji: readonly UnicodeEmoji[];
+  ownEmoji: readonly Emoji[];
+  me: number;
+  /** Of a channel or topic whose name cannot be written as a mention. */
+  address: (channelId: number, topic?: string) => string;
+  /** Languages of the organization's playgrounds. */
+  playgrounds: readonly string[];
+}
+
+export function choices(token: Token, scene: Scene): Choice[] {
+  switch (token.kind) {
+    case "person":
+      return mentions(token, scene);
+    case "channel":
+      return channelsFor(token.query, scene.known).map((channel) => ({
+        kind: "channel",
+        channel,
+        text: `${linkText(channel, undefined, scene)} `,
+      }));
+    case "topic":
+      return topicLinks(token, scene);
+    case "emoji":
+      return searched(scene.emoji, scene.ownEmoji, token.query, MOST).map((emoji) => ({
+        kind: "emoji",
+        emoji,
+        text: `:${emoji.name}: `,
+      }));
+    case "command":
+      return COMMANDS.filter((name) => name.startsWith(token.query)).map((name) => ({
+        kind: "command",
+        name,
+        text: `/${name}${name === "dark" || name === "light" ? "" : " "}`,
+      }));
+    case "language":
+      return languages(token.query, scene.playgrounds).map((name) => ({
+        kind: "language",
+        name,
+        text: `${name}${name === "spoiler" ? " " : "\n"}`,
+      }));
+  }
+}
+
+/** People by what was typed of their names, those who are near first. */
+export function peopleFor(
+  query: string,
+  { known, participants, me }: Pick<Scene, "known" | "participants" | "me">,
+  most = MOST,
+): User[] {
+  return scoredPeople(plain(query), known, participants, me, most).map(({ user }) => user);
+}
+
+function scoredPeople(
+  wanted: string,
+  known: Known,
+  participants: readonly number[],
+  me: number,
+  most: number,
+) {
+  const near = new Map(participants.map((id, at) => [id, Math.min(at, 50) / 100]));
+  return best(
+    known.people,
+    ({ user, plain: name }) => {
+      let how = fit(name, wanted);
+      if (how === null && wanted && emailFits(user, wanted)) how = 3;
+      if (how === null) return null;
+      // A name that begins so goes before one that has it anywhere; then who is near; bots last.
+      const group = how <= 2 ? 0 : how;
+      return (
+        group * 10 +
+        (how === 0 ? 0 : 1) +
+        (near.get(user.user_id) ?? 1) +
+        (user.is_bot ? 3 : 0) +
+        (user.user_id === me ? 2 : 0) +
+        how / 1000
+      );
+    },
+    most,
+  );
+}
+
+function emailFits(user: User, wanted: string): boolean {
+  return user.delivery_email?.toLowerCase().startsWith(wanted) ?? false;
+}
+
+function mentions(token: Token, scene: Scene): Choice[] {
+  const wanted = plain(token.query);
+  const at = token.silent ? "@_" : "@";
+  const people = scoredPeople(wanted, scene.known, scene.participants, scene.me, MOST);
+  const groups = best(scene.known.groups, ({ plain: name }) => fit(name, wanted), 4);
+  const wildcards = (["all", "topic"] as const).filter((name) => {
+    if (name === "topic" && !scene.inTopic) return false;
+    const names = name === "all" ? ["all", "everyone", "channel"] : ["topic"];
+    return wanted && names.some((one) => one.startsWith(wanted));
+  });
+  const found: Choice[] = [
+    ...people.map(({ user, isTwin }): Choice => {
+      const name = isTwin ? `${user.full_name}|${user.user_id}` : user.full_name;
+      return { kind: "person", user, text: `${at}**${name}** ` };
+    }),
+    ...groups.map(({ group }): Choice => ({
+      kind: "group",
+      group,
+      text: `${at}*${group.name}* `,
+    })),
+  ];
+  const general = wildcards.map((name): Choice => ({
+    kind: "wildcard",
+    name,
+    text: `${at}**${name}** `,
+  }));
+  // Whoever has typed all of "all" means all.
+  const exact = general.filter((one) => one.kind === "wildcard" && one.name === wanted);
+  const rest = general.filter((one) => !exact.includes(one));
+  return [...exact, ...found.slice(0, MOST - general.length), ...rest];
+}
+
+export function channelsFor(query: string, known: Known, most = MOST): Channel[] {
+  const wanted = plain(query);
+  return best(
+    known.channels,
+    ({ channel, plain: name }) => {
+      const how = fit(name, wanted);
+      if (how === null) return null;
+      return how * 10 + (channel.subscription ? 0 : 5) + (channel.subscription?.is_muted ? 2 : 0);
+    },
+    most,
+  ).map(({ channel }) => channel);
+}
+
+/** Topics by what was typed, in the order they came: the newest first. */
+export function topicsFor(query: string, topics: readonly string[], most = MOST): string[] {
+  const wanted = plain(query.trim());
+  return best(
+    topics,
+    (topic) => {
+      const how = fit(plain(topic.replace(/^✔ /, "")), wanted);
+      return how === null ? null : how + (topic.startsWith("✔ ") ? 1.5 : 0);
+    },
+    most,
+  );
+}
+
+function topicLinks(token: Token, scene: Scene): Choice[] {
+  const wanted = plain(token.channel ?? "");
+  const channel = scene.known.channels.find((one) => one.plain === wanted)?.channel;
+  if (!channel) return [];
+  const topics = scene.topics ?? [];
+  const link = (topic: string) => `${linkText(channel, topic, scene)} `;
+  const found = topicsFor(token.query, topics).map((topic): Choice => ({
+    kind: "topic",
+    topic,
+    isNew: false,
+    text: link(topic),
+  }));
+  const typed = token.query.trim();
+  if (typed && !topics.some((topic) => plain(topic) === plain(typed))) {
+    found.push({ kind: "topic", topic: typed, isNew: true, text: link(typed) });
+  }
+  return found;
+}
+
+/** How a channel or topic is mentioned: by name, unless the name has what ends a mention. */
+function linkText(channel: Channel, topic: string | undefined, scene: Scene): string {
+  const isOdd = /[>*`[\]]|\$\$/.test(channel.name) || /\*\*|[`[\]]|\$\$/.test(topic ?? "");
+  const name = topic === undefined ? channel.name : `${channel.name}>${topic}`;
+  if (!isOdd) return `#**${name}**`;
+  const shown = name.replace(">", " > ").replace(/[[\]`*]/g, "");
+  return `[#${shown}](${scene.address(channel.stream_id, topic)})`;
+}
+
+function languages(query: string, playgrounds: readonly string[]): string[] {
+  // Enter after a fence without a word makes a new line: nothing is offered yet.
+  if (!query) return [];
+  const all = [...new Set([...playgrounds.map((one) => one.toLowerCase()), ...LANGUAGES])];
+  return best(all, (name) => fit(name, query.toLowerCase()), MOST);
+}
+
+export function isGuest(user: User): boolean {
+  return user.role === Role.guest;
+}

@@ -1,0 +1,34 @@
+/** Finding names by what is typed of them: without regard to case and accents. */
+
+/** A text as it is compared. */
+export function plain(text: string): string {
+  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+}
+
+/** How well a name answers what was typed; both plain. The lower the better; null: not at all. */
+export function fit(name: string, query: string): number | null {
+  if (!query) return 2;
+  if (name === query) return 0;
+  if (name.startsWith(query)) return 1;
+  const at = name.indexOf(query);
+  if (at > 0 && /[\s\-_.(/]/.test(name[at - 1] ?? "")) return 2;
+  const parts = query.split(/\s+/).filter(Boolean);
+  if (parts.length > 1) {
+    const rest = name.split(/[\s\-_.]+/);
+    if (parts.every((part) => rest.some((word) => word.startsWith(part)))) return 3;
+  }
+  return at > 0 ? 4 : null;
+}
+
+/** The best few of many, in order: by what `score` answers (lower first), then as they came. */
+export function best<T>(items: Iterable<T>, score: (item: T) => number | null, most: number): T[] {
+  const found: { item: T; score: number }[] = [];
+  for (const item of items) {
+    const one = score(item);
+    if (one !== null) found.push({ item, score: one });
+  }
+  return found
+    .sort((one, other) => one.score - other.score)
+    .slice(0, most)
+    .map(({ item }) => item);
+}

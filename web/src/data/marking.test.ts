@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import {
+  fenced,
+  inserted,
+  insertedBlock,
+  isInFence,
+  lengthOf,
+  linked,
+  marked,
+  markedLines,
+  newLine,
+  pastedAddress,
+  replaced,
+  type Writing,
+} from "./marking";
+
+/** "a[b]c" is the text abc with b selected; "a|b" has the caret. */
+function writing(shown: string): Writing {
+  if (shown.includes("‸")) {
+    const at = shown.indexOf("‸");
+    return { text: shown.replace("‸", ""), start: at, end: at };
+  }
+  const start = shown.indexOf("«");
+  const end = shown.indexOf("»") - 1;
+  return { text: shown.replace(/[«»]/g, ""), start, end };
+}
+
+function shown({ text, start, end }: Writing): string {
+  return start === end
+    ? `${text.slice(0, start)}‸${text.slice(end)}`
+    : `${text.slice(0, start)}«${text.slice(start, end)}»${text.slice(end)}`;
+}
+
+describe("marks", () => {
+  it("are put around what is selected, and taken away again", () => {
+    expect(shown(marked(writing("a «b» c"), "bold"))).toBe("a **«b»** c");
+    expect(shown(marked(writing("a **«b»** c"), "bold"))).toBe("a «b» c");
+    expect(shown(marked(writing("a ‸c"), "italic"))).toBe("a *‸*c");
+  });
+
+  it("leave spaces outside", () => {
+    expect(shown(marked(writing("a« b »c"), "strike"))).toBe("a ~~«b»~~ c");
+  });
+
+  it("tell slanted from bold", () => {
+    expect(shown(marked(writing("**«b»**"), "italic"))).toBe("***«b»***");
+    expect(shown(marked(writing("***«b»***"), "italic"))).toBe("**«b»**");
+  });
+
+  it("make several lines of code a block", () => {
+    expect(shown(marked(writing("x «a\nb»"), "code"))).toBe("x \n```\n«a\nb»\n```");
+  });
+});
+
+describe("links", () => {
+  it("wait for an address or for words", () => {
+    expect(shown(linked(writing("see «this»")))).toBe("see [this](«https://»)");
+    expect(shown(linked(writing("«https://a.example»")))).toBe("[‸](https://a.example)");
+    expect(shown(linked(writing("‸")))).toBe("[‸](https://)");
+  });
+
+  it("come of an address that is pasted on words", () => {
+    expect(shown(pastedAddress(writing("see «this»"), "https://a.example")!)).toBe(
+      "see [this](https://a.example)‸",
+    );
+    expect(pastedAddress(writing("see «this»"), "some words")).toBeNull();
+    expect(pastedAddress(writing("see ‸"), "https://a.example")).toBeNull();
+  });
+});
+
+describe("blocks", () => {
+  it("get a fence that is longer than what they contain", () => {
+    expect(fenced(writing("«```\nx\n```»"), "quote").text).toBe("````quote\n```\nx\n```\n````");
+  });
+
+  it("go on lines of their own", () => {
+    expect(shown(insertedBlock(writing("a‸b"), "X"))).toBe("a\nX\n‸b");
+    expect(shown(insertedBlock(writing("‸"), "X"))).toBe("X\n‸");
+  });
+
+  it("know what is code", () => {
+    expect(isInFence("```py\nx")).toBe(true);
+    expect(isInFence("```py\nx\n```\n")).toBe(false);
+    expect(isInFence("```quote\nx")).toBe(false);
+  });
+});
+
+describe("lines", () => {
+  it("get a mark each, and lose it", () => {
+    expect(shown(markedLines(writing("a\n«b\nc»"), "bullets"))).toBe("a\n«* b\n* c»");
+    expect(shown(markedLines(writing("«* b\n* c»"), "bullets"))).toBe("«b\nc»");
+    expect(shown(markedLines(writing("«b\nc»"), "numbers"))).toBe("«1. b\n2. c»");
+    expect(shown(markedLines(writing("b‸"), "quote"))).toBe("> b‸");
+  });
+
+  it("go on as lists do, and end them", () => {
+    expect(shown(newLine(writing("* a‸")))).toBe("* a\n* ‸");
+    expect(shown(newLine(writing("9. a‸")))).toBe("9. a\n10. ‸");
+    expect(shown(newLine(writing("* a\n* ‸")))).toBe("* a\n‸");
+    expect(shown(newLine(writing("```\n* a‸")))).toBe("```\n* a\n‸");
+  });
+});
+
+it("replaces what stands for a file, and leaves the caret where it was", () => {
+  expect(shown(replaced(writing("[…]() and ‸more"), "[…]()", "[a.png](/u/a)")!)).toBe(
+    "[a.png](/u/a) and ‸more",
+  );
+  expect(replaced(writing("gone‸"), "[…]()", "x")).toBeNull();
+});
+
+it("inserts in place of the selection", () => {
+  expect(shown(inserted(writing("a«b»c"), "XY"))).toBe("aXY‸c");
+});
+
+it("counts characters as the server does", () => {
+  expect(lengthOf("a👍")).toBe(2);
+});

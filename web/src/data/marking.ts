@@ -1,0 +1,204 @@
+/** Changes of a text that is being written: marks around a selection, lists, quotes. Pure. */
+
+/** A text, and what of it is selected. */
+export interface Writing {
+  text: string;
+  start: number;
+  end: number;
+}
+
+export type Mark = "bold" | "italic" | "strike" | "code" | "math";
+
+const SIGNS: Record<Mark, string> = {
+  bold: "**",
+  italic: "*",
+  strike: "~~",
+  code: "`",
+  math: "$$",
+};
+
+/** Put text in place of the selection, and the caret after it. */
+export function inserted({ text, start, end }: Writing, what: string): Writing {
+  const caret = start + what.length;
+  return { text: text.slice(0, start) + what + text.slice(end), start: caret, end: caret };
+}
+
+/** Put a text on lines of its own. */
+export function insertedBlock({ text, start, end }: Writing, what: string): Writing {
+  const before = text.slice(0, start).replace(/[ \t]+$/, "");
+  const after = text.slice(end).replace(/^\n+/, "");
+  const open = before && !before.endsWith("\n") ? `${before}\n` : before;
+  const made = `${open}${what}\n`;
+  return { text: made + after, start: made.length, end: made.length };
+}
+
+/** Surround the selection with a mark; without it where it is marked already. */
+export function marked(writing: Writing, mark: Mark): Writing {
+  const { text, start, end } = writing;
+  if (mark === "code" && text.slice(start, end).includes("\n")) return fenced(writing, "");
+  const sign = SIGNS[mark];
+  const { length } = sign;
+  const isAround =
+    text.slice(start - length, start) === sign &&
+    text.slice(end, end + length) === sign &&
+    (mark !== "italic" || starsAround(text, start, end) % 2 === 1);
+  if (isAround && start >= length) {
+    return {
+      text: text.slice(0, start - length) + text.slice(start, end) + text.slice(end + length),
+      start: start - length,
+      end: end - length,
+    };
+  }
+  // Spaces at the ends stay outside: a mark beside a space is none.
+  const chosen = text.slice(start, end);
+  const from = start + (chosen.length - chosen.trimStart().length);
+  const to = Math.max(from, end - (chosen.length - chosen.trimEnd().length));
+  return {
+    text: text.slice(0, from) + sign + text.slice(from, to) + sign + text.slice(to),
+    start: from + length,
+    end: to + length,
+  };
+}
+
+function starsAround(text: string, start: number, end: number): number {
+  const before = /\**$/.exec(text.slice(0, start))?.[0].length ?? 0;
+  const after = /^\**/.exec(text.slice(end))?.[0].length ?? 0;
+  return Math.min(before, after);
+}
+
+/** Make the selection a link; the address, or else the text, is selected then. */
+export function linked({ text, start, end }: Writing): Writing {
+  const chosen = text.slice(start, end);
+  if (isAddress(chosen)) {
+    const made = `[](${chosen})`;
+    return {
+      text: text.slice(0, start) + made + text.slice(end),
+      start: start + 1,
+      end: start + 1,
+    };
+  }
+  const made = `[${chosen}](https://)`;
+  const address = start + chosen.length + 3;
+  const whole = text.slice(0, start) + made + text.slice(end);
+  return chosen
+    ? { text: whole, start: address, end: address + "https://".length }
+    : { text: whole, start: start + 1, end: start + 1 };
+}
+
+export function isAddress(text: string): boolean {
+  return /^(https?:\/\/|mailto:)\S+$/i.test(text.trim());
+}
+
+/** An address pasted on selected words makes them a link; null where it is not so. */
+export function pastedAddress(writing: Writing, pasted: string): Writing | null {
+  const { text, start, end } = writing;
+  const chosen = text.slice(start, end);
+  if (!isAddress(pasted) || !chosen.trim() || isAddress(chosen) || /[\n[\]`]/.test(chosen)) {
+    return null;
+  }
+  return inserted(writing, `[${chosen}](${pasted.trim()})`);
+}
+
+/** The selection in a fence: code of a language, `quote`, `spoiler …`. */
+export function fenced({ text, start, end }: Writing, language: string): Writing {
+  const chosen = text.slice(start, end).replace(/^\n+|\n+$/g, "");
+  const fence = fenceFor(chosen);
+  const before = text.slice(0, start);
+  const after = text.slice(end);
+  const open = `${before && !before.endsWith("\n") ? "\n" : ""}${fence}${language}\n`;
+  const close = `\n${fence}${after && !after.startsWith("\n") ? "\n" : ""}`;
+  const from = start + open.length;
+  return {
+    text: before + open + chosen + close + after,
+    start: from,
+    end: from + chosen.length,
+  };
+}
+
+/** A fence that nothing in the text ends. */
+export function fenceFor(text: string): string {
+  let longest = 2;
+  for (const [run] of text.matchAll(/^\s*(`{3,})/gm))
+    longest = Math.max(longest, run.trim().length);
+  return "`".repeat(longest + 1);
+}
+
+export type LineMark = "bullets" | "numbers" | "quote";
+
+const LINES: Record<LineMark, { is: RegExp; put: (line: string, at: number) => string }> = {
+  bullets: { is: /^\* /, put: (line) => `* ${line}` },
+  numbers: { is: /^\d+\. /, put: (line, at) => `${at + 1}. ${line}` },
+  quote: { is: /^> ?/, put: (line) => `> ${line}` },
+};
+
+/** Put a mark before each selected line, or take it away. */
+export function markedLines({ text, start, end }: Writing, mark: LineMark): Writing {
+  const { is, put } = LINES[mark];
+  const from = text.lastIndexOf("\n", start - 1) + 1;
+  const next = text.indexOf("\n", end);
+  const to = next < 0 ? text.length : next;
+  const lines = text.slice(from, to).split("\n");
+  const all = lines.every((line) => is.test(line));
+  const made = lines.map((line, at) => (all ? line.replace(is, "") : put(line, at))).join("\n");
+  const whole = text.slice(0, from) + made + text.slice(to);
+  const last = from + made.length;
+  return start === end
+    ? { text: whole, start: last, end: last }
+    : { text: whole, start: from, end: last };
+}
+
+/** What a new line begins with: a list or quote goes on, an empty point of it ends. */
+export function newLine(writing: Writing): Writing {
+  const { text, start } = writing;
+  const from = text.lastIndexOf("\n", start - 1) + 1;
+  const line = text.slice(from, start);
+  const found = /^(\s*)(?:([*+-])|(\d+)\.|(>)) (.*)$/.exec(line);
+  if (!found || isInFence(text.slice(0, start))) return inserted(writing, "\n");
+  const [, indent = "", bullet, number, quote, rest = ""] = found;
+  if (!rest.trim()) {
+    return inserted({ text, start: from, end: writing.end }, "");
+  }
+  const sign = bullet ?? quote ?? `${Number(number) + 1}.`;
+  return inserted(writing, `\n${indent}${sign} `);
+}
+
+/** Whether the text ends within a fence of code. */
+export function isInFence(text: string): boolean {
+  let open: string | null = null;
+  for (const line of text.split("\n")) {
+    const found = /^\s*(`{3,}|~{3,})(.*)$/.exec(line);
+    const sign = found?.[1];
+    if (!sign) continue;
+    if (open === null) open = /^(quote|spoiler)\b/.test(found[2]?.trim() ?? "") ? "" : sign;
+    else if (open === "" || (sign[0] === open[0] && sign.length >= open.length)) open = null;
+  }
+  return Boolean(open);
+}
+
+/** Another text in place of one that is there once, such as a link for a file that has arrived. */
+export function replaced(writing: Writing, what: string, by: string): Writing | null {
+  const at = writing.text.indexOf(what);
+  if (at < 0) return null;
+  const moved = (place: number) => {
+    if (place <= at) return place;
+    if (place >= at + what.length) return place + by.length - what.length;
+    return at + by.length;
+  };
+  return {
+    text: writing.text.slice(0, at) + by + writing.text.slice(at + what.length),
+    start: moved(writing.start),
+    end: moved(writing.end),
+  };
+}
+
+/** The link to a file that has arrived. */
+export function fileLink(name: string, url: string): string {
+  return `[${name.replace(/[[\]]/g, "")}](${url})`;
+}
+
+/** How many characters the server counts. */
+export function lengthOf(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}

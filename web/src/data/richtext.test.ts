@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { markdownOf, type Node } from "./richtext";
+
+function text(content: string): Node {
+  return { nodeType: 3, nodeName: "#text", textContent: content, childNodes: [] };
+}
+
+function el(
+  nodeName: string,
+  inside: (Node | string)[],
+  attributes: Record<string, string> = {},
+): Node {
+  const childNodes = inside.map((one) => (typeof one === "string" ? text(one) : one));
+  return {
+    nodeType: 1,
+    nodeName: nodeName.toUpperCase(),
+    childNodes,
+    textContent: childNodes.map((one) => one.textContent).join(""),
+    getAttribute: (name) => attributes[name] ?? null,
+  };
+}
+
+const body = (...inside: (Node | string)[]) => markdownOf(el("body", inside));
+
+describe("what was copied", () => {
+  it("stays plain where it is", () => {
+    expect(body(el("p", ["only ", el("span", ["words"])]))).toBeNull();
+    expect(body(el("style", ["p {}"]), "words")).toBeNull();
+  });
+
+  it("keeps marks and links", () => {
+    expect(body("a ", el("b", ["bold "]), "and ", el("i", ["slanted"]))).toBe(
+      "a **bold** and *slanted*",
+    );
+    expect(body(el("a", ["here"], { href: "https://a.example" }))).toBe(
+      "[here](https://a.example)",
+    );
+    expect(body(el("a", ["here"], { href: "javascript:x" }), el("b", ["b"]))).toBe("here**b**");
+    expect(body(el("b", ["all"], { style: "font-weight:normal" }))).toBeNull();
+  });
+
+  it("keeps lists", () => {
+    expect(
+      body(el("ul", [el("li", ["a", el("ul", [el("li", ["inner"])])]), el("li", ["b"])])),
+    ).toBe("* a\n  * inner\n* b");
+    expect(body(el("ol", [el("li", ["a"]), el("li", ["b"])], { start: "3" }))).toBe("3. a\n4. b");
+  });
+
+  it("keeps tables, quotes and code", () => {
+    expect(
+      body(
+        el("table", [
+          el("tbody", [
+            el("tr", [el("th", ["A"]), el("th", ["B"])]),
+            el("tr", [el("td", ["1|2"]), el("td", [el("b", ["3"])])]),
+          ]),
+        ]),
+      ),
+    ).toBe("| A | B |\n| --- | --- |\n| 1\\|2 | **3** |");
+    expect(body(el("p", ["x"]), el("blockquote", [el("p", ["a"]), el("p", ["b"])]))).toBe(
+      "x\n\n> a\n>\n> b",
+    );
+    expect(body(el("pre", ["a\n  b\n"]))).toBe("```\na\n  b\n```");
+  });
+});

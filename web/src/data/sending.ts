@@ -1,0 +1,50 @@
+/** What was sent without an answer: whether it has arrived. Pure. */
+
+import type { Conversation, ConversationKey } from "./conversations";
+
+export interface Pending {
+  localId: string;
+  key: ConversationKey;
+  to: Conversation;
+  content: string;
+  /** When it was written, in seconds. */
+  at: number;
+  state: "sending" | "failed";
+  /** Why it failed, in the server's words. */
+  trouble?: string;
+  /** The newest message that was known when it was first sent: it comes after that one. */
+  after?: number;
+  /** It was sent, and nobody knows whether it has arrived. */
+  unclear?: boolean;
+  /** The message's ID: it has arrived, and is about to be shown. */
+  sentId?: number;
+}
+
+/** A message as the server keeps it: without line breaks before and spaces after it. */
+export function stored(content: string): string {
+  return content.replace(/^\n+/, "").trimEnd();
+}
+
+interface Arrived {
+  id: number;
+  sender_id: number;
+  content: string;
+}
+
+/** Which of the messages of its conversation the one is that was sent; those `claimed` are others. */
+export function arrivedAs(
+  pending: Pick<Pending, "content" | "after">,
+  messages: readonly Arrived[],
+  me: number,
+  claimed: ReadonlySet<number>,
+): number | null {
+  const wanted = stored(pending.content);
+  const found = messages.find(
+    (message) =>
+      message.sender_id === me &&
+      message.id > (pending.after ?? 0) &&
+      !claimed.has(message.id) &&
+      stored(message.content) === wanted,
+  );
+  return found?.id ?? null;
+}

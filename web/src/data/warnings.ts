@@ -1,0 +1,147 @@
+/** What one should know before sending something: what prevents it, and what to think of. Pure. */
+
+import { isResolved, type Conversation } from "./conversations";
+import type { Data } from "./data";
+import { emptyTopics, mayResolve } from "./changing";
+import { holds, may, mayPost } from "./permissions";
+import { isGuest } from "./completing";
+import { isInFence } from "./marking";
+
+export type Warning =
+  /** These prevent it. */
+  | { kind: "archived" | "mayNotPost" | "emptyTopic" | "onlyEmptyTopic" | "mayNotBegin" }
+  | { kind: "topicTooLong"; most: number }
+  | { kind: "gone"; userId: number }
+  | { kind: "mayNotCallAll"; name: string }
+  /** These do not. */
+  | { kind: "notSubscribed"; channelId: number; maySubscribe: boolean }
+  | { kind: "resolved"; mayUnresolve: boolean }
+  | { kind: "callsMany"; name: string; count: number }
+  | { kind: "guests"; people: number[] }
+  | { kind: "notThere"; userId: number; maySubscribe: boolean };
+
+const PREVENTS = new Set<Warning["kind"]>([
+  "archived",
+  "mayNotPost",
+  "emptyTopic",
+  "onlyEmptyTopic",
+  "mayNotBegin",
+  "topicTooLong",
+  "gone",
+  "mayNotCallAll",
+]);
+
+export function prevents(warning: Warning): boolean {
+  return PREVENTS.has(warning.kind);
+}
+
+/** How many people a call of all may reach before it is one to think about. */
+const MANY = 15;
+
+/** Who is called upon by a text, and is to be notified. */
+export function calledIn(content: string): { names: string[]; ids: number[]; wildcards: string[] } {
+  const names: string[] = [];
+  const ids: number[] = [];
+  const wildcards: string[] = [];
+  for (const found of content.matchAll(/(?<![\w*])@\*\*([^*\n]{1,120})\*\*/g)) {
+    if (isInFence(content.slice(0, found.index))) continue;
+    const name = found[1] ?? "";
+    const id = /\|(\d+)$/.exec(name)?.[1];
+    if (id) ids.push(Number(id));
+    else if (["all", "everyone", "channel", "stream", "topic"].includes(name)) wildcards.push(name);
+    else names.push(name);
+  }
+  return { names, ids, wildcards };
+}
+
+/** `there` are the channel's subscribers, where they are known. */
+export function warningsFor(
+  data: Data,
+  to: Conversation,
+  content: string,
+  there?: ReadonlySet<number>,
+): Warning[] {
+  return to.kind === "topic"
+    ? channelWarnings(data, to.channelId, to.topic, content, there)
+    : directWarnings(data, to.people);
+}
+
+function directWarnings(data: Data, people: readonly number[]): Warning[] {
+  const found: Warning[] = [];
+  const users = people.map((id) => data.users.get(id)).filter((user) => user !== undefined);
+  const gone = users.find((user) => user.is_active === false);
+  if (gone) found.push({ kind: "gone", userId: gone.user_id });
+  const all = [...people, data.me];
+  const allowing = data.realm["realm_direct_message_permission_group"];
+  const isAllowed = all.some((id) => holds(data.groups, allowing as never, id));
+  const onlyBots = users.every((user) => user.is_bot || user.user_id === data.me);
+  const isNew = !data.directs.has(`d${people.join(",")}`);
+  const mayBegin = !isNew || may(data, "realm_direct_message_initiator_group");
+  if (!onlyBots && (!isAllowed || !mayBegin)) found.push({ kind: "mayNotBegin" });
+  if (data.realm["realm_enable_guest_user_dm_warning"]) {
+    const guests = users.filter((user) => isGuest(user) && user.user_id !== data.me);
+    const self = data.users.get(data.me);
+    if (guests.length && self && !isGuest(self)) {
+      found.push({ kind: "guests", people: guests.map((user) => user.user_id) });
+    }
+  }
+  return found;
+}
+
+function channelWarnings(
+  data: Data,
+  channelId: number,
+  topic: string,
+  content: string,
+  there?: ReadonlySet<number>,
+): Warning[] {
+  const channel = data.channels.get(channelId);
+  if (!channel) return [];
+  if (channel.is_archived) return [{ kind: "archived" }];
+  if (!mayPost(data, channel)) return [{ kind: "mayNotPost" }];
+  const found: Warning[] = [];
+  const empty = emptyTopics(data, channel);
+  if (empty === "refused" && !topic) found.push({ kind: "emptyTopic" });
+  if (empty === "only" && topic) found.push({ kind: "onlyEmptyTopic" });
+  const most = Number(data.realm["max_topic_length"] ?? 60);
+  if ([...topic].length > most) found.push({ kind: "topicTooLong", most });
+  if (!channel.subscription) {
+    found.push({ kind: "notSubscribed", channelId, maySubscribe: !channel.invite_only });
+  }
+  if (isResolved(topic)) {
+    found.push({ kind: "resolved", mayUnresolve: mayResolve(data, channel, topic) });
+  }
+  const called = calledIn(content);
+  const all = called.wildcards.find((name) => name !== "topic");
+  if (all && channel.subscriber_count > MANY) {
+    found.push(
+      may(data, "realm_can_mention_many_users_group")
+        ? { kind: "callsMany", name: all, count: channel.subscriber_count }
+        : { kind: "mayNotCallAll", name: all },
+    );
+  }
+  if (there) found.push(...notThere(data, called, there, channelId));
+  return found;
+}
+
+function notThere(
+  data: Data,
+  called: { names: string[]; ids: number[] },
+  there: ReadonlySet<number>,
+  channelId: number,
+): Warning[] {
+  if (!called.names.length && !called.ids.length) return [];
+  const channel = data.channels.get(channelId);
+  const maySubscribe =
+    may(data, "realm_can_add_subscribers_group") ||
+    holds(data.groups, channel?.can_add_subscribers_group, data.me);
+  const wanted = new Set(called.names);
+  const ids = new Set(called.ids);
+  for (const user of data.users.values()) {
+    if (wanted.has(user.full_name) && user.is_active !== false) ids.add(user.user_id);
+  }
+  return [...ids]
+    .filter((id) => !there.has(id) && data.users.has(id) && id !== data.me)
+    .filter((id) => !data.users.get(id)?.is_bot)
+    .map((userId) => ({ kind: "notThere", userId, maySubscribe }));
+}

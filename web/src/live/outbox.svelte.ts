@@ -1,0 +1,239 @@
+/**
+ * Messages on their way. One that was written is never lost and never sent twice: it waits while
+ * the server is away, stays with the server's words when it is refused, and survives a reload.
+ */
+
+import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
+import { narrowOf } from "../data/narrow";
+import { arrivedAs, type Pending } from "../data/sending";
+import { get, isPassing, post, Refused, told } from "../wire/http";
+import type { ServerEvent } from "../wire/events";
+import type { WireMessage } from "../wire/objects";
+import type { Connection } from "./connection.svelte";
+import { onWire } from "./fetching";
+import { Kept, newId } from "./kept";
+import type { Store } from "./store.svelte";
+import { claimWindow } from "./windows";
+
+export type { Pending };
+export type Destination = Conversation;
+
+/** How long one that has arrived waits for its event before it is not shown as pending any more. */
+const SHOWN_AFTER = 4000;
+
+export class Outbox {
+  /** Oldest first. */
+  pending = $state.raw<readonly Pending[]>([]);
+  /** Called when a message has arrived. */
+  onSent: ((to: Destination, id: number) => void) | null = null;
+
+  #kept: Kept;
+  #window: string | null = null;
+  #busy = new Set<ConversationKey>();
+  #claimed = new Set<number>();
+  #wakes = new Set<() => void>();
+  #stops: (() => void)[] = [];
+
+  constructor(
+    private readonly store: Store,
+    private readonly connection: Pick<Connection, "queueId">,
+    account: string,
+  ) {
+    this.#kept = new Kept(account, "outbox");
+    this.#stops.push(store.onEvent((event) => this.#hear(event)));
+    const wake = () => this.wake();
+    window.addEventListener("online", wake);
+    this.#stops.push(() => window.removeEventListener("online", wake));
+    void this.#takeUp();
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  send(to: Destination, content: string): void {
+    const one: Pending = {
+      localId: newId(),
+      key: keyOf(to),
+      to,
+      content,
+      at: Date.now() / 1000,
+      state: "sending",
+      after: this.store.data.newestMessage,
+    };
+    this.#set([...this.pending, one]);
+    void this.#run(one.key);
+  }
+
+  retry(localId: string): void {
+    const one = this.#find(localId);
+    if (!one) return;
+    this.#put({ ...one, state: "sending", trouble: undefined });
+    void this.#run(one.key);
+  }
+
+  /** Give one up. Answers it, so that what was written can be taken up again. */
+  discard(localId: string): Pending | null {
+    const one = this.#find(localId);
+    this.#set(this.pending.filter((other) => other.localId !== localId));
+    return one;
+  }
+
+  /** Try at once what waits. */
+  wake(): void {
+    for (const wake of this.#wakes) wake();
+  }
+
+  #find(localId: string): Pending | null {
+    return this.pending.find((one) => one.localId === localId) ?? null;
+  }
+
+  #put(one: Pending): void {
+    this.#set(this.pending.map((other) => (other.localId === one.localId ? one : other)));
+  }
+
+  #set(pending: readonly Pending[]): void {
+    this.pending = pending;
+    if (!this.#window) return;
+    if (pending.length) this.#kept.write(this.#window, pending);
+    else this.#kept.forget(this.#window);
+  }
+
+  /** Take up what windows left that are no more. */
+  async #takeUp(): Promise<void> {
+    const { own, isOpen } = await claimWindow();
+    this.#window = own;
+    const left: Pending[] = [];
+    for (const name of this.#kept.names()) {
+      if (name !== own && (await isOpen(name))) continue;
+      for (const one of this.#kept.read<Pending[]>(name) ?? []) {
+        if (one.sentId === undefined) left.push({ ...one, unclear: true });
+      }
+      this.#kept.forget(name);
+    }
+    this.#set([...left, ...this.pending]);
+    for (const key of new Set(left.map((one) => one.key))) void this.#run(key);
+  }
+
+  #hear(event: ServerEvent): void {
+    if (event.type !== "message") return;
+    const { id } = event["message"] as WireMessage;
+    const localId = event["local_message_id"];
+    const one = this.pending.find((other) => other.localId === localId || other.sentId === id);
+    if (!one) return;
+    this.#claimed.add(id);
+    this.#done(one, id);
+    this.wake();
+  }
+
+  /** It is there: no more of it here. */
+  #done(one: Pending, id: number): void {
+    const isNews = this.#find(one.localId) !== null && one.sentId === undefined;
+    this.#set(this.pending.filter((other) => other.localId !== one.localId));
+    if (isNews) this.onSent?.(one.to, id);
+  }
+
+  /** Send what waits for a conversation, one after the other. */
+  async #run(key: ConversationKey): Promise<void> {
+    if (this.#busy.has(key)) return;
+    this.#busy.add(key);
+    try {
+      let failures = 0;
+      for (;;) {
+        const one = this.pending.find(
+          (other) => other.key === key && other.state === "sending" && other.sentId === undefined,
+        );
+        if (!one) return;
+        try {
+          await this.#sendOne(one);
+          failures = 0;
+        } catch (error) {
+          if (!this.#find(one.localId)) continue;
+          if (isPassing(error)) {
+            failures += 1;
+            const wait = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+            await this.#pause(Math.max(wait, Math.min(30_000, 500 * 2 ** failures)));
+          } else if (error instanceof Refused && error.status === 401) {
+            // It waits for whoever signs in again.
+            return;
+          } else {
+            const now = this.#find(one.localId) ?? one;
+            this.#put({ ...now, state: "failed", trouble: told(error), unclear: false });
+          }
+        }
+      }
+    } finally {
+      this.#busy.delete(key);
+    }
+  }
+
+  async #sendOne(one: Pending): Promise<void> {
+    if (one.unclear) {
+      const id = await this.#arrived(one);
+      if (id !== null) {
+        this.#claimed.add(id);
+        this.#done(one, id);
+        return;
+      }
+      this.#put({ ...one, unclear: false });
+    }
+    const to =
+      one.to.kind === "topic"
+        ? { type: "channel", to: one.to.channelId, topic: one.to.topic }
+        : { type: "direct", to: one.to.people };
+    let id: number;
+    try {
+      ({ id } = await post<{ id: number }>("/messages", {
+        ...to,
+        content: one.content,
+        queue_id: this.connection.queueId,
+        local_id: one.localId,
+        read_by_sender: true,
+      }));
+    } catch (error) {
+      const now = this.#find(one.localId);
+      const clear = error instanceof Refused && error.status < 500;
+      if (now && !clear) this.#put({ ...now, unclear: true });
+      throw error;
+    }
+    this.#claimed.add(id);
+    const now = this.#find(one.localId);
+    if (!now) return;
+    if (this.store.data.messages.has(id)) {
+      this.#done(now, id);
+      return;
+    }
+    this.#put({ ...now, sentId: id });
+    this.onSent?.(one.to, id);
+    setTimeout(() => {
+      const still = this.#find(one.localId);
+      if (still) this.#done(still, id);
+    }, SHOWN_AFTER);
+  }
+
+  /** Whether the server has the message already. */
+  async #arrived(one: Pending): Promise<number | null> {
+    const { messages } = await get<{ messages: WireMessage[] }>("/messages", {
+      anchor: String(one.after ?? "newest"),
+      num_before: one.after ? 0 : 100,
+      num_after: one.after ? 200 : 0,
+      narrow: onWire([...narrowOf(one.to), { operator: "sender", operand: this.store.me }]),
+      apply_markdown: false,
+      allow_empty_topic_name: true,
+      client_gravatar: true,
+    });
+    return arrivedAs(one, messages, this.store.me, this.#claimed);
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.#wakes.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, milliseconds);
+      this.#wakes.add(done);
+    });
+  }
+}

@@ -1,0 +1,184 @@
+/** Files on their way to the server: small ones at once, large ones in pieces that go on where they
+ * were cut off. */
+
+import { csrfToken } from "../wire/http";
+import { words } from "../words/index.svelte";
+
+export interface Upload {
+  id: number;
+  name: string;
+  size: number;
+  /** From 0 to 1. */
+  sent: number;
+  state: "going" | "failed";
+  trouble?: string;
+}
+
+interface Stored {
+  url: string;
+  filename: string;
+}
+
+/** Larger files go in pieces. */
+const LARGE = 5 * 1024 * 1024;
+const PIECE = 4 * 1024 * 1024;
+
+class Trouble extends Error {}
+
+export class Uploads {
+  list = $state.raw<readonly Upload[]>([]);
+
+  #next = 1;
+  #files = new Map<number, File>();
+  #cancels = new Map<number, () => void>();
+
+  /** `done` gets the link's parts; null where it was given up. */
+  constructor(private readonly done: (upload: Upload, stored: Stored | null) => void) {}
+
+  get busy(): boolean {
+    return this.list.some((one) => one.state === "going");
+  }
+
+  add(file: File, most: number): Upload {
+    const one: Upload = {
+      id: this.#next++,
+      name: file.name,
+      size: file.size,
+      sent: 0,
+      state: "going",
+    };
+    this.#files.set(one.id, file);
+    this.list = [...this.list, one];
+    if (file.size > most)
+      this.#put(one.id, { state: "failed", trouble: words.compose.fileTooLarge });
+    else void this.#send(one.id, file);
+    return one;
+  }
+
+  cancel(id: number): void {
+    const one = this.list.find((other) => other.id === id);
+    this.#cancels.get(id)?.();
+    this.#forget(id);
+    if (one) this.done(one, null);
+  }
+
+  retry(id: number): void {
+    const file = this.#files.get(id);
+    if (!file) return;
+    this.#put(id, { state: "going", trouble: undefined, sent: 0 });
+    void this.#send(id, file);
+  }
+
+  cancelAll(): void {
+    for (const { id } of this.list) this.cancel(id);
+  }
+
+  #put(id: number, news: Partial<Upload>): void {
+    this.list = this.list.map((one) => (one.id === id ? { ...one, ...news } : one));
+  }
+
+  #forget(id: number): void {
+    this.#files.delete(id);
+    this.#cancels.delete(id);
+    this.list = this.list.filter((one) => one.id !== id);
+  }
+
+  async #send(id: number, file: File): Promise<void> {
+    const progress = (sent: number) => this.#put(id, { sent });
+    const cancelling = (cancel: () => void) => this.#cancels.set(id, cancel);
+    try {
+      const way = file.size > LARGE ? inPieces : atOnce;
+      const stored = await way(file, progress, cancelling);
+      const one = this.list.find((other) => other.id === id);
+      this.#forget(id);
+      if (one) this.done(one, stored);
+    } catch (error) {
+      const trouble = error instanceof Trouble ? error.message : words.compose.fileFailed;
+      this.#put(id, { state: "failed", trouble });
+    }
+  }
+}
+
+type Way = (
+  file: File,
+  progress: (sent: number) => void,
+  cancelling: (cancel: () => void) => void,
+) => Promise<Stored>;
+
+function storedIn(text: string): Stored {
+  let body: Partial<Stored> & { msg?: string; result?: string };
+  try {
+    body = JSON.parse(text) as typeof body;
+  } catch {
+    throw new Trouble(words.compose.fileFailed);
+  }
+  if (body.result !== "success" || !body.url) {
+    throw new Trouble(body.msg || words.compose.fileFailed);
+  }
+  return { url: body.url, filename: body.filename ?? "" };
+}
+
+/** `fetch` does not say how much has gone. */
+const atOnce: Way = (file, progress, cancelling) =>
+  new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", "/api/v1/user_uploads");
+    request.setRequestHeader("X-CSRF-Token", csrfToken());
+    request.upload.onprogress = (event) => {
+      if (event.lengthComputable) progress(event.loaded / event.total);
+    };
+    request.onerror = () => reject(new Trouble(words.compose.fileFailed));
+    request.onload = () => {
+      try {
+        resolve(storedIn(request.responseText));
+      } catch (error) {
+        reject(error as Error);
+      }
+    };
+    cancelling(() => request.abort());
+    const form = new FormData();
+    form.set("file", file, file.name);
+    request.send(form);
+  });
+
+const inPieces: Way = async (file, progress, cancelling) => {
+  const { Upload: Tus } = await import("tus-js-client");
+  return new Promise((resolve, reject) => {
+    const upload = new Tus(file, {
+      endpoint: "/api/v1/tus",
+      chunkSize: PIECE,
+      retryDelays: [500, 2000, 5000, 10_000, 20_000],
+      removeFingerprintOnSuccess: true,
+      metadata: { filename: file.name, filetype: file.type },
+      headers: { "X-CSRF-Token": csrfToken() },
+      onProgress: (sent, all) => progress(all ? sent / all : 0),
+      onError: (error) => {
+        const body = "originalResponse" in error ? error.originalResponse?.getBody() : undefined;
+        reject(new Trouble(body ? messageIn(body) : words.compose.fileFailed));
+      },
+      onSuccess: ({ lastResponse }) => {
+        try {
+          resolve(storedIn(lastResponse.getBody()));
+        } catch (error) {
+          reject(error as Error);
+        }
+      },
+    });
+    cancelling(() => void upload.abort(true).catch(() => {}));
+    upload
+      .findPreviousUploads()
+      .then(([previous]) => {
+        if (previous) upload.resumeFromPreviousUpload(previous);
+        upload.start();
+      })
+      .catch(() => upload.start());
+  });
+};
+
+function messageIn(text: string): string {
+  try {
+    return (JSON.parse(text) as { msg?: string }).msg || words.compose.fileFailed;
+  } catch {
+    return words.compose.fileFailed;
+  }
+}
