@@ -111,7 +111,7 @@ def test_a_long_channel_keeps_its_place_when_it_is_scrolled(sqlite_town: Town, a
     page = ann.page
     expect(ann.message("Line").first).to_be_visible()
     page.keyboard.press("End")
-    expect(page.get_by_text("Line 119", exact=False).last).to_be_visible()
+    expect(ann.message("Line 1199")).to_be_in_viewport()
     # What is in the middle of the view keeps its place while more is put above it.
     moved = page.evaluate(MIDDLE_MOVES, ["up", 40])
     assert moved["loaded"] > 300, moved
@@ -122,25 +122,29 @@ def test_a_long_channel_keeps_its_place_when_it_is_scrolled(sqlite_town: Town, a
 
 MIDDLE_MOVES = """
 async ([way, times]) => {
-    const feed = document.querySelector("[role=feed]");
-    let scroller = feed;
-    while (scroller && !/auto|scroll/.test(getComputedStyle(scroller).overflowY))
-        scroller = scroller.parentElement;
+    const feed = () => document.querySelector("main");
+    const scroller = () => {
+        let one = feed().querySelector("article");
+        while (!/auto|scroll/.test(getComputedStyle(one).overflowY)) one = one.parentElement;
+        return one;
+    };
     const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-    const {top, height} = scroller.getBoundingClientRect();
-    const middle = () => [...feed.querySelectorAll("article")].find(
-        (one) => one.getBoundingClientRect().bottom > top + height / 2);
+    const middle = () => {
+        const {top, height} = scroller().getBoundingClientRect();
+        return [...feed().querySelectorAll("article")].find(
+            (one) => one.getBoundingClientRect().bottom > top + height / 2);
+    };
     const seen = new Set();
     let worst = 0;
     for (let turn = 0; turn < times; turn++) {
-        scroller.scrollBy(0, way === "up" ? -2 * height : 2 * height);
+        scroller().scrollBy(0, (way === "up" ? -2 : 2) * scroller().clientHeight);
         await painted();
         const one = middle();
         const before = one.getBoundingClientRect().top;
         for (let frame = 0; frame < 8; frame++) await painted();
         if (one.isConnected)
             worst = Math.max(worst, Math.abs(one.getBoundingClientRect().top - before));
-        for (const each of feed.querySelectorAll("article")) seen.add(each.textContent);
+        for (const each of feed().querySelectorAll("article")) seen.add(each.textContent);
     }
     return {loaded: seen.size, worst};
 }
