@@ -53,6 +53,7 @@ histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=
 
 bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
 	$(BIN)/python -m bench
+	@echo "The web client is measured by: $(BIN)/python -m bench.browser"
 
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt

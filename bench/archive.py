@@ -66,8 +66,11 @@ class _Made:
     directs: dict[int, int] = field(default_factory=dict)
 
 
-async def made(config: Config, count: int) -> Archive:
-    """Found the organization, and give it so many messages."""
+async def made(
+    config: Config, count: int, people: int = PEOPLE, channels: int = CHANNELS
+) -> Archive:
+    """Found the organization, and give it so many messages. Half of them are unread to the reader,
+    but at most `UNREAD`."""
     vault = opened_vault(config, create=True)
     async with opened_log(config, lambda _: None) as log:
         owner = await vault.credential(realms.FIRST_USER, None)
@@ -75,20 +78,20 @@ async def made(config: Config, count: int) -> Archive:
         await log.submit(None, realms.found, "Archive", uuid, "o@example.com", "Owner", owner)
         first = log.state.users.next_id()
         credentials = {}
-        for number in range(PEOPLE):
+        for number in range(people):
             user = User(
                 id=first + number, address=f"p{number}@example.com", full_name=f"P {number}"
             )
             credentials[user] = await vault.credential(user.id, None)
         await log.submit(None, _join, credentials)
         begin = log.state.channels.next_id()
-        await log.submit(None, _open, first)
+        await log.submit(None, _open, range(first, first + people), channels)
     reader, own = next(iter(credentials.items()))
     authorization = basic(reader.address, vault.api_key(own))
     vault.close()
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     try:
-        _fill(connection, count, range(first, first + PEOPLE), range(begin, begin + CHANNELS))
+        _fill(connection, count, range(first, first + people), range(begin, begin + channels))
     finally:
         connection.close()
     return Archive(
@@ -106,16 +109,16 @@ def _join(moment: Moment, people: Mapping[User, Credential]) -> Decision[None]:
     return Decision(None, [users.created(state, user, own, now) for user, own in people.items()])
 
 
-def _open(moment: Moment, first: int) -> Decision[None]:
+def _open(moment: Moment, people: range, channels: int) -> Decision[None]:
     """Channels of fewer and fewer people."""
     state, changes = moment.state, []
     begin = state.channels.next_id()
-    for number in range(CHANNELS):
+    for number in range(channels):
         channel = Channel(id=begin + number, name=f"channel {number}", created_at=BEGAN)
-        ids = range(first, first + PEOPLE // (number + 1))
-        people = [state.users[user_id] for user_id in ids]
+        ids = people[: len(people) // (number + 1)]
+        some = [state.users[user_id] for user_id in ids]
         colors = dict.fromkeys(ids, COLORS[0])
-        subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+        subscribed = subscribing.subscribed(state, channel, some, moment.now, colors)
         changes += [ChannelCreated(channel=channel), subscribed]
     return Decision(None, changes)
 
@@ -157,9 +160,9 @@ def _rows(count: int, people: range, channels: range, found: _Made) -> Iterator[
     """The messages, each as its row; what else follows from them is put into `found`."""
     rng = random.Random(1)
     sentences = _sentences(rng)
-    weights = [1 / (number + 1) for number in range(CHANNELS)]
+    weights = [1 / (number + 1) for number in range(len(channels))]
     places = rng.choices(channels, weights, k=10_007)
-    authors = rng.choices(people, [1 / (number + 3) for number in range(PEOPLE)], k=9_973)
+    authors = rng.choices(people, [1 / (number + 3) for number in range(len(people))], k=9_973)
     for message_id in range(1, count + 1):
         text = sentences[message_id * 7919 % len(sentences)]
         if message_id % 50_000 == 4_711:
@@ -266,6 +269,6 @@ def _conversation(direct_id: int, last: int, people: range) -> DirectConversatio
     if direct_id <= 2:
         members = (people[0], people[1]) if direct_id == 1 else (people[1], people[2])
     else:
-        one, other = divmod(direct_id, PEOPLE - 4)
-        members = (people[2 + one], people[3 + one + other % (PEOPLE - 10)])
+        one, other = divmod(direct_id, len(people) - 4)
+        members = (people[2 + one], people[3 + one + other % (len(people) - 10)])
     return DirectConversation(id=direct_id, members=members, last_message_id=last)

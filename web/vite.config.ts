@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
 
 const PACKAGE = "../src/tertulia/web";
+const BASE = "/app/";
+const WORKER = "worker.js";
 
 /** What the server itself uses of this: KaTeX renders formulas there, and its pages have our fonts. */
 const FOR_THE_SERVER = {
@@ -25,6 +28,28 @@ function filesForTheServer(): Plugin {
   };
 }
 
+/** Tells the service worker which files to keep: all scripts and styles, and the Latin letters. */
+function filesForTheWorker(): Plugin {
+  const isKept = (name: string) => /\.(js|css)$|-latin-wght-normal.*\.woff2$/.test(name);
+  return {
+    name: "files-for-the-worker",
+    apply: "build",
+    enforce: "post",
+    generateBundle(_, bundle) {
+      const worker = bundle[WORKER];
+      if (worker?.type !== "chunk") throw new Error("There is no service worker.");
+      const names = Object.keys(bundle).filter((name) => name.startsWith("assets/"));
+      const files = names.filter(isKept).sort();
+      const mark = createHash("sha256")
+        .update(worker.code + files.join())
+        .digest("hex");
+      worker.code = worker.code
+        .replaceAll("__FILES__", JSON.stringify(files.map((name) => BASE + name)))
+        .replaceAll("__MARK__", JSON.stringify(mark.slice(0, 12)));
+    },
+  };
+}
+
 // `npm run dev` shows the client against a running server: TERTULIA is its address, and
 // TERTULIA_AS an "address:API key" to be signed in as.
 const server = process.env["TERTULIA"] ?? "http://127.0.0.1:9991";
@@ -35,14 +60,21 @@ const passed = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), filesForTheServer()],
-  base: "/app/",
+  plugins: [svelte(), filesForTheServer(), filesForTheWorker()],
+  base: BASE,
   build: {
     outDir: PACKAGE,
     emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      input: { client: "index.html", worker: "src/worker/worker.ts" },
+      output: {
+        // The worker is always at the same address.
+        entryFileNames: ({ name }) => (name === "worker" ? WORKER : "assets/[name]-[hash].js"),
+      },
+    },
   },
   server: {
     fs: { allow: [".."] },
@@ -53,6 +85,7 @@ export default defineConfig({
         "/user_avatars",
         "/avatar",
         "/static",
+        "/manifest.webmanifest",
         "/external_content",
         "/thumbnail",
       ].map((path) => [path, passed]),

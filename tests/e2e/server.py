@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,9 @@ class Server:
         """What a `tertulia` command prints as JSON. The command must succeed. While the server
         runs it is a program of its own; before, it runs here, which takes less time."""
         if self.process is None:
-            result = run(words[0], *self._place(), *words[1:], "--json")
+            # In a thread: in that of the tests, a browser's event loop may run.
+            with ThreadPoolExecutor(1) as thread:
+                result = thread.submit(run, words[0], *self._place(), *words[1:], "--json").result()
             assert result.exit_code == 0, result.output
             return json.loads(result.stdout)
         done = subprocess.run(
@@ -85,12 +88,12 @@ class Server:
         words = ("--email", f"{name}@example.com", "--full-name", name.title(), "--role", role)
         return _account(self.command("create-user", *words, "--password", PASSWORD))
 
-    def start(self, path: str = "/ready") -> None:
-        """Start the process, and return when it answers there."""
+    def start(self, path: str = "/ready", *more: str) -> None:
+        """Start the process, and return when it answers there. `more` are flags of `serve`."""
         assert self.process is None or self.process.poll() is not None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port)],
+                [*self._program("serve"), "--host", "127.0.0.1", "--port", str(self.port), *more],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

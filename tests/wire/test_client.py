@@ -74,3 +74,56 @@ async def test_the_first_load_of_script_is_small(shared: Organization) -> None:
     ]
 
     assert 0 < sum(sizes) <= 150_000
+
+
+async def test_the_page_is_the_same_for_everybody(shared: Organization) -> None:
+    """The client's worker keeps it: it must not be that of one person, or the door."""
+    assert (await shared.http.get("/app/")).text == (await _page(shared)).text
+
+
+async def test_the_worker_is_asked_for_anew_and_may_reach_only_home(shared: Organization) -> None:
+    reply = await shared.http.get("/worker.js")
+
+    assert reply.headers["content-type"].startswith("text/javascript")
+    assert reply.headers["cache-control"] == "no-cache"
+    assert reply.headers["content-security-policy"] == "default-src 'none'; connect-src 'self'"
+    known = {"If-None-Match": reply.headers["etag"]}
+    assert (await shared.http.get("/worker.js", headers=known)).status_code == 304
+
+
+async def test_all_that_the_worker_keeps_is_there(shared: Organization) -> None:
+    script = (await shared.http.get("/worker.js")).text
+    files = set(re.findall(r'"(/app/assets/[^"]+)"', script))
+
+    assert await _script(shared) in files
+    assert any(name.endswith(".css") for name in files)
+    for name in files:
+        assert (await shared.http.get(name)).status_code == 200, name
+    assert "__FILES__" not in script
+
+
+async def test_the_manifest_names_the_organization_and_pictures_that_are_there(
+    shared: Organization,
+) -> None:
+    reply = await shared.http.get("/manifest.webmanifest")
+    manifest = reply.json()
+
+    assert reply.headers["content-type"] == "application/manifest+json"
+    assert manifest["name"] == shared.node.state.realm.name
+    assert {icon.get("purpose", "any") for icon in manifest["icons"]} == {"any", "maskable"}
+    for icon in manifest["icons"]:
+        found = await shared.http.get(icon["src"])
+        assert found.headers["content-type"] == icon["type"]
+
+
+async def test_the_manifests_colours_are_those_of_the_page(shared: Organization) -> None:
+    """They are written down in three places: the manifest, the page, and the tokens."""
+    manifest = (await shared.http.get("/manifest.webmanifest")).json()
+    page = (await _page(shared)).text
+    tokens = (await shared.http.get("/static/tokens.css")).text
+    colours = dict(re.findall(r"--(paper|sunken): (light-dark\([^)]*\))", tokens))
+    side = re.findall(r"#[0-9a-f]{6}", colours["sunken"])
+
+    assert manifest["background_color"] in colours["paper"]
+    assert manifest["theme_color"] == side[0]
+    assert re.findall(r'name="theme-color" content="([^"]+)"', page) == side

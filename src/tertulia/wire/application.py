@@ -12,6 +12,7 @@ from tertulia.wire.client import client_files
 from tertulia.wire.external_pages import external_pages
 from tertulia.wire.file_pages import file_pages
 from tertulia.wire.http import assembled
+from tertulia.wire.installing import installing_pages
 from tertulia.wire.pages import public_pages
 from tertulia.wire.pages_door import door_pages
 from tertulia.wire.pages_join import joining_pages
@@ -44,6 +45,7 @@ def application(node: Node) -> ASGIApp:
             *pages,
             *pages_api.PAGES,
             *client_files(),
+            *installing_pages(node),
             *public_pages(node),
             *file_pages(node),
             *external_pages(node),

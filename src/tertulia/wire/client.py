@@ -39,6 +39,13 @@ def client_page() -> Response:
     return HTMLResponse(page.read_bytes(), headers=_HEADERS)
 
 
+@cache
+def worker_script() -> bytes | None:
+    """What keeps the client's files in the browser."""
+    script = _built().joinpath("worker.js")
+    return script.read_bytes() if script.is_file() else None
+
+
 def client_files() -> tuple[BaseRoute, ...]:
     """Where the client's files are. Their names tell versions apart, so they may be kept."""
 
@@ -53,7 +60,12 @@ def client_files() -> tuple[BaseRoute, ...]:
             headers["Content-Encoding"] = "gzip"
         return Response(plain, media_type=_media_type(name), headers=headers)
 
+    async def page(_: Request) -> Response:
+        """The page for anybody: it shows nothing by itself. The client's worker keeps it."""
+        return client_page()
+
     return (
+        Route(CLIENT_PATH, page),
         Route(CLIENT_PATH + "assets/{name}", asset),
         static(TOKENS, packaged("tokens.css"), "text/css"),
     )

@@ -21,6 +21,11 @@ export class Toasts {
     this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
   }
 
+  /** A note that stays until somebody closes it, or does what it offers. */
+  offer(text: string, action: NonNullable<Toast["action"]>): void {
+    this.list = [...this.list.slice(-3), { id: this.#next++, text, kind: "note", action }];
+  }
+
   close(id: number): void {
     this.list = this.list.filter((toast) => toast.id !== id);
   }

@@ -1,5 +1,9 @@
 /** The frame: side bars, the top, connection. */
 export const shell = {
+  newVersion: "A new version of Tertulia is there.",
+  load: "Load it",
+  away: "The server cannot be reached",
+  awaiting: "Either this device is not connected, or the server is resting. Tertulia keeps trying.",
   skip: "Skip to the conversation",
   navigation: "Views and channels",
   bar: "Main views",

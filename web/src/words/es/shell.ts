@@ -1,6 +1,11 @@
 import type { Words } from "../en";
 
 export const shell: Words["shell"] = {
+  newVersion: "Hay una versión nueva de Tertulia.",
+  load: "Cargarla",
+  away: "No se puede conectar con el servidor",
+  awaiting:
+    "O este dispositivo no tiene conexión o el servidor descansa. Tertulia sigue intentándolo.",
   skip: "Ir a la conversación",
   navigation: "Vistas y canales",
   bar: "Vistas principales",

@@ -1,0 +1,287 @@
+"""`python -m bench.browser [--json FILE]`: what the web client costs in a real Chromium."""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tests.browser.driving import FLAGS, HOW_TO_GET, chromium
+
+from bench import archive, machine
+from bench.__main__ import ROOT, served
+from tertulia.config import Config
+
+PEOPLE, CHANNELS, MESSAGES = 5_000, 500, 20_000
+"""Half of the messages are unread."""
+ROUNDS: Final = 9
+SWITCHES: Final = 30
+TRAFFIC: Final = 3_000
+"""Messages: what a busy organization may say in an hour."""
+WARM: Final = 500
+"""How many of them come before growth is counted."""
+
+USABLE = """
+const here = () => document.querySelector("main h1")
+    && document.querySelector("main a[href], main textarea");
+const look = () => here()
+    ? requestAnimationFrame(() => setTimeout(() => { window.usable = performance.now(); }))
+    : requestAnimationFrame(look);
+look();
+"""
+"""Notes when the first view is painted, with something to choose in it."""
+
+PAINTED = """
+addEventListener("keydown", (event) => {
+    const before = document.querySelector("main h1")?.textContent;
+    const look = () => {
+        const isNew = document.querySelector("main h1")?.textContent !== before;
+        if (isNew && document.querySelector("main article"))
+            setTimeout(() => { window.painted = performance.now() - event.timeStamp; });
+        else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+}, {capture: true});
+"""
+"""Notes how long it took from a key to another conversation, painted."""
+
+SENT = """
+addEventListener("keydown", (event) => {
+    if (event.key === "Enter") window.sent = performance.timeOrigin + event.timeStamp;
+}, {capture: true});
+"""
+SEEN = """
+(text) => new Promise((resolve) => {
+    const look = () => {
+        const all = [...document.querySelectorAll("main article")].slice(-3);
+        if (all.some((one) => one.textContent.includes(text)))
+            setTimeout(() => resolve(performance.timeOrigin + performance.now()));
+        else requestAnimationFrame(look);
+    };
+    look();
+})
+"""
+
+
+class Client:
+    """Browsers that show the organization to its reader."""
+
+    def __init__(self, browser: Browser, site: str, made: archive.Archive):
+        self._browser = browser
+        self._site = site
+        self._headers = {"Authorization": made.authorization}
+        self._place = f"narrow/channel/{quote(made.channel)}/topic/{quote(made.topic)}"
+
+    def context(self) -> BrowserContext:
+        """A browser that knows nothing yet."""
+        return self._browser.new_context(
+            base_url=self._site,
+            extra_http_headers=self._headers,
+            viewport={"width": 1280, "height": 800},
+            service_workers="block",
+        )
+
+    def opened(self, context: BrowserContext, fragment: str = "inbox") -> Page:
+        page = context.new_page()
+        page.add_init_script(USABLE)
+        page.goto(f"/#{fragment}")
+        page.wait_for_function("() => window.usable > 0")
+        return page
+
+    def script(self) -> dict[str, float]:
+        """The script of the first load, in KB as sent."""
+        with self.context() as context:
+            sizes: dict[str, int] = self.opened(context).evaluate(
+                """Object.fromEntries(performance.getEntriesByType("resource")
+                    .filter((one) => new URL(one.name).pathname.endsWith(".js"))
+                    .map((one) => [one.name, one.encodedBodySize]))"""
+            )
+        return {"kilobytes": sum(sizes.values()) / 1000, "files": len(sizes)}
+
+    def usable(self) -> dict[str, float]:
+        """From navigation to the inbox, in ms: with nothing kept, and with the files kept."""
+        cold, warm, asked, empty = [], [], [], []
+        for _ in range(ROUNDS):
+            with self.context() as context:
+                page = context.new_page()
+                page.goto("/health")
+                empty.append(_loaded(page))
+                page = self.opened(context)
+                cold.append(float(page.evaluate("window.usable")))
+                page.close()
+                page = self.opened(context)
+                warm.append(float(page.evaluate("window.usable")))
+                asked.append(
+                    float(
+                        page.evaluate(
+                            """performance.getEntriesByType("resource")
+                                .find((one) => one.name.endsWith("/register")).duration"""
+                        )
+                    )
+                )
+        return {
+            **_spread("cold", cold),
+            **_spread("warm", warm),
+            "of which register": statistics.median(asked),
+            "limit: an empty page": statistics.median(empty),
+        }
+
+    def switch(self) -> dict[str, float]:
+        """From a key to the channel below or above, both there already, in ms."""
+        found = []
+        with self.context() as context:
+            page = self.opened(context, "narrow/channel/" + self._place.split("/")[2])
+            page.evaluate(PAINTED)
+            for number in range(SWITCHES + 6):
+                page.evaluate("window.painted = 0")
+                page.keyboard.press("D" if number % 2 else "A")
+                page.wait_for_function("() => window.painted > 0")
+                if number >= 6:
+                    found.append(float(page.evaluate("window.painted")))
+                # What the view fetches and marks meanwhile is not part of the next.
+                page.wait_for_timeout(150)
+            frame = float(
+                page.evaluate(
+                    """new Promise((done) => requestAnimationFrame((one) =>
+                        requestAnimationFrame((other) => done(other - one))))"""
+                )
+            )
+        return {**_spread("switch", found), "limit: one frame": frame}
+
+    def seen(self) -> dict[str, float]:
+        """From Ctrl+Enter in one browser until it is painted in another, in ms."""
+        found = []
+        with self.context() as one, self.context() as other:
+            place = f"narrow/dm/{self._own_id()}"
+            writer, reader = self.opened(one, place), self.opened(other, place)
+            box = writer.get_by_role("textbox", name="Write to")
+            box.wait_for()
+            writer.evaluate(SENT)
+            for number in range(SWITCHES):
+                text = f"Seen at once, {number}."
+                box.fill(text)
+                reader.evaluate(f"void (window.waiting = ({SEEN})({json.dumps(text)}))")
+                box.press("Control+Enter")
+                at = float(reader.evaluate("window.waiting"))
+                if number >= 3:
+                    found.append(at - float(writer.evaluate("window.sent")))
+                writer.wait_for_timeout(100)
+        return {**_spread("seen", found), "limit: an empty request": self._request()}
+
+    def memory(self) -> dict[str, float]:
+        """How the memory of a window grows while others talk, in MB after collection."""
+        with self.context() as context:
+            page = self.opened(context, self._place)
+            devtools = context.new_cdp_session(page)
+            self._talk(WARM)
+            first = _heap(page, devtools.send)
+            began = time.monotonic()
+            self._talk(TRAFFIC)
+            took = time.monotonic() - began
+            last = _heap(page, devtools.send)
+            nodes = float(page.evaluate("document.querySelectorAll('*').length"))
+        return {
+            "before": first,
+            f"after {TRAFFIC} messages": last,
+            "per 1,000 messages": (last - first) / TRAFFIC * 1000,
+            "elements in the page": nodes,
+            "seconds": took,
+        }
+
+    def _talk(self, count: int) -> None:
+        with httpx.Client(base_url=self._site, headers=self._headers, timeout=60) as http:
+            for number in range(count):
+                channel = number % 5
+                form = {
+                    "type": "stream",
+                    "to": f"channel {channel}",
+                    "topic": f"topic {7 + number % 3}",
+                    "content": f"Number {number} of many, with **some** words to show.",
+                }
+                http.post("/api/v1/messages", data=form).raise_for_status()
+
+    def _own_id(self) -> int:
+        return int(
+            httpx.get(f"{self._site}/api/v1/users/me", headers=self._headers).json()["user_id"]
+        )
+
+    def _request(self) -> float:
+        with httpx.Client(base_url=self._site, headers=self._headers) as http:
+            took = []
+            for _ in range(50):
+                began = time.perf_counter()
+                http.get("/api/v1/users/me")
+                took.append((time.perf_counter() - began) * 1000)
+        return statistics.median(took)
+
+
+def _loaded(page: Page) -> float:
+    return float(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
+
+
+def _heap(page: Page, send: Callable[..., Any]) -> float:
+    """MB that are in use when all is collected that can be."""
+    page.wait_for_timeout(1500)
+    send("Performance.enable")
+    for _ in range(2):
+        send("HeapProfiler.collectGarbage")
+    metrics = {one["name"]: one["value"] for one in send("Performance.getMetrics")["metrics"]}
+    return float(metrics["JSHeapUsedSize"]) / 1e6
+
+
+def _spread(name: str, found: list[float]) -> dict[str, float]:
+    ordered = sorted(found)
+    return {
+        f"{name}, median": statistics.median(ordered),
+        f"{name}, 95 %": ordered[min(int(len(ordered) * 0.95), len(ordered) - 1)],
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.browser", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument(
+        "--directory", type=Path, default=ROOT / "build", help="where the database is to lie"
+    )
+    options = parser.parse_args()
+    program = chromium()
+    if program is None:
+        raise SystemExit(HOW_TO_GET)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as name:
+        config = Config(data_dir=name)
+        made = asyncio.run(archive.made(config, MESSAGES, PEOPLE, CHANNELS))
+        with served(Path(name)) as port, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+            client = Client(browser, f"http://127.0.0.1:{port}", made)
+            for title, measure in (
+                ("script at first load (KB)", client.script),
+                ("from navigation to usable (ms)", client.usable),
+                ("another conversation (ms)", client.switch),
+                ("from one browser to another (ms)", client.seen),
+                ("memory (MB)", client.memory),
+            ):
+                found[title] = measure()
+                sys.stdout.write(f"{title}\n")
+                for what, value in found[title].items():
+                    sys.stdout.write(f"  {what:<32}{value:>10.1f}\n")
+                sys.stdout.flush()
+            about = {"browser": f"Chromium {browser.version}", **machine.described(Path(name))}
+            browser.close()
+    sys.stdout.writelines(f"{name}: {value}\n" for name, value in about.items())
+    if options.json:
+        options.json.write_text(json.dumps({"about": about, **found}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Makes the pictures in `docs/pictures/`: `python -m docs.pictures`, with the client built.
+
+They show the demonstration, so that they can be made again whenever the client changes. The
+machine needs Chromium, and fonts for emoji and for the languages that the demonstration's people
+write (Debian: fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk).
+"""
+
+import argparse
+import io
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.browser.driving import FLAGS, HOW_TO_GET, PHONE, chromium, settled, sign_in_resident
+from tests.e2e.server import Server, ended
+
+HERE = Path(__file__).parent / "pictures"
+WIDE = {"width": 1280, "height": 800}
+LARGEST = 250_000
+"""Bytes that a picture may have."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is shown, and how."""
+
+    name: str
+    fragment: str
+    scheme: str = "light"
+    size: dict[str, int] | None = None
+    prepare: Callable[[Page], None] | None = None
+
+    @property
+    def context(self) -> dict[str, Any]:
+        is_phone = self.size == PHONE
+        return {
+            "viewport": self.size or WIDE,
+            "device_scale_factor": 2 if is_phone else 1.5,
+            "color_scheme": self.scheme,
+            "reduced_motion": "reduce",
+            "has_touch": is_phone,
+            "is_mobile": is_phone,
+            "service_workers": "block",
+        }
+
+
+def welcomed(page: Page) -> None:
+    """The welcome has been read."""
+    known = page.get_by_role("button", name="Good to know")
+    if known.count():
+        known.click()
+
+
+PICTURES = [
+    Picture("inbox", "inbox", prepare=welcomed),
+    Picture("topic", "narrow/channel/{workshop}/topic/sales.20by.20hour"),
+    Picture("topic-dark", "narrow/channel/{numbers}/topic/November", "dark"),
+    Picture("recent", "recent"),
+    Picture("settings", "settings/preferences"),
+    Picture("phone", "inbox", size=PHONE, prepare=welcomed),
+    Picture("phone-topic", "narrow/channel/{kitchen}/topic/staff.20lunch", size=PHONE),
+    Picture("phone-dark", "narrow/channel/{long table}/topic/Miga", "dark", PHONE),
+]
+
+
+def made(browser: Browser, server: Server, picture: Picture, channels: dict[str, str]) -> bytes:
+    """The picture as PNG."""
+    with browser.new_context(base_url=server.url, **picture.context) as context:
+        sign_in_resident(context, server, "iris@cafe.example")
+        page = context.new_page()
+        page.goto("/#" + picture.fragment.format(**channels))
+        settled(page)
+        if picture.prepare:
+            picture.prepare(page)
+            settled(page)
+        # Presence and pictures come after.
+        page.wait_for_timeout(1200)
+        return page.screenshot()
+
+
+def small(png: bytes) -> bytes:
+    """The same as WebP, so exact that nobody sees a difference."""
+    with Image.open(io.BytesIO(png)) as image:
+        for quality in (92, 86, 80, 70):
+            written = io.BytesIO()
+            image.convert("RGB").save(written, "WEBP", quality=quality, method=6)
+            if written.tell() <= LARGEST:
+                return written.getvalue()
+    raise SystemExit("A picture is too large.")
+
+
+def channels_of(server: Server) -> dict[str, str]:
+    """How the demonstration's channels are called in addresses, by name."""
+    found = re.findall(r"key=(\S+)", server.log_text())
+    auth = ("iris@cafe.example", found[0])
+    answer = httpx.get(f"{server.url}/api/v1/streams", auth=auth).json()
+    return {one["name"]: f"{one['stream_id']}" for one in answer["streams"]}
+
+
+def main() -> None:
+    """Make all of them, or those that are named."""
+    parser = argparse.ArgumentParser(prog="python -m docs.pictures", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these")
+    wanted = parser.parse_args().names
+    program = chromium()
+    if program is None:
+        raise SystemExit(HOW_TO_GET)
+    HERE.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, ended(Server(Path(directory))) as server:
+        server.start("/ready", "--demo")
+        channels = channels_of(server)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+            for picture in PICTURES:
+                if not wanted or picture.name in wanted:
+                    content = small(made(browser, server, picture, channels))
+                    (HERE / f"{picture.name}.webp").write_bytes(content)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

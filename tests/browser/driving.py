@@ -1,0 +1,131 @@
+"""A browser that is driven, and what a page must never do."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
+from playwright.sync_api import Error as BrowserError
+
+from tests.e2e.server import PASSWORD, Account, Server
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HOW_TO_GET = "no Chromium: install it (apt-get install chromium), or name one: TERTULIA_CHROMIUM"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LAPTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+
+
+def chromium() -> str | None:
+    """The browser's program; None where there is none."""
+    return os.environ.get("TERTULIA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@dataclass
+class Window:
+    """Somebody's browser, signed in or not, with the page that they look at.
+
+    What no page may do is kept in `troubles`: errors, and requests to other hosts.
+    """
+
+    page: Page
+    site: str
+    troubles: list[str] = field(default_factory=list)
+    away: bool = False
+    """Whether the server is down just now, so that requests to it fail."""
+
+    def __post_init__(self) -> None:
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        self.page.on("request", self._asked)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # Refusals are answers like others; the browser tells of each.
+        is_expected = re.search(r"Failed to load resource|blocked by Playwright", message.text)
+        if message.type in {"error", "warning"} and not is_expected and not self.away:
+            self.troubles.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.site, "data:", "blob:")):
+            self.troubles.append(f"asked another host: {request.url}")
+
+    def go(self, fragment: str = "") -> None:
+        """Open the client at a fragment."""
+        self.page.goto(f"{self.site}/#{fragment}")
+
+    @property
+    def box(self) -> Locator:
+        """Where one writes in a conversation."""
+        return self.page.get_by_role("textbox", name=re.compile("^(Write to|Escribe)"))
+
+    def say(self, text: str) -> None:
+        """Write it in the conversation that is shown, and send it."""
+        self.box.fill(text)
+        self.box.press("Control+Enter")
+
+    def message(self, text: str) -> Locator:
+        """The message that says so, where it is shown."""
+        return self.page.get_by_role("article").filter(has_text=text)
+
+    def link(self, name: str) -> Locator:
+        """The way to a view or a channel, at the side."""
+        side = self.page.get_by_role("navigation", name="Views and channels")
+        return side.get_by_role("link", name=re.compile(rf"\b{re.escape(name)}\b"))
+
+    @property
+    def context(self) -> BrowserContext:
+        return self.page.context
+
+
+@contextmanager
+def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
+    """A new browser profile with one page, at nobody's. Fails where a page did what none may."""
+    how.setdefault("viewport", LAPTOP)
+    # What a worker keeps is tested by itself.
+    how.setdefault("service_workers", "block")
+    context = browser.new_context(base_url=site, **how)
+    context.set_default_timeout(15_000)
+    try:
+        found = Window(context.new_page(), site)
+        yield found
+        assert not found.troubles, "\n".join(found.troubles)
+    finally:
+        with suppress(BrowserError):
+            context.close()
+
+
+def sign_in(context: BrowserContext, server: Server, account: Account) -> None:
+    """Give the browser a session of the account."""
+    answer = context.request.post(
+        f"{server.url}/api/v1/sessions",
+        form={"username": account.email, "password": PASSWORD},
+    )
+    assert answer.ok, answer.text()
+
+
+def sign_in_resident(context: BrowserContext, server: Server, address: str) -> None:
+    """Give the browser a session of one of the demonstration's people, as their button does."""
+    answer = context.request.post(f"{server.url}/login", form={"resident": address})
+    assert answer.ok, answer.text()
+
+
+def settled(page: Page) -> None:
+    """Wait until the view is there, as a whole and at rest."""
+    page.wait_for_function(
+        """() => document.querySelector("main h1")
+            && !document.querySelector("main [aria-busy=true]")
+            && document.fonts.status === "loaded"
+            && document.getAnimations().every((one) => one.playState !== "running")"""
+    )

@@ -1,0 +1,76 @@
+"""How one comes in, and out again."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.e2e.conftest import Town
+from tests.e2e.server import PASSWORD, Server, ended
+
+
+def test_the_first_who_comes_makes_the_organization(
+    database_url: str, tmp_path: Path, opened: Open
+) -> None:
+    server = Server(tmp_path / "data", database_url)
+    server.data_dir.mkdir()
+    with ended(server):
+        server.start("/setup")
+        server.wait_for_log("/setup?code=")
+        code = re.findall(r"/setup\?code=(\S+)", server.log_text())[-1]
+        owner = opened(server)
+        owner.page.goto(f"/setup?code={code}")
+        owner.page.get_by_label("organization").fill("Café Central")
+        owner.page.get_by_label("Your name").fill("Ann")
+        owner.page.get_by_label("E-mail").fill("ann@example.com")
+        owner.page.get_by_label("Password").fill(PASSWORD)
+        owner.page.get_by_role("button").click()
+        expect(owner.page.get_by_role("heading", name="Welcome to Café Central")).to_be_visible()
+        owner.link("general").click()
+        expect(owner.page.get_by_role("heading", name="general").first).to_be_visible()
+
+
+def test_whoever_signs_in_comes_to_where_they_wanted(town: Town, opened: Open) -> None:
+    ben = opened(town.server)
+    ben.page.goto("/")
+    ben.page.get_by_label("E-mail").fill(town.ben.email)
+    ben.page.get_by_label("Password").fill("wrong")
+    ben.page.get_by_role("button", name="Sign in").click()
+    expect(ben.page.get_by_role("alert")).to_contain_text("wrong")
+    expect(ben.page.get_by_label("E-mail")).to_have_value(town.ben.email)
+
+    ben.page.get_by_label("Password").fill(PASSWORD)
+    ben.page.get_by_role("button", name="Sign in").click()
+    expect(ben.page.get_by_role("heading", name="Inbox")).to_be_visible()
+
+    ben.page.get_by_role("button", name=re.compile("Ben$")).click()
+    ben.page.get_by_role("menuitem", name="Sign out").click()
+    expect(ben.page.get_by_label("Password")).to_be_visible()
+    ben.page.goto("/")
+    expect(ben.page.get_by_label("Password")).to_be_visible()
+
+
+def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
+    sqlite_town: Town, opened: Open
+) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann.go("narrow/channel/general/topic/hats")
+    ann.say("Of straw")
+    expect(ann.message("Of straw")).to_be_visible()
+    ann.context.clear_cookies()
+    ann.page.reload()
+    ann.page.get_by_label("E-mail").fill(sqlite_town.ann.email)
+    ann.page.get_by_label("Password").fill(PASSWORD)
+    ann.page.get_by_role("button", name="Sign in").click()
+    expect(ann.page.get_by_role("navigation").first).to_be_visible()
+
+
+def test_the_demonstration_takes_one_click(cafe: Server, opened: Open) -> None:
+    guest = opened(cafe)
+    guest.page.goto("/")
+    guest.page.get_by_role("button", name="Iris").click()
+    expect(guest.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    guest.page.get_by_role("main").get_by_role("link").first.click()
+    guest.say("That was quick")
+    expect(guest.message("That was quick")).to_be_visible()

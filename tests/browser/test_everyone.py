@@ -1,0 +1,128 @@
+"""For everyone: every page held against WCAG 2.2 AA by axe, in light, in dark and on a phone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import LAPTOP, PHONE, Window, settled, sign_in_resident
+from tests.e2e.server import Server
+
+AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+VIEWS = [
+    "inbox",
+    "recent",
+    "feed",
+    "narrow/is/mentioned",
+    "narrow/is/starred",
+    "narrow/is/dm",
+    "narrow/has/image",
+    "narrow/search/coffee",
+    "drafts",
+    "scheduled",
+    "reminders",
+    "nowhere",
+]
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": LAPTOP, "color_scheme": "light"},
+    "dark": {"viewport": LAPTOP, "color_scheme": "dark"},
+    "phone": {"viewport": PHONE, "color_scheme": "light", "has_touch": True, "is_mobile": True},
+}
+
+
+@pytest.fixture(params=LOOKS)
+def iris(request: pytest.FixtureRequest, cafe: Server, opened: Open) -> Window:
+    """The demonstration's owner, in each look. The pages' own policy would keep axe out."""
+    found = opened(cafe, bypass_csp=True, reduced_motion="reduce", **LOOKS[request.param])
+    sign_in_resident(found.context, cafe, "iris@cafe.example")
+    found.go("inbox")
+    settled(found.page)
+    found.page.add_script_tag(path=AXE)
+    return found
+
+
+def faults(window: Window, where: str) -> list[str]:
+    """What axe has against the page as it is now."""
+    found = window.page.evaluate(
+        "(tags) => axe.run({runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})",
+        TAGS,
+    )
+    return [
+        f"{where}: {one['id']} ({one['help']}): {json.dumps(node['target'])} {node['html'][:160]}"
+        for one in found["violations"]
+        for node in one["nodes"][:3]
+    ]
+
+
+def visit(window: Window, places: list[str]) -> list[str]:
+    """All faults of these places."""
+    found = []
+    for place in places:
+        window.go(place)
+        settled(window.page)
+        found += faults(window, place)
+    return found
+
+
+def test_views_can_be_used_by_everyone(iris: Window) -> None:
+    hrefs = iris.page.evaluate(
+        """[...document.querySelectorAll('#side a[href*="#narrow"]')]
+            .map((one) => one.hash.slice(1))"""
+    )
+    channel = next(one for one in hrefs if "/channel/" in one)
+    direct = next(one for one in hrefs if "/dm/" in one)
+    places = [*VIEWS, channel, direct, channel.replace("narrow/channel", "topics/channel")]
+    assert visit(iris, places) == []
+
+
+@pytest.mark.parametrize("part", ["settings", "organization", "channels", "groups"])
+def test_settings_can_be_used_by_everyone(iris: Window, part: str) -> None:
+    """Each page of them opens, and none has faults."""
+    iris.go(part)
+    settled(iris.page)
+    inside = iris.page.evaluate(
+        f"""[...document.querySelectorAll('main a[href^="#{part}/"]')]
+            .map((one) => one.hash.slice(1))"""
+    )
+    places = list(dict.fromkeys([part, *inside]))
+    assert len(places) > 1
+    # Of channels and groups, the first ones stand for the others.
+    assert visit(iris, places if part in {"settings", "organization"} else places[:4]) == []
+
+
+def test_dialogs_can_be_used_by_everyone(iris: Window) -> None:
+    page, found = iris.page, []
+    is_phone = page.viewport_size == PHONE
+    iris.go("narrow/channel/general")
+    iris.go("feed")
+    settled(page)
+    message = page.get_by_role("article").last
+    message.scroll_into_view_if_needed()
+    if is_phone:
+        message.tap()
+    else:
+        message.hover()
+    message.get_by_role("button", name="More").click()
+    expect(page.get_by_role("menu")).to_be_visible()
+    found += faults(iris, "menu of a message")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_be_hidden()
+    message.get_by_role("button", name="Add a reaction").last.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    settled(page)
+    found += faults(iris, "emoji")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.get_by_role("button", name="New message").click()
+    settled(page)
+    found += faults(iris, "new message")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox").last).to_be_focused()
+    found += faults(iris, "search")
+    page.keyboard.press("Escape")
+    assert found == []

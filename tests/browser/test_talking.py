@@ -1,0 +1,118 @@
+"""Two people who talk, each in a browser of their own."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window
+from tests.e2e.conftest import Town
+
+PLACE = "narrow/channel/general/topic/greetings"
+
+
+def both(town: Town, opened: Open) -> tuple[Window, Window]:
+    """Ann and Ben, who look at the same topic."""
+    ann, ben = opened(town.server, town.ann), opened(town.server, town.ben)
+    for one in (ann, ben):
+        one.go(PLACE)
+        expect(one.box).to_be_visible()
+    return ann, ben
+
+
+def test_two_people_talk(town: Town, opened: Open) -> None:
+    ann, ben = both(town, opened)
+
+    ann.say("Good **morning**, Ben")
+    said = ben.message("Good morning, Ben")
+    expect(said.locator("strong", has_text="morning")).to_be_visible()
+    expect(ann.box).to_have_value("")
+
+    ben.box.press_sequentially("Morning")
+    expect(ann.page.get_by_text("Ben is writing")).to_be_visible()
+    ben.say("Morning, Ann")
+    expect(ann.message("Morning, Ann")).to_be_visible()
+    expect(ann.page.get_by_text("Ben is writing")).to_be_hidden()
+
+    answer = ann.message("Morning, Ann")
+    answer.hover()
+    answer.get_by_role("button", name="React with +1").click()
+    expect(ben.message("Morning, Ann").get_by_role("button", name="Ann reacted")).to_be_visible()
+
+    ben.box.press("ArrowUp")
+    editor = ben.page.get_by_role("textbox", name="Edit message")
+    expect(editor).to_have_value("Morning, Ann")
+    editor.fill("Good morning to you, Ann")
+    editor.press("Control+Enter")
+    expect(ann.message("Good morning to you, Ann").get_by_text("edited")).to_be_visible()
+
+    changed = ann.message("Good morning to you")
+    changed.hover()
+    changed.get_by_role("button", name="More").click()
+    ann.page.get_by_role("menuitem", name="Quote and reply").click()
+    ann.box.press("Control+Enter")
+    expect(ben.page.locator("blockquote", has_text="Good morning to you")).to_be_visible()
+
+
+def test_what_was_typed_while_the_server_was_away_is_sent_once(town: Town, opened: Open) -> None:
+    ann, ben = both(town, opened)
+    ann.say("Before")
+    expect(ben.message("Before")).to_be_visible()
+
+    ann.away = ben.away = True
+    town.server.kill()
+    expect(ann.page.get_by_text("The server cannot be reached")).to_be_visible()
+    ann.say("While it was away")
+    expect(ann.message("While it was away")).to_be_visible()
+    town.server.start()
+
+    expect(ben.message("While it was away")).to_have_count(1, timeout=30_000)
+    ben.say("After")
+    expect(ann.message("After")).to_be_visible(timeout=30_000)
+    expect(ann.page.get_by_text("The server cannot be reached")).to_be_hidden()
+    for one in (ann, ben):
+        expect(one.message("While it was away")).to_have_count(1)
+
+
+def test_a_client_whose_queue_is_gone_begins_anew(town: Town, opened: Open) -> None:
+    ben = opened(town.server, town.ben)
+    ben.go(PLACE)
+    ann = opened(town.server, town.ann)
+    with ann.page.expect_request(lambda request: "/api/v1/events?" in request.url) as poll:
+        ann.go(PLACE)
+    expect(ann.box).to_be_visible()
+    ann.box.fill("Not sent yet")
+    [queue_id] = parse_qs(urlsplit(poll.value.url).query)["queue_id"]
+    cookies = {one["name"]: one["value"] for one in ann.context.cookies()}
+
+    gone = ann.context.request.delete(
+        "/api/v1/events",
+        form={"queue_id": queue_id},
+        headers={"X-CSRF-Token": cookies["tertulia_csrf"]},
+    )
+    assert gone.ok, gone.text()
+    ben.say("Are you still there?")
+
+    expect(ann.message("Are you still there?")).to_be_visible(timeout=30_000)
+    expect(ann.box).to_have_value("Not sent yet")
+
+
+def test_what_one_reads_is_read(town: Town, opened: Open) -> None:
+    ann = opened(town.server, town.ann)
+    ann.go(PLACE)
+    for text in ("One", "Two", "Three"):
+        ann.say(text)
+        expect(ann.message(text)).to_be_visible()
+        expect(ann.page.get_by_text("Sending")).to_be_hidden()
+    ben = opened(town.server, town.ben)
+    ben.go("inbox")
+    expect(ben.link("Inbox")).to_contain_text("3")
+
+    ben.page.get_by_role("main").get_by_role("link", name="greetings").click()
+    expect(ben.message("Three")).to_be_visible()
+
+    expect(ben.link("Inbox")).not_to_contain_text("3")
+    elsewhere = opened(town.server, town.ben)
+    elsewhere.go("inbox")
+    expect(elsewhere.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    expect(elsewhere.page.get_by_role("main").get_by_role("link", name="greetings")).to_be_hidden()

@@ -1,0 +1,173 @@
+"""The ways people use it: by keys alone, by touch, in Spanish, from right to left, enlarged."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import PHONE, Window, settled, sign_in_resident
+from tests.e2e.conftest import Town
+from tests.e2e.server import PASSWORD, Server
+
+PLACES = ["inbox", "recent", "feed", "drafts", "settings", "organization", "channels"]
+WIDER = """
+() => [...document.querySelectorAll("body *")].filter((one) => {
+    const box = one.getBoundingClientRect();
+    const seen = one.checkVisibility({visibilityProperty: true, opacityProperty: true});
+    return seen && box.width && box.height && (box.right > innerWidth + 1 || box.left < -1);
+}).map((one) => one.outerHTML.slice(0, 120))
+"""
+
+
+def test_with_the_keyboard_alone(sqlite_town: Town, opened: Open) -> None:
+    """From the door to a message, an answer, a reaction and other views."""
+    ann = opened(sqlite_town.server)
+    page, keys = ann.page, ann.page.keyboard
+    page.goto("/")
+    expect(page.get_by_label("E-mail")).to_be_focused()
+    keys.type(sqlite_town.ann.email)
+    keys.press("Tab")
+    keys.type(PASSWORD)
+    keys.press("Enter")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+
+    keys.press("c")
+    expect(page.get_by_role("combobox", name="Channel")).to_be_visible()
+    focus(ann, "Channel")
+    keys.type("general")
+    keys.press("Enter")
+    focus(ann, "Topic")
+    keys.type("keys")
+    keys.press("Tab")
+    focus(ann, "Write to")
+    keys.type("No pointer here")
+    keys.press("Control+Enter")
+
+    keys.press("Escape")
+    keys.press("v")
+    expect(ann.message("No pointer here")).to_be_visible()
+    keys.press("k")
+    keys.press("+")
+    expect(
+        ann.message("No pointer here").get_by_role("button", name="reacted with")
+    ).to_be_visible()
+    keys.press("r")
+    expect(ann.box).to_be_focused()
+    keys.type("Nor here")
+    keys.press("Control+Enter")
+    expect(ann.message("Nor here")).to_be_visible()
+    keys.press("Escape")
+    keys.press("t")
+    expect(page.get_by_role("heading", name="Recent")).to_be_visible()
+    keys.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Keyboard shortcuts")
+    keys.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def focus(window: Window, name: str) -> None:
+    """Reach the field of that name by tabs, if it does not have the focus."""
+    for _ in range(30):
+        found: str = window.page.evaluate(
+            """() => {
+                const one = document.activeElement;
+                return one?.ariaLabel || one?.labels?.[0]?.textContent || one?.placeholder || "";
+            }"""
+        )
+        if found.strip().startswith(name):
+            return
+        window.page.keyboard.press("Tab")
+    raise AssertionError(f"tabs do not lead to {name}")
+
+
+def test_on_a_phone(cafe: Server, opened: Open) -> None:
+    phone = opened(cafe, viewport=PHONE, has_touch=True, is_mobile=True)
+    sign_in_resident(phone.context, cafe, "iris@cafe.example")
+    phone.go("inbox")
+    settled(phone.page)
+    phone.page.get_by_role("main").get_by_role("link", name="June Okafor").tap()
+    expect(phone.box).to_be_visible()
+    phone.box.tap()
+    phone.box.fill("From the tram")
+    phone.page.get_by_role("button", name="Send", exact=True).tap()
+    said = phone.message("From the tram")
+    expect(said).to_be_visible()
+    said.get_by_text("From the tram").tap()
+    said.get_by_role("button", name=re.compile("React with")).first.tap()
+    expect(said.get_by_role("button", name="reacted with")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"viewport": PHONE, "has_touch": True, "is_mobile": True}, id="phone"),
+        pytest.param({"viewport": {"width": 640, "height": 400}}, id="enlarged"),
+        pytest.param({"viewport": {"width": 320, "height": 640}}, id="narrow"),
+    ],
+)
+def test_nothing_sticks_out_of_a_small_window(
+    cafe: Server, opened: Open, how: dict[str, object]
+) -> None:
+    """640 pixels are a laptop's window at 200 %; 320 are WCAG's measure for reflow."""
+    small = opened(cafe, **how)
+    sign_in_resident(small.context, cafe, "iris@cafe.example")
+    for place in PLACES:
+        small.go(place)
+        settled(small.page)
+        width = small.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert width <= 0, (place, small.page.evaluate(WIDER))
+
+
+def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> None:
+    lucia = opened(cafe)
+    sign_in_resident(lucia.context, cafe, "marco@cafe.example")
+    cookies = {one["name"]: one["value"] for one in lucia.context.cookies()}
+    changed = lucia.context.request.patch(
+        f"{cafe.url}/api/v1/settings",
+        form={"default_language": "es"},
+        headers={"X-CSRF-Token": cookies["tertulia_csrf"]},
+    )
+    assert changed.ok, changed.text()
+    lucia.go("inbox")
+    expect(lucia.page.get_by_role("heading", name="Bandeja de entrada")).to_be_visible()
+    expect(lucia.page.locator("html")).to_have_attribute("lang", "es")
+    for place in ["settings/account", "settings/preferences", "settings/notifications"]:
+        lucia.go(place)
+        settled(lucia.page)
+        text = lucia.page.get_by_role("main").inner_text()
+        words = set(re.findall(r"[A-Za-z]+", text.lower()))
+        assert words
+        assert not words & {"the", "save", "settings", "you", "when", "delete", "who"}, place
+
+
+def test_from_right_to_left(cafe: Server, opened: Open) -> None:
+    """No language that is written so is there yet: the frame is turned by hand."""
+    iris = opened(cafe)
+    sign_in_resident(iris.context, cafe, "iris@cafe.example")
+    for place in PLACES:
+        iris.go(place)
+        settled(iris.page)
+        iris.page.evaluate("document.documentElement.dir = 'rtl'")
+        side = iris.page.get_by_role("navigation").first.bounding_box()
+        main = iris.page.get_by_role("main").bounding_box()
+        assert side
+        assert main
+        assert side["x"] >= main["x"] + main["width"] - 1, place
+        assert iris.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, place
+
+
+def test_whoever_wants_no_motion_sees_none(cafe: Server, opened: Open) -> None:
+    still = opened(cafe, reduced_motion="reduce")
+    sign_in_resident(still.context, cafe, "iris@cafe.example")
+    still.go("inbox")
+    settled(still.page)
+    still.page.keyboard.press("Control+k")
+    expect(still.page.get_by_role("dialog")).to_be_visible()
+    moving = still.page.evaluate(
+        """document.getAnimations().filter((one) => {
+            const {duration, iterations} = one.effect.getTiming();
+            return duration > 100 || iterations === Infinity;
+        }).length"""
+    )
+    assert moving == 0
