@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { Role, type User, type UserGroup } from "../wire/objects";
+import {
+  inOrder,
+  opens,
+  PRIVACIES,
+  privacyChange,
+  privacyOf,
+  privacyOfNew,
+  rightsIn,
+} from "./channels";
+import type { Channel } from "./data";
+
+const group = (id: number, members: number[]) =>
+  [
+    id,
+    { id, members, direct_subgroup_ids: [], deactivated: false } as unknown as UserGroup,
+  ] as const;
+const user = (user_id: number, role: number) =>
+  [
+    user_id,
+    { user_id, role, is_admin: role <= Role.admin, is_guest: role === Role.guest } as User,
+  ] as const;
+const known = {
+  me: 1,
+  groups: new Map([group(1, []), group(6, [1, 2])]),
+  users: new Map([user(1, Role.member)]),
+  realm: { realm_can_add_subscribers_group: 6 },
+};
+const channel = {
+  invite_only: false,
+  is_web_public: false,
+  history_public_to_subscribers: true,
+  subscription: null,
+  can_administer_channel_group: 1,
+  can_add_subscribers_group: 1,
+  can_remove_subscribers_group: 1,
+  can_subscribe_group: 1,
+} as unknown as Channel;
+
+test("privacy is told and set in the same words", () => {
+  for (const privacy of PRIVACIES) {
+    const { invite_only, ...rest } = privacyOfNew(privacy);
+    expect(privacyOf({ invite_only, ...rest } as unknown as Channel)).toBe(privacy);
+    expect(privacyChange(privacy)["is_private"]).toBe(invite_only);
+  }
+});
+
+test("a member may join a public channel, and add others to it, but not change it", () => {
+  expect(rightsIn(known, channel)).toEqual({
+    administer: false,
+    addSubscribers: true,
+    removeSubscribers: false,
+    subscribe: true,
+  });
+});
+
+test("a private channel is closed to those who are not in it, unless it says otherwise", () => {
+  const closed = { ...channel, invite_only: true };
+  expect(rightsIn(known, closed).subscribe).toBe(false);
+  expect(rightsIn(known, closed).addSubscribers).toBe(false);
+  expect(rightsIn(known, { ...closed, can_subscribe_group: 6 }).subscribe).toBe(true);
+});
+
+test("guests never gain by groups that do not take guests", () => {
+  const guest = { ...known, users: new Map([user(1, Role.guest)]) };
+  expect(rightsIn(guest, { ...channel, can_administer_channel_group: 6 }).administer).toBe(false);
+  expect(rightsIn(guest, channel).subscribe).toBe(false);
+  expect(rightsIn(guest, { ...channel, is_web_public: true }).subscribe).toBe(true);
+});
+
+test("administrators may change every channel", () => {
+  const admin = { ...known, users: new Map([user(1, Role.admin)]) };
+  expect(rightsIn(admin, channel)).toMatchObject({ administer: true, removeSubscribers: true });
+});
+
+test("channels in order", () => {
+  const of = (name: string, subscriber_count: number, stream_weekly_traffic: number | null) =>
+    ({ name, subscriber_count, stream_weekly_traffic, date_created: 0 }) as Channel;
+  const all = [of("b", 1, 9), of("a", 1, null), of("c", 5, 2)];
+  const names = (order: "name" | "people" | "traffic") =>
+    inOrder(all, order)
+      .map((one) => one.name)
+      .join("");
+  expect([names("name"), names("people"), names("traffic")]).toEqual(["abc", "cab", "bca"]);
+});
+
+test("opening a channel is told from closing it", () => {
+  expect(opens("public", "private")).toBe(true);
+  expect(opens("private", "hidden")).toBe(true);
+  expect(opens("hidden", "public")).toBe(false);
+});

@@ -1,0 +1,9 @@
+import { expect, test } from "vitest";
+import { failures } from "./failures";
+
+test("each address with its reason", () => {
+  expect(failures({ errors: [["a@b.c", "Already here.", false]] })).toEqual([
+    "a@b.c: Already here.",
+  ]);
+  expect(failures({})).toEqual([]);
+});

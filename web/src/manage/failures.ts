@@ -1,0 +1,8 @@
+/** Which addresses could not be invited, and why. */
+export function failures(fields: Readonly<Record<string, unknown>>): string[] {
+  const errors = fields["errors"];
+  if (!Array.isArray(errors)) return [];
+  return errors
+    .filter((one): one is [string, string] => Array.isArray(one) && typeof one[0] === "string")
+    .map(([address, reason]) => `${address}: ${reason}`);
+}

@@ -1,0 +1,7 @@
+/** The list with one of it a step further, or back. */
+export function movedIn<T>(list: readonly T[], one: T, step: number): T[] {
+  const at = list.indexOf(one);
+  const to = Math.min(Math.max(at + step, 0), list.length - 1);
+  const rest = list.filter((_, index) => index !== at);
+  return at < 0 ? [...list] : [...rest.slice(0, to), one, ...rest.slice(to)];
+}

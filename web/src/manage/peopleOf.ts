@@ -1,0 +1,16 @@
+/** The people whom keys name: themselves, the members of groups, the subscribers of channels. */
+
+import type { Data } from "../data/data";
+import { membersOf } from "../data/groups";
+import { idsIn } from "../settings/form/options";
+import { get } from "../wire/http";
+
+export async function peopleOf(groups: Data["groups"], keys: readonly string[]): Promise<number[]> {
+  const found = new Set(idsIn(keys, "u"));
+  for (const id of idsIn(keys, "g")) for (const one of membersOf(groups, id)) found.add(one);
+  for (const id of idsIn(keys, "c")) {
+    const { subscribers } = await get<{ subscribers: number[] }>(`/streams/${id}/members`);
+    for (const one of subscribers) found.add(one);
+  }
+  return [...found];
+}

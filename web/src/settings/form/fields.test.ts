@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import {
+  changed,
+  changeOf,
+  commonReason,
+  findFields,
+  type FieldGroup,
+  type FieldWords,
+} from "./fields";
+
+const groups: FieldGroup[] = [
+  {
+    name: "look",
+    fields: [
+      { name: "color_scheme", kind: "choice", values: [1, 2] },
+      { name: "web_font_size_px", kind: "number" },
+    ],
+  },
+];
+const say: FieldWords = {
+  groups: { look: "Appearance" },
+  labels: { color_scheme: "Theme", web_font_size_px: "Size of text" },
+  hints: { web_font_size_px: "In pixels" },
+  options: { color_scheme: { "1": "As the system", "2": "Dark" } },
+};
+
+test("a change is sent in the form that the interface takes", () => {
+  expect(changeOf({ name: "a", kind: "switch" }, true, false)).toEqual({ a: true });
+  expect(changeOf({ name: "a", kind: "limit" }, null, 60)).toEqual({ a: "unlimited" });
+  expect(changeOf({ name: "a", kind: "limit" }, 60, null)).toEqual({ a: 60 });
+  expect(changeOf({ name: "a", kind: "holders" }, 3, 7)).toEqual({ a: { new: 3, old: 7 } });
+});
+
+test("only what differs is sent", () => {
+  const before = { name: "a", list: [1, 2], same: null };
+  expect(changed({ name: "b", list: [1, 2], same: null }, before)).toEqual({ name: "b" });
+  expect(changed({ list: [2] }, before)).toEqual({ list: [2] });
+});
+
+test("settings are found by label, hint, choice, and group", () => {
+  const names = (query: string) => findFields({ p: groups }, say, query).map((one) => one.field);
+  expect(names("DARK")).toEqual(["color_scheme"]);
+  expect(names("pixels text")).toEqual(["web_font_size_px"]);
+  expect(names("appearance")).toHaveLength(2);
+  expect(names("  ")).toEqual([]);
+});
+
+test("one reason stands for all where nothing can be changed", () => {
+  expect(commonReason(["a", "b", "b"])).toBe("b");
+  expect(commonReason(["a", undefined])).toBeUndefined();
+  expect(commonReason([])).toBeUndefined();
+});

@@ -1,0 +1,78 @@
+/** People, groups and channels as Pickers offer them. */
+
+import type { Channel, Data } from "../../data/data";
+import { plain, type Option } from "../../ui/picking";
+import type { UserGroup } from "../../wire/objects";
+import { words } from "../../words/index.svelte";
+
+/** What a group is called: those of the system in one's language. */
+export function groupName(group: UserGroup): string {
+  const names: Record<string, string> = words.manage.systemGroups;
+  return names[group.name] ?? group.name;
+}
+
+const collators = new Map<string, Intl.Collator>();
+
+export function byName(one: string, other: string): number {
+  const { language } = words;
+  let collator = collators.get(language);
+  if (!collator) {
+    collator = new Intl.Collator(language, { numeric: true });
+    collators.set(language, collator);
+  }
+  return collator.compare(one, other);
+}
+
+/** Active people, and bots where they are wanted. Keys are `u5`. */
+export function peopleOptions(users: Data["users"], withBots = false): Option[] {
+  return [...users.values()]
+    .filter((user) => user.is_active !== false && (withBots || !user.is_bot) && !user.is_system_bot)
+    .map((user) => ({
+      key: `u${user.user_id}`,
+      label: user.full_name,
+      detail: user.is_bot ? words.settings.bot : (user.delivery_email ?? ""),
+    }))
+    .sort((one, other) => byName(one.label, other.label));
+}
+
+/** Groups that are not deactivated. Keys are `g9`. */
+export function groupOptions(
+  groups: Data["groups"],
+  which: (group: UserGroup) => boolean = () => true,
+): Option[] {
+  return [...groups.values()]
+    .filter((group) => !group.deactivated && group.name !== "role:nobody" && which(group))
+    .map((group) => ({
+      key: `g${group.id}`,
+      label: groupName(group),
+      detail: words.manage.groupOf,
+    }));
+}
+
+/** Channels that are not archived. Keys are `c7`. */
+export function channelOptions(
+  channels: Data["channels"],
+  which: (channel: Channel) => boolean = () => true,
+): Option[] {
+  return [...channels.values()]
+    .filter((channel) => !channel.is_archived && which(channel))
+    .map((channel) => ({ key: `c${channel.stream_id}`, label: channel.name }))
+    .sort((one, other) => byName(one.label, other.label));
+}
+
+/** The IDs in keys of one kind. */
+export function idsIn(keys: readonly string[], kind: "u" | "g" | "c"): number[] {
+  return keys.filter((key) => key.startsWith(kind)).map((key) => Number(key.slice(1)));
+}
+
+/** What matches a query by any of some texts. */
+export function matching<T>(
+  items: readonly T[],
+  query: string,
+  texts: (item: T) => (string | null | undefined)[],
+): T[] {
+  const sought = plain(query.trim());
+  return sought
+    ? items.filter((item) => texts(item).some((text) => text && plain(text).includes(sought)))
+    : [...items];
+}

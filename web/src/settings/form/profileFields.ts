@@ -1,0 +1,80 @@
+/** The fields of profiles that an organization defines. */
+
+import type { Data } from "../../data/data";
+import type { ProfileField } from "../../wire/objects";
+
+export const FieldType = {
+  short: 1,
+  long: 2,
+  options: 3,
+  date: 4,
+  link: 5,
+  people: 6,
+  account: 7,
+  pronouns: 8,
+} as const;
+
+export interface Choice {
+  key: string;
+  text: string;
+}
+
+function told(field: Pick<ProfileField, "field_data">): Record<string, unknown> {
+  try {
+    return (JSON.parse(field.field_data) ?? {}) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+/** The choices of a list, in order. */
+export function choicesOf(field: Pick<ProfileField, "field_data">): Choice[] {
+  return Object.entries(told(field) as Record<string, { text: string; order: string }>)
+    .sort(([, one], [, other]) => Number(one.order) - Number(other.order))
+    .map(([key, { text }]) => ({ key, text }));
+}
+
+/** What the server keeps of a list's choices. A new one gets the next key that is free. */
+export function choicesData(
+  choices: readonly Choice[],
+): Record<string, { text: string; order: string }> {
+  let next =
+    Math.max(
+      -1,
+      ...choices
+        .filter((one) => one.key)
+        .map((one) => Number(one.key))
+        .filter(Number.isInteger),
+    ) + 1;
+  return Object.fromEntries(
+    choices.map(({ key, text }, at) => [
+      key === "" ? String(next++) : key,
+      { text, order: String(at + 1) },
+    ]),
+  );
+}
+
+/** The people in a value. */
+export function peopleIn(value: string): number[] {
+  try {
+    const ids: unknown = JSON.parse(value);
+    return Array.isArray(ids) ? ids.filter((id) => typeof id === "number") : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Where an account is: the name of a service that the server knows, or a pattern of one's own. */
+export function accountData(field: Pick<ProfileField, "field_data">): {
+  subtype: string;
+  url_pattern: string;
+} {
+  const { subtype = "custom", url_pattern = "" } = told(field);
+  return { subtype: String(subtype), url_pattern: String(url_pattern) };
+}
+
+export function accountName(field: ProfileField, realm: Data["realm"]): string {
+  const services = realm["realm_default_external_accounts"] as
+    Record<string, { hint: string }> | undefined;
+  return services?.[accountData(field).subtype]?.hint ?? "";
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { ago, agentName, size } from "./telling";
+
+test("spans of time in the greatest unit", () => {
+  expect(ago(1000, 1000)).toBe("now");
+  expect(ago(1000 - 7300, 1000)).toBe("2 hours ago");
+  expect(ago(1000 + 86400 * 3, 1000)).toBe("in 3 days");
+});
+
+test("sizes", () => {
+  expect(size(12)).toBe("12 bytes");
+  expect(size(138345)).toBe("138 kB");
+  expect(size(1_400_000)).toBe("1.4 MB");
+});
+
+test("browsers by name", () => {
+  expect(agentName("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")).toBe(
+    "Firefox, Linux",
+  );
+  expect(
+    agentName("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"),
+  ).toBe("Chrome, Windows");
+  expect(agentName("curl/8.1")).toBe("curl/8.1");
+});

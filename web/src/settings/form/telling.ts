@@ -1,0 +1,68 @@
+/** Times, sizes and programs as people say them. */
+
+import { words } from "../../words/index.svelte";
+
+const STEPS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 31536000],
+  ["month", 2592000],
+  ["week", 604800],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
+/** "3 hours ago", "in 2 days"; of seconds since 1970. */
+export function ago(seconds: number, now = Date.now() / 1000): string {
+  const format = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
+  const span = seconds - now;
+  for (const [unit, size] of STEPS) {
+    if (Math.abs(span) >= size) return format.format(Math.trunc(span / size), unit);
+  }
+  return format.format(0, "second");
+}
+
+/** A day, of seconds since 1970. */
+export function day(seconds: number): string {
+  return new Intl.DateTimeFormat(words.language, { dateStyle: "medium" }).format(seconds * 1000);
+}
+
+/** "1.4 MB". */
+export function size(bytes: number): string {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
+  let at = 0;
+  let rest = bytes;
+  while (rest >= 1000 && at < units.length - 1) {
+    rest /= 1000;
+    at += 1;
+  }
+  return new Intl.NumberFormat(words.language, {
+    style: "unit",
+    unit: units[at] ?? "byte",
+    unitDisplay: at ? "short" : "long",
+    maximumFractionDigits: rest < 10 && at ? 1 : 0,
+  }).format(rest);
+}
+
+const BROWSERS: readonly [RegExp, string][] = [
+  [/Edg\//, "Edge"],
+  [/OPR\//, "Opera"],
+  [/ZulipElectron/, "Zulip Desktop"],
+  [/Firefox\//, "Firefox"],
+  [/(Chrome|Chromium|CriOS)\//, "Chrome"],
+  [/Safari\//, "Safari"],
+];
+const SYSTEMS: readonly [RegExp, string][] = [
+  [/Android/, "Android"],
+  [/iPhone|iPad/, "iOS"],
+  [/Windows/, "Windows"],
+  [/Mac OS X|Macintosh/, "macOS"],
+  [/Linux|X11/, "Linux"],
+];
+
+/** "Firefox, Linux" of what a browser calls itself. */
+export function agentName(agent: string): string {
+  const first = (table: readonly [RegExp, string][]) =>
+    table.find(([pattern]) => pattern.test(agent))?.[1];
+  const names = [first(BROWSERS), first(SYSTEMS)].filter(Boolean);
+  return names.length ? names.join(", ") : agent || words.settings.unknownProgram;
+}

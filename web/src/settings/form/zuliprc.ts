@@ -1,0 +1,4 @@
+/** The file with which programs sign in. */
+export function zuliprc(email: string, key: string, site: string): string {
+  return `[api]\nemail=${email}\nkey=${key}\nsite=${site}\n`;
+}

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import * as manage from "../manage/tables";
+import { en } from "../words/en";
+import { es } from "../words/es";
+import type { FieldGroup, FieldWords } from "./form/fields";
+import { CHANNEL_WAYS, NOTIFICATIONS, PREFERENCES, PRIVACY } from "./tables";
+
+/** What has no words in a table. */
+function wordless(groups: readonly FieldGroup[], say: FieldWords): string[] {
+  return groups.flatMap((group) => [
+    ...(group.name && !say.groups[group.name] ? [group.name] : []),
+    ...group.fields.flatMap((field) => [
+      ...(say.labels[field.name] ? [] : [field.name]),
+      ...(field.values ?? [])
+        .filter((value) => !say.options[field.name]?.[String(value)])
+        .map((value) => `${field.name}: ${value}`),
+    ]),
+  ]);
+}
+
+test.each([
+  ["English", en],
+  ["Spanish", es],
+])("every field has words in %s", (_, words) => {
+  expect(wordless([...PREFERENCES, ...NOTIFICATIONS, ...PRIVACY], words.settings)).toEqual([]);
+  expect(
+    wordless(
+      [...manage.ORGANIZATION_PROFILE, ...manage.MESSAGES, ...manage.PERMISSIONS],
+      words.manage.fields,
+    ),
+  ).toEqual([]);
+  expect(wordless(manage.CHANNEL_PERMISSIONS, words.manage.channelFields)).toEqual([]);
+  expect(wordless(manage.GROUP_PERMISSIONS, words.manage.groupFields)).toEqual([]);
+  for (const [property] of CHANNEL_WAYS) {
+    expect(words.manage.channelFields.labels[property]).toBeTruthy();
+  }
+});

@@ -1,0 +1,47 @@
+/** What a Picker offers. */
+
+export interface Option {
+  /** One text for one thing. */
+  key: string;
+  label: string;
+  /** Told beside it: what it is. */
+  detail?: string;
+}
+
+/** As it is compared: without capitals and accents. */
+export function plain(text: string): string {
+  return text
+    .normalize("NFD")
+    .replace(/\p{Mn}/gu, "")
+    .toLowerCase();
+}
+
+/** How well a text answers a query: 0 where it begins with it, 1 where a word does, 2 within. */
+export function answers(text: string, query: string): number | null {
+  const where = plain(text);
+  const what = plain(query.trim());
+  const at = where.indexOf(what);
+  if (at < 0) return null;
+  if (at === 0) return 0;
+  return where.includes(` ${what}`) ? 1 : 2;
+}
+
+/** The best answers among the options, at most `many`. */
+export function offered(
+  options: readonly Option[],
+  chosen: ReadonlySet<string>,
+  query: string,
+  many = 8,
+): Option[] {
+  const ranked: [number, Option][] = [];
+  for (const option of options) {
+    if (chosen.has(option.key)) continue;
+    const rank =
+      answers(option.label, query) ?? (answers(option.detail ?? "", query) !== null ? 3 : null);
+    if (rank !== null) ranked.push([rank, option]);
+  }
+  return ranked
+    .sort((one, other) => one[0] - other[0])
+    .slice(0, many)
+    .map(([, option]) => option);
+}
