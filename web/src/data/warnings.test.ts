@@ -122,7 +122,14 @@ describe("warnings", () => {
 
 describe("what may be done with a message", () => {
   const message = (sender_id: number) =>
-    ({ id: 9, type: "stream", sender_id, stream_id: 1, timestamp: 1000, submessages: [] }) as unknown as Message;
+    ({
+      id: 9,
+      type: "stream",
+      sender_id,
+      stream_id: 1,
+      timestamp: 1000,
+      submessages: [],
+    }) as unknown as Message;
 
   it("has its time", () => {
     expect(leaveToEdit(data(), message(1), 1100)).toEqual({ until: 1600 });
