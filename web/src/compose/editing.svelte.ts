@@ -1,7 +1,7 @@
 /** The message that is being edited in its place. It outlives its row: lists come and go. */
 
 import type { App } from "../app";
-import { leaveToEdit } from "../data/changing";
+import { leaveToEdit } from "../data/allowed";
 import type { Message } from "../data/data";
 import { sourceOf } from "../live/source";
 import { del, patch, post, Refused, told } from "../wire/http";

@@ -1,80 +1,146 @@
-/** What one may do with a message, as far as it is known here: to offer only what will be allowed. */
+/**
+ * What one may do with messages and topics, as far as it is known here, and until when: to offer only
+ * what will be allowed. Pure.
+ */
 
-import { holds, isAdmin, may } from "./permissions";
-import type { Data, Message } from "./data";
 import { Role, type GroupSetting, type Seconds } from "../wire/objects";
+import { isResolved } from "./conversations";
+import type { Channel, Data, Message } from "./data";
+import { holds, isAdmin, may, mayPost } from "./permissions";
 
 type Known = Pick<Data, "me" | "realm" | "groups" | "channels" | "users">;
 
-function within(data: Known, setting: string, since: Seconds, now: Seconds): boolean {
-  const limit = data.realm[setting] as number | null | undefined;
-  return limit === null || limit === undefined || now - since <= limit;
+/** Allowed until then (seconds; null: for ever), or not, and why not. */
+export type Leave = { until: number | null } | { refused: "rule" | "late" | "archived" };
+
+function within(limit: unknown, since: Seconds, now: Seconds): Leave {
+  if (typeof limit !== "number") return { until: null };
+  return now > since + limit ? { refused: "late" } : { until: since + limit };
 }
 
-function holdsThere(data: Known, message: Message, setting: string): boolean {
-  const channel = data.channels.get(message.stream_id ?? 0);
-  const own = (channel as Record<string, unknown> | undefined)?.[setting];
-  return holds(data.groups, own as GroupSetting | undefined, data.me);
+function channelOf(data: Known, message: Message): Channel | undefined {
+  return message.stream_id === undefined ? undefined : data.channels.get(message.stream_id);
 }
 
-/** Whether it can be changed at all: there is somebody to write in its channel. */
-function isOpen(data: Known, message: Message): boolean {
-  if (message.type === "private") return true;
-  return data.channels.get(message.stream_id ?? 0)?.is_archived === false;
+/** Whether it is in a channel where nothing changes any more, or that is not there for oneself. */
+function isClosed(data: Known, message: Message): boolean {
+  return message.type === "stream" && channelOf(data, message)?.is_archived !== false;
 }
+
+export function leaveToEdit(data: Known, message: Message, now: Seconds): Leave {
+  if (message.sender_id !== data.me || !data.realm["realm_allow_message_editing"]) {
+    return { refused: "rule" };
+  }
+  if (message.submessages.length) return { refused: "rule" };
+  if (isClosed(data, message)) return { refused: "archived" };
+  return within(data.realm["realm_message_content_edit_limit_seconds"], message.timestamp, now);
+}
+
+export function leaveToDelete(data: Known, message: Message, now: Seconds): Leave {
+  if (isClosed(data, message)) return { refused: "archived" };
+  const channel = channelOf(data, message);
+  const inChannel = (setting: GroupSetting | undefined) => holds(data.groups, setting, data.me);
+  if (
+    may(data, "realm_can_delete_any_message_group") ||
+    inChannel(channel?.can_delete_any_message_group)
+  ) {
+    return { until: null };
+  }
+  const own =
+    message.sender_id === data.me || data.users.get(message.sender_id)?.bot_owner_id === data.me;
+  if (
+    !own ||
+    !(
+      may(data, "realm_can_delete_own_message_group") ||
+      inChannel(channel?.can_delete_own_message_group)
+    )
+  ) {
+    return { refused: "rule" };
+  }
+  return within(data.realm["realm_message_content_delete_limit_seconds"], message.timestamp, now);
+}
+
+const isGiven = (leave: Leave) => "until" in leave;
 
 export function mayEdit(data: Known, message: Message, now: Seconds): boolean {
-  return (
-    message.sender_id === data.me &&
-    isOpen(data, message) &&
-    !message.submessages.length &&
-    data.realm["realm_allow_message_editing"] === true &&
-    within(data, "realm_message_content_edit_limit_seconds", message.timestamp, now)
-  );
+  return isGiven(leaveToEdit(data, message, now));
 }
 
 export function mayDelete(data: Known, message: Message, now: Seconds): boolean {
-  if (!isOpen(data, message)) return false;
-  if (isAdmin(data) || may(data, "realm_can_delete_any_message_group")) return true;
-  if (holdsThere(data, message, "can_delete_any_message_group")) return true;
-  const owner = data.users.get(message.sender_id)?.bot_owner_id;
+  return isGiven(leaveToDelete(data, message, now));
+}
+
+export function mayDeleteTopic(data: Known, channel: Channel): boolean {
   return (
-    (message.sender_id === data.me || owner === data.me) &&
-    (may(data, "realm_can_delete_own_message_group") ||
-      holdsThere(data, message, "can_delete_own_message_group")) &&
-    within(data, "realm_message_content_delete_limit_seconds", message.timestamp, now)
+    !channel.is_archived &&
+    (may(data, "realm_can_delete_any_message_group") ||
+      holds(data.groups, channel.can_delete_any_message_group, data.me))
   );
 }
 
+/** Whether the messages of a channel may get another topic. */
+export function mayMoveWithin(data: Known, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (may(data, "realm_can_move_messages_between_topics_group") ||
+      holds(data.groups, channel.can_move_messages_within_channel_group, data.me))
+  );
+}
+
+/** Whether the messages of a channel may go to another one. */
+export function mayMoveOut(data: Known, channel: Channel): boolean {
+  return (
+    !channel.is_archived &&
+    (may(data, "realm_can_move_messages_between_channels_group") ||
+      holds(data.groups, channel.can_move_messages_out_of_channel_group, data.me))
+  );
+}
+
+/** How old (in seconds) what is moved may be; null: as old as it likes. */
+export function moveLimit(data: Known, toOtherChannel: boolean): number | null {
+  if ((data.users.get(data.me)?.role ?? Role.guest) <= Role.moderator) return null;
+  const limit =
+    data.realm[
+      toOtherChannel
+        ? "realm_move_messages_between_streams_limit_seconds"
+        : "realm_move_messages_within_stream_limit_seconds"
+    ];
+  return typeof limit === "number" ? limit : null;
+}
+
+/** Whether a message may go to another topic or to another channel. */
 export function mayMove(data: Known, message: Message, now: Seconds): boolean {
-  if (message.type !== "stream" || !isOpen(data, message)) return false;
-  const ways: [string, string, string][] = [
-    [
-      "realm_can_move_messages_between_topics_group",
-      "can_move_messages_within_channel_group",
-      "realm_move_messages_within_stream_limit_seconds",
-    ],
-    [
-      "realm_can_move_messages_between_channels_group",
-      "can_move_messages_out_of_channel_group",
-      "realm_move_messages_between_streams_limit_seconds",
-    ],
-  ];
-  const role = data.users.get(data.me)?.role ?? Role.guest;
-  return ways.some(
-    ([everywhere, there, limit]) =>
-      (may(data, everywhere) || holdsThere(data, message, there)) &&
-      (role <= Role.moderator || within(data, limit, message.timestamp, now)),
+  const channel = channelOf(data, message);
+  if (message.type !== "stream" || !channel) return false;
+  const isInTime = (limit: number | null) => isGiven(within(limit, message.timestamp, now));
+  return (
+    (mayMoveWithin(data, channel) && isInTime(moveLimit(data, false))) ||
+    (mayMoveOut(data, channel) && isInTime(moveLimit(data, true)))
   );
 }
 
-export function mayResolve(data: Known, channelId: number): boolean {
-  const channel = data.channels.get(channelId);
-  if (!channel || channel.is_archived) return false;
+export function mayResolve(data: Known, channel: Channel, topic: string): boolean {
   return (
-    may(data, "realm_can_resolve_topics_group") ||
-    holds(data.groups, channel.can_resolve_topics_group, data.me)
+    !channel.is_archived &&
+    (topic !== "" || isResolved(topic)) &&
+    (may(data, "realm_can_resolve_topics_group") ||
+      holds(data.groups, channel.can_resolve_topics_group, data.me))
   );
+}
+
+/** Channels that messages can be moved to. */
+export function targets(data: Data): Channel[] {
+  return [...data.channels.values()]
+    .filter((channel) => mayPost(data, channel) || (isAdmin(data) && !channel.is_archived))
+    .sort((one, other) => one.name.localeCompare(other.name));
+}
+
+/** Whether topics of a channel may, or must, have no name. */
+export function emptyTopics(data: Known, channel: Channel): "allowed" | "refused" | "only" {
+  const policy =
+    channel.topics_policy === "inherit" ? data.realm["realm_topics_policy"] : channel.topics_policy;
+  if (policy === "empty_topic_only") return "only";
+  return policy === "disable_empty_topic" ? "refused" : "allowed";
 }
 
 export function maySeeHistory(data: Known, message: Message): boolean {

@@ -63,7 +63,10 @@ export function isOpen(known: Pick<Data, "channels">, key: ConversationKey): boo
 }
 
 /** The unread of everything, counted once. */
-export function tallies(known: Known): Tallies {
+export function tallies(slices: Known): Tallies {
+  // Each once: a reactive store is asked thousands of times otherwise.
+  const { me, unread, channels, topicPolicies, mutedUsers, settings } = slices;
+  const known = { me, unread, channels, topicPolicies, mutedUsers, settings };
   const byChannel = new Map<number, Tally>();
   const all = { ...NOTHING };
   const directs = { ...NOTHING };

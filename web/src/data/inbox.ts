@@ -8,6 +8,7 @@ import {
 } from "./conversations";
 import { isFollowed, isMuted, isOpen } from "./counts";
 import type { Channel, Data } from "./data";
+import { BY_NAME } from "./people";
 
 export interface InboxRow {
   key: ConversationKey;
@@ -48,7 +49,10 @@ export type InboxKnown = Pick<
 >;
 
 /** Everything unread that is not muted, or where one was called upon. */
-export function inboxOf(known: InboxKnown, isWanted: (row: InboxRow) => boolean): InboxContents {
+export function inboxOf(slices: InboxKnown, isWanted: (row: InboxRow) => boolean): InboxContents {
+  // Each once: a reactive store is asked thousands of times otherwise.
+  const { me, unread, channels, folders, topicPolicies, topicNames, mutedUsers, settings } = slices;
+  const known = { me, unread, channels, folders, topicPolicies, topicNames, mutedUsers, settings };
   const directs: InboxRow[] = [];
   const byChannel = new Map<number, InboxRow[]>();
   for (const [key, ids] of known.unread.by) {
@@ -66,7 +70,11 @@ export function inboxOf(known: InboxKnown, isWanted: (row: InboxRow) => boolean)
     if (!isWanted(row)) continue;
     const channelId = channelOfKey(key);
     if (channelId === null) directs.push(row);
-    else byChannel.set(channelId, [...(byChannel.get(channelId) ?? []), row]);
+    else {
+      const rows = byChannel.get(channelId);
+      if (rows) rows.push(row);
+      else byChannel.set(channelId, [row]);
+    }
   }
   directs.sort(byNewest);
   return { directs, sections: inSections(known, byChannel) };
@@ -84,7 +92,10 @@ function inSections(known: InboxKnown, byChannel: Map<number, InboxRow[]>): Inbo
       : foldered && folder && !folder.is_archived
         ? `folder-${folder.id}`
         : "rest";
-    found.set(id, [...(found.get(id) ?? []), { channel, rows: rows.sort(byNewest) }]);
+    const entry = { channel, rows: rows.sort(byNewest) };
+    const entries = found.get(id);
+    if (entries) entries.push(entry);
+    else found.set(id, [entry]);
   }
   const folders = [...known.folders.values()].sort((one, other) => one.order - other.order);
   return [
@@ -95,7 +106,7 @@ function inSections(known: InboxKnown, byChannel: Map<number, InboxRow[]>): Inbo
     .map((section) => ({
       ...section,
       channels: (found.get(section.id) ?? []).sort((one, other) =>
-        one.channel.name.localeCompare(other.channel.name, undefined, { sensitivity: "base" }),
+        BY_NAME.compare(one.channel.name, other.channel.name),
       ),
     }))
     .filter((section) => section.channels.length);

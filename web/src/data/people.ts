@@ -33,7 +33,7 @@ export interface PersonRow {
 export type PeopleKnown = Pick<Data, "me" | "users" | "presences" | "mutedUsers" | "directs">;
 
 /** Much quicker than `localeCompare`, of which sorting needs thousands. */
-const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
+export const BY_NAME = new Intl.Collator(undefined, { sensitivity: "base" });
 
 const ORDER: Record<PresenceState, number> = { active: 0, idle: 1, offline: 2 };
 

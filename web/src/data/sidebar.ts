@@ -3,6 +3,7 @@
 import { channelOfKey, topicKey, type ConversationKey } from "./conversations";
 import { isFollowed, isMuted } from "./counts";
 import type { Channel, Data } from "./data";
+import { BY_NAME } from "./people";
 
 export interface Section {
   /** Stays the same while its name changes. */
@@ -30,7 +31,9 @@ export function sections(known: Layout, filter = ""): Section[] {
   const by = new Map<string, Channel[]>();
   for (const channel of found) {
     const id = placeOf(channel);
-    by.set(id, [...(by.get(id) ?? []), channel]);
+    const there = by.get(id);
+    if (there) there.push(channel);
+    else by.set(id, [channel]);
   }
   const folders = [...known.folders.values()]
     .filter((folder) => !folder.is_archived)
@@ -67,9 +70,7 @@ function quietness(known: Layout, many: number): (channel: Channel) => boolean {
 function sorted(channels: readonly Channel[]): Channel[] {
   const muted = (channel: Channel) => Number(channel.subscription?.is_muted ?? false);
   return [...channels].sort(
-    (one, other) =>
-      muted(one) - muted(other) ||
-      one.name.localeCompare(other.name, undefined, { sensitivity: "base" }),
+    (one, other) => muted(one) - muted(other) || BY_NAME.compare(one.name, other.name),
   );
 }
 
@@ -89,12 +90,35 @@ export interface TopicRow extends Topic {
 type TopicsKnown = Pick<Data, "me" | "unread" | "channels" | "topicPolicies" | "topicNames"> &
   Pick<Data, "mutedUsers">;
 
+type Unread = ReadonlyMap<ConversationKey, unknown>;
+
+const byChannel = new WeakMap<Unread, ReadonlyMap<number, readonly ConversationKey[]>>();
+
+/** Topics of a channel in which something is unread; sought once for all channels. */
+function unreadIn(by: Unread, channelId: number): readonly ConversationKey[] {
+  let found = byChannel.get(by);
+  if (!found) {
+    const all = new Map<number, ConversationKey[]>();
+    for (const key of by.keys()) {
+      const id = channelOfKey(key);
+      if (id === null) continue;
+      const keys = all.get(id);
+      if (keys) keys.push(key);
+      else all.set(id, [key]);
+    }
+    byChannel.set(by, (found = all));
+  }
+  return found.get(channelId) ?? [];
+}
+
 /** A channel's topics with what is unread in them; newest first. Unread ones may be unheard of. */
 export function topicRows(
-  known: TopicsKnown,
+  slices: TopicsKnown,
   channelId: number,
   topics: readonly Topic[],
 ): TopicRow[] {
+  const { me, unread, channels, topicPolicies, topicNames, mutedUsers } = slices;
+  const known = { me, unread, channels, topicPolicies, topicNames, mutedUsers };
   const rows = new Map<ConversationKey, TopicRow>();
   const put = (name: string, max_id: number) => {
     const key = topicKey(channelId, name);
@@ -111,8 +135,7 @@ export function topicRows(
     });
   };
   for (const topic of topics) put(topic.name, topic.max_id);
-  for (const [key] of known.unread.by) {
-    if (channelOfKey(key) !== channelId) continue;
+  for (const key of unreadIn(known.unread.by, channelId)) {
     put(known.topicNames.get(key) ?? key.slice(key.indexOf("/") + 1), 0);
   }
   return [...rows.values()].sort((one, other) => other.max_id - one.max_id);

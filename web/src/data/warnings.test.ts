@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { User, UserGroup } from "../wire/objects";
-import { leaveToDelete, leaveToEdit, mayMoveOut, mayMoveWithin, moveLimit } from "./changing";
+import { leaveToDelete, leaveToEdit, mayMoveOut, mayMoveWithin, moveLimit } from "./allowed";
 import type { Channel, Data, Message } from "./data";
 import { calledIn, prevents, warningsFor } from "./warnings";
 
@@ -122,7 +122,14 @@ describe("warnings", () => {
 
 describe("what may be done with a message", () => {
   const message = (sender_id: number) =>
-    ({ id: 9, sender_id, stream_id: 1, timestamp: 1000, submessages: [] }) as unknown as Message;
+    ({
+      id: 9,
+      type: "stream",
+      sender_id,
+      stream_id: 1,
+      timestamp: 1000,
+      submessages: [],
+    }) as unknown as Message;
 
   it("has its time", () => {
     expect(leaveToEdit(data(), message(1), 1100)).toEqual({ until: 1600 });

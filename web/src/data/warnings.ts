@@ -2,7 +2,7 @@
 
 import { isResolved, type Conversation } from "./conversations";
 import type { Data } from "./data";
-import { emptyTopics, mayResolve } from "./changing";
+import { emptyTopics, mayResolve } from "./allowed";
 import { holds, may, mayPost } from "./permissions";
 import { isGuest } from "./completing";
 import { isInFence } from "./marking";

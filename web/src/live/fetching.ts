@@ -40,9 +40,15 @@ function ask(narrow: Narrow, anchor: Anchor, before: number, after: number): Pro
 
 /**
  * Show a narrow around a place: what is there already stays, when the place is within it.
- * Answers the message at the place, or the next one to it; null where there is none.
+ * Answers the message at the place, or the next one to it; null where there is none, or when it is
+ * not wanted any more by the time that it is there.
  */
-export async function open(store: Store, narrow: Narrow, anchor: Anchor): Promise<number | null> {
+export async function open(
+  store: Store,
+  narrow: Narrow,
+  anchor: Anchor,
+  isWanted = () => true,
+): Promise<number | null> {
   const known = store.data.lists.get(nameOf(narrow));
   if (known && !known.stale && typeof anchor === "number") {
     const [first, last] = [known.ids[0], known.ids.at(-1)];
@@ -54,6 +60,8 @@ export async function open(store: Store, narrow: Narrow, anchor: Anchor): Promis
     return known.ids.at(-1) ?? null;
   }
   const answer = await ask(narrow, anchor, 60, 60);
+  // Something else was asked for since, and may be there already.
+  if (!isWanted()) return null;
   put(store, narrow, answer, "afresh");
   if (answer.found_anchor) return answer.anchor;
   const ids = answer.messages.map((message) => message.id);

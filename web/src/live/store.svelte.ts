@@ -2,6 +2,7 @@
 
 import type { ServerEvent } from "../wire/events";
 import type { Snapshot } from "../wire/snapshot";
+import { tallies } from "../data/counts";
 import { dataOf, type Data } from "../data/data";
 import { fold } from "../data/fold";
 
@@ -49,6 +50,9 @@ export class Store {
 
   /** Oneself. */
   readonly self = $derived(this.#data.users.get(this.#data.me));
+
+  /** What is unread, counted once for all who show it. */
+  readonly tallies = $derived(tallies(this));
 
   #listeners = new Set<(event: ServerEvent) => void>();
 

@@ -54,6 +54,10 @@ export class Browsing {
 
   readonly heights = new Heights();
   scroller: Scroller | null = null;
+  /** How often it was asked to go somewhere: only the last counts. */
+  #goings = 0;
+  /** Nobody looks at it any more: what was asked for comes too late. */
+  #left = false;
   #supply: Supply;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -63,7 +67,7 @@ export class Browsing {
   ) {
     this.name = nameOf(narrow);
     this.#supply = new Supply(app.store, narrow, {
-      failed: (error) => (this.trouble = told(error)),
+      failed: (error) => this.#failed(error),
       again: () => this.follow(),
     });
   }
@@ -103,6 +107,8 @@ export class Browsing {
 
   async #go(anchor: Anchor, how: "unread" | "near" | Place, light: boolean): Promise<void> {
     const { list } = this;
+    const going = (this.#goings += 1);
+    const isWanted = () => going === this.#goings && !this.#left;
     const isHere =
       list &&
       !list.stale &&
@@ -114,12 +120,17 @@ export class Browsing {
     if (isHere) return this.#aim(anchor, list.ids.at(-1) ?? null, how, light);
     this.trouble = "";
     try {
-      const found = await open(this.app.store, this.narrow, anchor);
-      this.#aim(anchor, found, how, light);
+      const found = await open(this.app.store, this.narrow, anchor, isWanted);
+      if (isWanted()) this.#aim(anchor, found, how, light);
     } catch (error) {
-      this.trouble = told(error);
-      this.opening = false;
+      if (isWanted()) this.#failed(error);
     }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#left) return;
+    this.trouble = told(error);
+    this.opening = false;
   }
 
   #aim(anchor: Anchor, found: number | null, how: "unread" | "near" | Place, light: boolean): void {
@@ -216,7 +227,7 @@ export class Browsing {
   /** What is in the page follows what one looks at, and so does what is fetched and read. */
   follow(): void {
     const { scroller, ids } = this;
-    if (!scroller || this.target) return;
+    if (!scroller || this.target || this.#left) return;
     this.away = !scroller.atEnd;
     this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
@@ -269,7 +280,7 @@ export class Browsing {
     try {
       await open(this.app.store, this.narrow, anchor);
     } catch (error) {
-      this.trouble = told(error);
+      this.#failed(error);
     }
   }
 
@@ -283,6 +294,7 @@ export class Browsing {
   }
 
   leave(): void {
+    this.#left = true;
     clearTimeout(this.#seenTimer);
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);

@@ -24,7 +24,10 @@ export function dress(node: HTMLElement, html: string, store: Store, messageId: 
   ) => {
     if (html.includes(mark)) node.querySelectorAll<E>(selector).forEach(call);
   };
+  // The half of a formula for browsers that do not draw MathML.
+  each("katex-html", ".katex-html", (one) => one.remove());
   each(" style=", "[data-style]", restyle);
+  each("message_embed", ".message_embed", nameEmbed);
   each("codehilite", ".codehilite", (one) => dressCode(one, store));
   each("spoiler-block", ".spoiler-block", dressSpoiler);
   each<HTMLTimeElement>("<time", "time", (one) => dressTime(one, store));
@@ -60,6 +63,13 @@ function restyle(one: HTMLElement): void {
   if (align) one.style.textAlign = align === "left" ? "start" : align === "right" ? "end" : align;
   const picture = styled(style, "background-image");
   if (picture) one.style.backgroundImage = picture;
+}
+
+/** The picture of a preview is a link too: it is called as the page is. */
+function nameEmbed(embed: HTMLElement): void {
+  const picture = embed.querySelector<HTMLElement>("a.message_embed_image");
+  const title = embed.querySelector(".message_embed_title")?.textContent?.trim();
+  picture?.setAttribute("aria-label", title || picture.getAttribute("href") || "");
 }
 
 function dressSpoiler(block: HTMLElement): void {
@@ -147,13 +157,14 @@ function dressPictures(node: HTMLElement, messageId: number): void {
       video.addEventListener("click", (event) => event.preventDefault());
       video.setAttribute("aria-label", one.title || words.messages.video);
     }
-    if (!image || outside) continue;
+    if (!image) continue;
     const source =
       one instanceof HTMLAnchorElement
         ? (one.getAttribute("href") ?? image.src)
         : (image.dataset["originalSrc"] ?? image.src);
     const name = one.title || image.alt || decodeURIComponent(source.split("/").at(-1) ?? "");
     if (!image.alt) image.alt = name || words.messages.picture;
+    if (outside) continue;
     const at = all.length;
     all.push({ kind: "image", source, preview: image.src, name, messageId });
     if (one === image) {

@@ -106,7 +106,9 @@ export const shell = {
   },
   status: {
     what: "What are you up to?",
-    sign: "Emoji",
+    sign: "Choose an emoji",
+    change: (name: string) => `Emoji: ${name}. Choose another`,
+    noSign: "No emoji",
     often: "Often used",
     clear: "Clear status",
     cleared: "Your status is cleared.",

@@ -108,7 +108,9 @@ export const shell: Words["shell"] = {
   },
   status: {
     what: "¿En qué andas?",
-    sign: "Emoji",
+    sign: "Elegir un emoji",
+    change: (name: string) => `Emoji: ${name}. Elegir otro`,
+    noSign: "Sin emoji",
     often: "Habituales",
     clear: "Quitar estado",
     cleared: "Has quitado tu estado.",

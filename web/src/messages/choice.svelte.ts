@@ -1,0 +1,58 @@
+/** The message of a list that one has chosen, with the keyboard or by a click. */
+
+import { tick } from "svelte";
+import type { Message } from "../data/data";
+import { placeOf } from "../data/lists";
+import type { Store } from "../live/store.svelte";
+import type { Browsing } from "./browsing.svelte";
+
+export class Choice {
+  id = $state<number | null>(null);
+
+  constructor(
+    private readonly browsing: Browsing,
+    private readonly store: Store,
+  ) {}
+
+  get message(): Message | undefined {
+    return this.id === null ? undefined : this.store.messages.get(this.id);
+  }
+
+  async choose(id: number): Promise<void> {
+    const { browsing } = this;
+    this.id = id;
+    const at = placeOf(browsing.ids, id);
+    if (at < browsing.start + 5 || at >= browsing.end - 5) {
+      browsing.focus = id;
+      await tick();
+    }
+    const row = browsing.scroller?.row(id);
+    if (!row) return;
+    browsing.scroller?.reveal(row);
+    browsing.scrolled();
+    row.querySelector<HTMLElement>("article")?.focus({ preventScroll: true });
+  }
+
+  /** Choose the next message, or the one before. */
+  move(by: 1 | -1): void {
+    const { ids, scroller } = this.browsing;
+    const visible = scroller?.seen() ?? [];
+    const isVisible = this.id !== null && visible.includes(this.id);
+    // Where nothing is chosen one begins with what one looks at.
+    const begin = (scroller?.atEnd ? visible.at(-1) : visible[0]) ?? scroller?.held?.id ?? 0;
+    const from = placeOf(ids, isVisible ? (this.id ?? 0) : begin) + (isVisible ? by : 0);
+    const id = ids[Math.min(Math.max(0, from), ids.length - 1)];
+    if (from >= ids.length) void this.browsing.toEnd();
+    else if (id !== undefined) void this.choose(id);
+  }
+
+  jump(to: "end" | "beginning"): void {
+    this.id = null;
+    void (to === "end" ? this.browsing.toEnd() : this.browsing.toBeginning());
+  }
+
+  page(by: 1 | -1): void {
+    const frame = this.browsing.scroller?.frame;
+    frame?.scrollBy({ top: by * frame.clientHeight * 0.85 });
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Keep an element above what stands at the foot of the page (marked `data-foot`: the box to write
+ * in, the bar of a phone) and over the middle of what one reads, by `--above`, `--from` and
+ * `--to`. Returns how to stop.
+ */
+export function standAboveFoot(node: HTMLElement): () => void {
+  const measure = () => {
+    const feet = [...document.querySelectorAll("[data-foot]")]
+      .map((foot) => foot.getBoundingClientRect())
+      .filter((box) => box.height > 0);
+    const top = Math.min(window.innerHeight, ...feet.map((box) => box.top));
+    const main = document.getElementById("main")?.getBoundingClientRect();
+    node.style.setProperty("--above", `${Math.round(window.innerHeight - top)}px`);
+    node.style.setProperty("--from", `${Math.round(main?.left ?? 0)}px`);
+    node.style.setProperty(
+      "--to",
+      `${Math.round(window.innerWidth - (main?.right ?? window.innerWidth))}px`,
+    );
+  };
+  const sizes = new ResizeObserver(measure);
+  const watch = () => {
+    sizes.disconnect();
+    sizes.observe(document.documentElement);
+    for (const foot of document.querySelectorAll("[data-foot], #main")) sizes.observe(foot);
+    measure();
+  };
+  watch();
+  // Another view has another foot.
+  window.addEventListener("hashchange", later);
+  function later() {
+    requestAnimationFrame(watch);
+  }
+  return () => {
+    sizes.disconnect();
+    window.removeEventListener("hashchange", later);
+  };
+}
