@@ -25,7 +25,7 @@ from tertulia.store import installation
 from tertulia.vault import Vault, digest, load_secret
 from tertulia.wire import keeping
 from tertulia.wire.authentication import csrf_token, require_own_page
-from tertulia.wire.client import TOKENS
+from tertulia.wire.client import client_files
 from tertulia.wire.errors import told
 from tertulia.wire.forms import received
 from tertulia.wire.html import MARK, STYLES, page
@@ -101,7 +101,7 @@ class FirstRun:
             Route("/health", _health),
             Route("/ready", _not_ready),
             static(STYLES, packaged("page.css"), "text/css"),
-            static(TOKENS, packaged("tokens.css"), "text/css"),
+            *client_files(),
             static(MARK, packaged("icon.svg"), "image/svg+xml"),
             static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
         ]

@@ -24,6 +24,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+EXPECTED = r"Failed to load resource|blocked by Playwright|derived_inert"
+"""What a browser's console may say: refusals are answers like others, but it tells of each; and
+Svelte remarks on what is still shown while it goes away."""
 LAPTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
@@ -52,8 +55,7 @@ class Window:
         self.page.on("request", self._asked)
 
     def _said(self, message: ConsoleMessage) -> None:
-        # Refusals are answers like others; the browser tells of each.
-        is_expected = re.search(r"Failed to load resource|blocked by Playwright", message.text)
+        is_expected = re.search(EXPECTED, message.text)
         if message.type in {"error", "warning"} and not is_expected and not self.away:
             self.troubles.append(f"{message.type}: {message.text}")
 

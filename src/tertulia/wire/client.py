@@ -60,12 +60,7 @@ def client_files() -> tuple[BaseRoute, ...]:
             headers["Content-Encoding"] = "gzip"
         return Response(plain, media_type=_media_type(name), headers=headers)
 
-    async def page(_: Request) -> Response:
-        """The page for anybody: it shows nothing by itself. The client's worker keeps it."""
-        return client_page()
-
     return (
-        Route(CLIENT_PATH, page),
         Route(CLIENT_PATH + "assets/{name}", asset),
         static(TOKENS, packaged("tokens.css"), "text/css"),
     )

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
-from tertulia.wire.client import worker_script
+from tertulia.wire.client import CLIENT_PATH, client_page, worker_script
 
 MANIFEST: Final = "/manifest.webmanifest"
 WORKER: Final = "/worker.js"
@@ -44,7 +44,11 @@ def installing_pages(node: Node) -> tuple[BaseRoute, ...]:
             raise HTTPException(404)
         return unless_known(request, content, "text/javascript", _WORKER_HEADERS)
 
-    return (Route(MANIFEST, manifest), Route(WORKER, worker))
+    async def page(_: Request) -> Response:
+        """The client's page for anybody, as the worker keeps it: it shows nothing by itself."""
+        return client_page()
+
+    return (Route(MANIFEST, manifest), Route(WORKER, worker), Route(CLIENT_PATH, page))
 
 
 def _manifest(node: Node) -> dict[str, Any]:
