@@ -2,6 +2,8 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
@@ -50,6 +52,7 @@ def test_two_people_talk(town: Town, opened: Open) -> None:
     changed.hover()
     changed.get_by_role("button", name="More").click()
     ann.page.get_by_role("menuitem", name="Quote and reply").click()
+    expect(ann.box).to_have_value(re.compile("quote"))
     ann.box.press("Control+Enter")
     expect(ben.page.locator("blockquote", has_text="Good morning to you")).to_be_visible()
 
