@@ -1,8 +1,7 @@
 """Two people who talk, each in a browser of their own."""
 
-from urllib.parse import parse_qs, urlsplit
-
 import re
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
