@@ -102,7 +102,7 @@ def test_dialogs_can_be_used_by_everyone(iris: Window) -> None:
     message = iris.message("The prices for the winter are here")
     message.scroll_into_view_if_needed()
     if is_phone and not message.get_by_role("toolbar").is_visible():
-        message.get_by_text("The prices for the winter").tap(position={"x": 5, "y": 5})
+        message.tap(position={"x": 320, "y": 12})
     if not is_phone:
         message.hover()
     message.get_by_role("button", name="More").click()
