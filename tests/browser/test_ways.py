@@ -117,6 +117,10 @@ def test_nothing_sticks_out_of_a_small_window(
         settled(small.page)
         width = small.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert width <= 0, (place, small.page.evaluate(WIDER))
+    small.go("narrow/search/cook/has/reaction")
+    poll = small.page.get_by_role("group", name="Poll: What shall I cook").first
+    expect(poll).to_be_visible()
+    assert poll.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
 def test_in_spanish_nothing_is_left_in_english(cafe: Server, opened: Open) -> None:
