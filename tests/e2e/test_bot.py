@@ -60,7 +60,7 @@ def awaited(look: Callable[[], list[Any]], count: int) -> list[Any]:
     end = time.monotonic() + PATIENCE
     while len(found := look()) < count:
         assert time.monotonic() < end, found
-        time.sleep(0.1)
+        time.sleep(0.1)  # Another process: there is nothing to wait on but its answer.
     return found
 
 
