@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { arrivedAs } from "./sending";
+import { arrivedAs, notSeenYet, type Pending } from "./sending";
 
 const message = (id: number, content: string, sender_id = 1) => ({ id, content, sender_id });
 
@@ -10,4 +10,31 @@ it("finds a message that arrived although no answer came", () => {
   expect(arrivedAs(sent, [message(9, "hello")], 1, none)).toBeNull();
   expect(arrivedAs(sent, [message(11, "hello", 2)], 1, none)).toBeNull();
   expect(arrivedAs(sent, [message(11, "hello"), message(12, "hello")], 1, new Set([11]))).toBe(12);
+});
+
+const pending = (localId: string, more: Partial<Pending> = {}): Pending => ({
+  localId,
+  key: "c1/keys",
+  to: { kind: "topic", channelId: 1, topic: "keys" },
+  content: localId,
+  at: 0,
+  state: "sending",
+  after: 10,
+  ...more,
+});
+const seen = (...ids: number[]) =>
+  new Map(ids.map((id) => [id, { id, sender_id: 1, key: "c1/keys" }]));
+const shown = (all: Pending[], ...ids: number[]) =>
+  notSeenYet(all, seen(...ids), 1, new Set([11])).map((one) => one.localId);
+
+it("shows no message twice that was fetched before its event came", () => {
+  expect(shown([pending("a", { sentId: 12 })], 12)).toEqual([]);
+  expect(shown([pending("a", { sentId: 12 })], 13)).toEqual(["a"]);
+  expect(shown([pending("a"), pending("b")], 12)).toEqual(["b"]);
+});
+
+it("shows what is not there, whatever else of oneself is", () => {
+  expect(shown([pending("a")], 9, 10, 11)).toEqual(["a"]);
+  expect(shown([pending("a", { key: "c1/other" })], 12)).toEqual(["a"]);
+  expect(shown([pending("a", { state: "failed" })], 12)).toEqual(["a"]);
 });

@@ -48,3 +48,26 @@ export function arrivedAs(
   );
   return found?.id ?? null;
 }
+
+/**
+ * Which of those on their way are shown as such: a message may be seen in its conversation, fetched
+ * with others, before one hears that it has arrived, and must not be seen twice.
+ */
+export function notSeenYet<One extends Pending>(
+  pending: readonly One[],
+  messages: ReadonlyMap<number, { id: number; sender_id: number; key: ConversationKey }>,
+  me: number,
+  claimed: ReadonlySet<number>,
+): One[] {
+  const taken = new Set(claimed);
+  return pending.filter((one) => {
+    if (one.sentId !== undefined) return !messages.has(one.sentId);
+    if (one.state === "failed") return true;
+    for (const { id, sender_id, key } of messages.values()) {
+      if (id <= (one.after ?? 0) || taken.has(id) || sender_id !== me || key !== one.key) continue;
+      taken.add(id);
+      return false;
+    }
+    return true;
+  });
+}

@@ -5,7 +5,7 @@
 
 import { keyOf, type Conversation, type ConversationKey } from "../data/conversations";
 import { narrowOf } from "../data/narrow";
-import { arrivedAs, type Pending } from "../data/sending";
+import { arrivedAs, notSeenYet, type Pending } from "../data/sending";
 import { get, isPassing, post, Refused, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
@@ -24,8 +24,12 @@ const SHOWN_AFTER = 4000;
 export class Outbox {
   /** Oldest first. */
   pending = $state.raw<readonly Pending[]>([]);
-  /** Called when a message has arrived. */
-  onSent: ((to: Destination, id: number) => void) | null = null;
+  /** Those of them that are to be seen: what is among the messages already is not. */
+  readonly seen = $derived.by(() =>
+    this.pending.length
+      ? notSeenYet(this.pending, this.store.messages, this.store.me, this.#claimed)
+      : [],
+  );
 
   #kept: Kept;
   #window: string | null = null;
@@ -122,15 +126,13 @@ export class Outbox {
     const one = this.pending.find((other) => other.localId === localId || other.sentId === id);
     if (!one) return;
     this.#claimed.add(id);
-    this.#done(one, id);
+    this.#done(one);
     this.wake();
   }
 
   /** It is there: no more of it here. */
-  #done(one: Pending, id: number): void {
-    const isNews = this.#find(one.localId) !== null && one.sentId === undefined;
+  #done(one: Pending): void {
     this.#set(this.pending.filter((other) => other.localId !== one.localId));
-    if (isNews) this.onSent?.(one.to, id);
   }
 
   /** Send what waits for a conversation, one after the other. */
@@ -172,7 +174,7 @@ export class Outbox {
       const id = await this.#arrived(one);
       if (id !== null) {
         this.#claimed.add(id);
-        this.#done(one, id);
+        this.#done(one);
         return;
       }
       this.#put({ ...one, unclear: false });
@@ -200,14 +202,13 @@ export class Outbox {
     const now = this.#find(one.localId);
     if (!now) return;
     if (this.store.data.messages.has(id)) {
-      this.#done(now, id);
+      this.#done(now);
       return;
     }
     this.#put({ ...now, sentId: id });
-    this.onSent?.(one.to, id);
     setTimeout(() => {
       const still = this.#find(one.localId);
-      if (still) this.#done(still, id);
+      if (still) this.#done(still);
     }, SHOWN_AFTER);
   }
 
