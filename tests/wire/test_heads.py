@@ -80,6 +80,7 @@ async def test_a_poll_may_wait_for_longer(server: Loopback) -> None:
     assert [event["type"] for event in (await line.read()).events] == ["message"]
 
 
+@pytest.mark.parametrize("server", ["below"], indirect=True)
 async def test_a_head_that_the_server_does_not_read_on_may_take_longer(server: Loopback) -> None:
     """Of requests behind a poll it takes no more than a few until that is answered."""
     org = server.org

@@ -66,8 +66,6 @@ class Polls:
         ):
             return None
         request = Request({"type": "http", "method": "GET", "headers": headers, "state": {}})
-        if not _is_plain_host(request.headers.get("host", "")):
-            return None
         try:
             user = authenticated(self.node, request)
         except Refused:
@@ -162,11 +160,6 @@ def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     lines = [b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())]
     lines += [b"%b: %b" % header for header in headers]
     return b"".join(line + b"\r\n" for line in lines)
-
-
-def _is_plain_host(host: str) -> bool:
-    """Whether nothing can be wrong with it: what is no host's name is refused."""
-    return host.isascii() and "[" not in host and "]" not in host
 
 
 def _is_number(text: bytes) -> bool:

@@ -30,8 +30,6 @@ class TertuliaHttp(HttpToolsProtocol):
     _is_in_head = False
     _patience: asyncio.TimerHandle | None = None
     """Ends with a head that does not come to its end, or where none comes."""
-    _parked: Parked | None = None
-    """The poll that waits; requests may have been sent behind it."""
 
     def __init__(self, polls: Callable[[], Polls | None], *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -82,10 +80,9 @@ class TertuliaHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._patience is not None:
             self._patience.cancel()
-        if self._parked is not None:
-            self._parked.leave()
-            self._parked = None
-        if isinstance(self.cycle, Parked):
+        if isinstance(parked := self.cycle, Parked):
+            if not parked.response_complete:
+                parked.leave()
             self.cycle = None  # type: ignore[assignment]  # as it is before the first request
         super().connection_lost(exc)
 
@@ -108,7 +105,6 @@ class TertuliaHttp(HttpToolsProtocol):
         if parked is None:
             return False
         self.cycle = parked  # type: ignore[assignment]  # has what is looked at in one
-        self._parked = None if parked.response_complete else parked
         # Nothing more is to be known of the request, and many wait.
         self.scope = None  # type: ignore[assignment]
         self.headers = []
@@ -123,7 +119,6 @@ class TertuliaHttp(HttpToolsProtocol):
     def reply(self, parked: Parked, head: bytes, body: bytes) -> None:
         """Send a poll's answer. See `tertulia.wire.polling.Connection`."""
         parked.response_complete = True
-        self._parked = None
         if self.transport.is_closing():
             return
         if parked.keep_alive:
