@@ -94,7 +94,7 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
 
 
 @both
-@examples(4)
+@examples(2)
 @given(seed=seeds)
 def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
     request: pytest.FixtureRequest, kind: str, seed: int
@@ -105,12 +105,13 @@ def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
         node = history.org.node
         delivery, encoder = node.delivery, node.delivery.encoder
         for viewer in (*VIEWERS, "ben"):
-            for way in LOOKS:
-                await history.org[viewer].register(**way)
+            for look in LOOKS:
+                if viewer != "gus" or "all_public_streams" not in look:
+                    await history.org[viewer].register(**look)
         shared = 0
-        for _ in range(40):
+        for _ in range(20):
             await history.step()
-            for posted in list(delivery._recent)[-30:]:
+            for posted in list(delivery._recent)[-10:]:
                 for queue in list(delivery._queues.values()):
                     told = encoder.events(posted, queue.record)
                     assert told == encoder.events(Posted(posted.entry), queue.record)

@@ -153,6 +153,7 @@ class Parked:
     def leave(self) -> None:
         """The client went away."""
         self._polls.node.delivery.leave(self.queue_id, self)
+        note("GET", POLLS, self._user_id, 200, self._began)
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
