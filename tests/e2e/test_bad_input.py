@@ -228,7 +228,8 @@ def test_a_poll_whose_client_has_gone_is_forgotten(tmp_path: Path) -> None:
     ben = server.found()
     with ended(server):
         # Polls that succeed are logged at that level alone.
-        server.start("/ready", "--log-level", "debug")
+        (server.data_dir / "tertulia.toml").write_text('log_level = "debug"\n')
+        server.start()
         is_forgotten(server, ben)
 
 
