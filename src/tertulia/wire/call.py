@@ -22,6 +22,7 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.hosts import site_of
 from tertulia.wire.pacing import SignIns
 
 T = TypeVar("T")
@@ -90,8 +91,6 @@ class Call:
     """None where nobody is signed in."""
     client: str
     """The program's name."""
-    host: str
-    """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     session_id: int | None = None
     """Of the browser's session by which the caller is known; None for an API key."""
@@ -119,8 +118,9 @@ class Call:
 
     @property
     def url(self) -> str:
-        """The organization's address: the configured one, or that by which it was reached."""
-        return self.node.config.external_url or self.host
+        """The organization's address: the configured one, or that by which it was reached. Refused
+        where that is no address."""
+        return site_of(self.node.config, self.request)
 
     def moment(self) -> Moment:
         """The caller's view of the organization as of now, for questions."""
