@@ -109,6 +109,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " this server fetches when a message was sent. Needs external_content."
         ),
     ] = True
+    longest_wait_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600_000,
+            description="A request that would have to wait so many milliseconds for others is"
+            " refused at once, with Retry-After; 0 for never.",
+        ),
+    ] = 1000
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(

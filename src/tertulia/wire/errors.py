@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tertulia.model import errors
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, Unavailable
 
 
 class MissingParameter(Refused):
@@ -52,6 +52,13 @@ class BodyTooLarge(Refused):
 
     def __init__(self, limit_mib: int) -> None:
         super().__init__(f"The request is larger than {limit_mib} MiB.")
+
+
+class Overloaded(Unavailable):
+    """The server has too much to do."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has too much to do just now. Try again in a moment.")
 
 
 class HeadTooLarge(Refused):
