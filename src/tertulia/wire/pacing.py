@@ -35,8 +35,10 @@ class Pace:
         self.seconds = seconds
         self._each = seconds / limit
         # What is added up is a little off.
-        self._bound = seconds + self._each / 2
+        self._bound = seconds + self._each / 100
         self._clock = clock
+        # Times are counted from here: as UNIX seconds they would be coarse.
+        self._began = clock()
         self._known = known
         self._recent: dict[Hashable, float] = {}
         self._before: dict[Hashable, float] = {}
@@ -45,13 +47,14 @@ class Pace:
     def charge(self, who: Hashable, now: float) -> float:
         """Count an attempt. In how many seconds they have all attempts again; an attempt too many
         is not counted: see `excess`."""
+        now -= self._began
         if now >= self._until or len(self._recent) >= self._known:
             # Whoever tried before that has all attempts again.
             self._before, self._recent = self._recent, {}
             self._until = now + self.seconds
-        ahead = self._ahead(who, now) + self._each
-        if ahead <= self._bound:
-            self._recent[who] = now + ahead
+        before = self._ahead(who, now)
+        ahead = before + self._each
+        self._recent[who] = now + (ahead if ahead <= self._bound else before)
         return ahead
 
     def excess(self, ahead: float) -> float:
@@ -74,7 +77,7 @@ class Pace:
 
     def forgive(self, who: Hashable) -> None:
         """The last attempt does not count: it was none too many."""
-        now = self._clock()
+        now = self._clock() - self._began
         self._recent[who] = now + self._ahead(who, now) - self._each
 
     def _ahead(self, who: Hashable, now: float) -> float:
