@@ -57,6 +57,10 @@ class Pace:
         self._recent[who] = now + (ahead if ahead <= self._bound else before)
         return ahead
 
+    def ahead(self, who: Hashable, now: float) -> float:
+        """What `charge` answered last, as of now."""
+        return self._ahead(who, now - self._began)
+
     def excess(self, ahead: float) -> float:
         """What `charge` answered as seconds to wait before the next attempt; 0 where the attempt
         was counted."""

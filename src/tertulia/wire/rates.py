@@ -1,5 +1,6 @@
 """How much an account may ask in a minute, and a computer without one."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -21,6 +22,7 @@ RESET: Final = "X-RateLimit-Reset"
 EXPOSED: Final = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After"
 """What a script of another server's page may read of it."""
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
+_LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0
 
 
@@ -62,19 +64,40 @@ class Rates:
         else:
             self._charge(request, self._polls if polls else self._requests, user_id)
 
+    def admits_poll(self, user_id: int) -> bool:
+        """Count a GET /events of the account, which tells with `poll_lines` what is left. False,
+        and it is not counted, where that is too much."""
+        return not self._is_on or self._polls.admits(user_id)
+
+    def forgive_poll(self, user_id: int) -> None:
+        """The last one is not to be counted."""
+        if self._is_on:
+            self._polls.forgive(user_id)
+
+    def poll_lines(self, user_id: int) -> bytes:
+        """The headers of an answer to GET /events, as of now and as they go over the wire."""
+        if not self._is_on:
+            return b""
+        now = self._clock()
+        return _LINES % _told(self._polls, self._polls.ahead(user_id, now), now)
+
     def _charge(self, request: Request, pace: Pace, who: int | str | None) -> None:
         now = self._clock()
         ahead = pace.charge(who, now)
-        request.state.rate = (
-            (_LIMIT, b"%d" % pace.limit),
-            (_REMAINING, b"%d" % pace.left(ahead)),
-            (_RESET, b"%d" % (now + min(ahead, pace.seconds) + 1)),
-        )
+        request.state.rate = _told(pace, ahead, now)
         if wait := pace.excess(ahead):
             raise TooManyRequests(wait)
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
     """What the answer to a request in that state tells; nothing where it was not counted."""
-    headers: Iterable[tuple[bytes, bytes]] = state.get("rate", ())
-    return headers
+    rate: tuple[int, int, int] | None = state.get("rate")
+    if rate is None:
+        return ()
+    limit, remaining, reset = rate
+    return (_LIMIT, b"%d" % limit), (_REMAINING, b"%d" % remaining), (_RESET, b"%d" % reset)
+
+
+def _told(pace: Pace, ahead: float, now: float) -> tuple[int, int, int]:
+    """The limit, what is left of it, and when it is whole again in UNIX seconds."""
+    return pace.limit, pace.left(ahead), math.ceil(now + min(ahead, pace.seconds))
