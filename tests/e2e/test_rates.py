@@ -1,5 +1,6 @@
 """What a server with limits tells programs, and how Zulip's own client takes it."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import zulip
 
 from tests.e2e.conftest import Town
 from tests.e2e.people import client_of, listening, ok
+from tests.e2e.raw import Response, connected, request
 from tests.e2e.server import Account, Server, ended
 
 SAID = {"type": "stream", "to": "general", "topic": "tea"}
@@ -69,6 +71,41 @@ def test_the_loop_of_the_client_waits_until_it_may_register(tmp_path: Path) -> N
     statuses = [line.partition("status=")[2][:3] for line in log if "/register" in line]
     assert statuses[0] == "429"
     assert statuses[-1] == "200"
+
+
+def test_each_poll_counts_once_however_it_waits(tmp_path: Path) -> None:
+    def told(answer: Response) -> tuple[str, str]:
+        return answer.headers["x-ratelimit-limit"], answer.headers["x-ratelimit-remaining"]
+
+    with (
+        limited(tmp_path, polls_per_minute=6, requests_per_minute=6) as town,
+        client_of(town.ann, town.server) as ann,
+        connected(town.server) as ben,
+    ):
+        queue = json.loads(ben.ask(request(b"POST", b"/register", town.ben, form=b"")).body)
+
+        def poll(queue_id: str, more: str = "") -> bytes:
+            cursor = f"last_event_id={queue['last_event_id']}"
+            target = f"/events?queue_id={queue_id}&{cursor}{more}"
+            return request(b"GET", target.encode(), town.ben)
+
+        ben.write(poll(queue["queue_id"]))
+        sent(ann, "hello")
+        answer = ben.read()
+        assert [event["type"] for event in json.loads(answer.body)["events"]] == ["message"]
+        assert told(answer) == ("6", "5")
+        assert float(answer.headers["x-ratelimit-reset"]) <= time.time() + 61
+        assert told(ben.ask(poll(queue["queue_id"], "&dont_block=true"))) == ("6", "4")
+        assert told(ben.ask(poll(queue["queue_id"], "&client=other"))) == ("6", "3")
+        missing = ben.ask(poll("00000000-0000-4000-8000-000000000000"))
+        missing.refused("BAD_EVENT_QUEUE_ID")
+        assert told(missing) == ("6", "2")
+        for left in ("1", "0"):
+            assert told(ben.ask(poll(queue["queue_id"]))) == ("6", left)
+        answer = ben.ask(poll(queue["queue_id"]))
+        assert 0 < answer.refused("RATE_LIMIT_HIT", 429)["retry-after"] <= 10
+        assert told(answer) == ("6", "0")
+        assert told(ben.ask(request(b"GET", b"/users/me", town.ben))) == ("6", "4")
 
 
 def test_only_a_trusted_proxy_says_who_asks(tmp_path: Path) -> None:
