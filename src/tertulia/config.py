@@ -184,6 +184,34 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     invitations_per_day: Annotated[
         int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
     ] = 100
+    rate_limits: Annotated[
+        bool,
+        Meta(
+            description="Requests of one account, and those from one address, are limited as the"
+            " next three settings say; with --dev never."
+        ),
+    ] = True
+    requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="Requests that one account may make at once, and again in each minute."
+            " GET /events is counted apart, files not at all.",
+        ),
+    ] = 1_000
+    polls_per_minute: Annotated[
+        int, Meta(ge=1, le=10_000_000, description="The same for GET /events.")
+    ] = 10_000
+    anonymous_requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="The same for requests without an account, from one address; of IPv6, from"
+            " one network of 64 bits.",
+        ),
+    ] = 600
     proxy_trusted: Annotated[
         str,
         Meta(

@@ -24,6 +24,7 @@ from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
 from tertulia.wire.hosts import site_of
 from tertulia.wire.pacing import SignIns
+from tertulia.wire.rates import Rates
 
 T = TypeVar("T")
 _ATTEMPTS = 10
@@ -46,6 +47,7 @@ class Node:
     started: float
     """UNIX seconds."""
     sign_ins: SignIns
+    rates: Rates
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which need no password."""
 

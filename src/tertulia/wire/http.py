@@ -26,6 +26,7 @@ from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
 from tertulia.wire.paths import Paths
+from tertulia.wire.rates import EXPOSED, rate_headers
 from tertulia.wire.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
@@ -41,6 +42,7 @@ _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS",
+    "Access-Control-Expose-Headers": EXPOSED,
 }
 
 
@@ -121,9 +123,9 @@ class Endpoint:
             return await self._handled(request, route, user, sent, file=file)
 
     def _admitted(self, request: Request, route: Route) -> User | None:
-        user = None if route.access is Access.ANYONE else self._authenticated(request, route)
-        request.state.user = user
-        return user
+        return self._node.rates.admitted(
+            request, lambda: self._authenticated(request, route), polls=route.polls
+        )
 
     async def _handled(
         self,
@@ -159,6 +161,8 @@ class Endpoint:
         return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
+        if route.access is Access.ANYONE:
+            return None
         user = authenticated(self._node, request)
         if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
             require_open(self._node)
@@ -231,6 +235,7 @@ class Journal:
                 message["headers"] = [
                     *message["headers"],
                     *(header for header in extra if header[0] not in own),
+                    *rate_headers(scope["state"]),
                 ]
             await send(message)
 
