@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
@@ -22,12 +22,14 @@ from tertulia import logs
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
-from tertulia.demo import Resident, prepared
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
 from tertulia.wire.protocol import BoundedHttp
+
+if TYPE_CHECKING:
+    from tertulia.demo import Resident
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -91,7 +93,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
-    residents = await prepared(settings) if demo else []
+    residents = await _residents(settings) if demo else []
 
     def say(*lines: str) -> None:
         typer.echo("\n".join(lines))
@@ -123,6 +125,12 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         await server.serve([listener])
 
 
+async def _residents(settings: Config) -> "Sequence[Resident]":
+    from tertulia.demo import prepared  # What is told in it is loaded for a demonstration only.
+
+    return await prepared(settings)
+
+
 def _invited(setup: str) -> list[str]:
     """How to create the organization."""
     return [
@@ -143,7 +151,7 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
+def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
     """How to sign in to the demonstration."""
     if not residents:
         return []
