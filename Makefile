@@ -67,10 +67,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package is put on the environment's path as it lies here; only what it stands on is downloaded.
+# It is compiled here, so that not even the first start has to, nor one that may write nothing.
 define place
 	@printf '%s\n' "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tertulia.pth"
 	@printf '#!/bin/sh\nexec "%s" -m tertulia "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tertulia
 	@chmod +x $(BIN)/tertulia
+	@$(BIN)/python -m compileall -q src/tertulia
 endef
 
 $(VENV)/.run: requirements.txt | $(BIN)/python
