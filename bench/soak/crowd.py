@@ -5,6 +5,7 @@ words `stop` and `close`. It prints lines of JSON: what went on in each window, 
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import resource
@@ -78,6 +79,7 @@ class Crowd:
             failed=self.record.failed,
             failures=self.record.failures,
             done=self.doings.done,
+            put_off=self.doings.put_off,
             acknowledged=len(self.record.acknowledged),
             due=due,
             watches=len(self.record.watches),
@@ -108,11 +110,12 @@ class Crowd:
                 answered_p50=_quantile(answered, 0.5),
                 answered_p99=_quantile(answered, 0.99),
                 here=sum(visitor.here for visitor in self.visitors),
+                put_off=self.doings.put_off,
                 unfinished=self.doings.unfinished,
                 forsaken=len(self.doings.forsaken),
                 failed=self.record.failed,
                 failure=self.record.failures[0] if self.record.failures else "",
-                cpu=(now - used) / window,
+                crowd_cpu=(now - used) / window,
             )
             used = now
             tally.events = tally.polls = tally.sent = tally.requests = 0
@@ -168,7 +171,8 @@ class Crowd:
 
     async def _fetched(self, line: Line, person: Person, place: int) -> set[int]:
         """All messages of a channel, or all direct messages, that the person can read."""
-        narrow = [["is", "dm"]] if place < 0 else [["channel", place]]
+        operator, operand = ("is", "dm") if place < 0 else ("channel", place)
+        narrow = [{"operator": operator, "operand": operand}]
         found: set[int] = set()
         anchor = 0
         while True:
@@ -224,10 +228,9 @@ async def _main() -> None:
 
 def main() -> None:
     """Do the job."""
-    try:
+    loops: Any = asyncio
+    with contextlib.suppress(ImportError):
         import uvloop as loops
-    except ImportError:
-        loops = asyncio
     with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
         runner.run(_main())
 

@@ -33,6 +33,9 @@ TOPICS = 8
 """In each channel."""
 LINES = 16
 """Connections that it is all asked by."""
+UNFINISHED = 200
+"""Things under way at most: a server that is slower than the rate gets less to do, and no backlog
+that it would be asked to work off after the end."""
 REMEMBERED = 3000
 """Messages to which something may still be done."""
 FORSAKEN_SECONDS = 20
@@ -67,6 +70,8 @@ class Doings:
     """Queues that nobody will poll again."""
     done: dict[str, int] = field(default_factory=dict)
     """How often each thing was done."""
+    put_off: int = 0
+    """Things that were not begun, because too many were under way."""
 
     def __post_init__(self) -> None:
         self._lines: asyncio.Queue[Line] = asyncio.Queue()
@@ -110,6 +115,9 @@ class Doings:
         while often:
             due += random.expovariate(often)
             await asyncio.sleep(max(due - loop.time(), 0))
+            if len(self._tasks) >= UNFINISHED:
+                self.put_off += 1
+                continue
             task = asyncio.ensure_future(self._try(name, do))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
