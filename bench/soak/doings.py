@@ -130,10 +130,13 @@ class Doings:
             self.record.fail(f"{name}: {error!r}")
 
     async def _ask(self, method: str, target: str, by: Person, **parameters: Any) -> dict[str, Any]:
-        """The answer; whatever is no success is a failure of the soak."""
-        line = await self._lines.get()
+        """The answer; whatever is no success is a failure of the soak. What is written begins with
+        the time at which it is sent."""
+        line = await self._line()
         try:
             began = stamp()
+            if "content" in parameters:
+                parameters["content"] = f"{began} {parameters['content']}"
             status, body = await line.answer(
                 request(method, target, by.authorization, **parameters)
             )
@@ -145,6 +148,14 @@ class Doings:
             raise RuntimeError(f"{method} {target} {parameters}: {status} {body!r}")
         answer: dict[str, Any] = msgspec.json.decode(body)
         return answer
+
+    async def _line(self) -> Line:
+        """A connection that nobody uses."""
+        line = await self._lines.get()
+        if line.is_fresh:
+            return line
+        line.drop()
+        return await Line.to(self.port)
 
     def _anybody(self) -> Person:
         return random.choice(self.town.people)
@@ -181,14 +192,13 @@ class Doings:
             self._recent.append(Sent(answer["id"], sender, channel_id, topic))
 
     async def _post(self, sender: Person, **where: Any) -> dict[str, Any]:
-        answer = await self._ask("POST", "/messages", sender, content=f"{stamp()} {WORDS}", **where)
+        answer = await self._ask("POST", "/messages", sender, content=WORDS, **where)
         self.tally.sent += 1
         return answer
 
     async def _edit(self) -> None:
         if sent := self._pick():
-            content = f"{stamp()} edited: {WORDS}"
-            await self._ask("PATCH", f"/messages/{sent.id}", sent.sender, content=content)
+            await self._ask("PATCH", f"/messages/{sent.id}", sent.sender, content="Well. " + WORDS)
             self._recent.append(sent)
 
     async def _move(self) -> None:
@@ -282,11 +292,11 @@ class Doings:
     async def _renew(self) -> None:
         if visitor := self._a_visitor():
             visitor.busy = True
-            line = await self._lines.get()
+            line = await Line.to(self.port)
             try:
                 await visitor.renew(line)
             finally:
-                self._lines.put_nowait(line)
+                line.drop()
             visitor.busy = False
 
     async def _forsake(self) -> None:

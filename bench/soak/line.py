@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
 LOST = 0
 """The status of a request whose connection was closed before the answer came."""
+FRESH_SECONDS = 2.0
 Answered = Callable[[int, bytes], None]
 
 
@@ -35,12 +37,20 @@ class Line(asyncio.Protocol):
         self._body = 0
         self._end = 0
         self._answered: Answered | None = None
+        self._used_at = time.monotonic()
 
     @classmethod
     async def to(cls, port: int) -> "Line":
         """A new connection to this machine."""
         loop = asyncio.get_running_loop()
         return (await loop.create_connection(cls, "127.0.0.1", port))[1]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it can be counted on to be open: servers close what was quiet for some seconds,
+        perhaps at the very moment at which the next request leaves."""
+        quiet = time.monotonic() - self._used_at
+        return quiet < FRESH_SECONDS and not self._transport.is_closing()
 
     def ask(self, asked: bytes, answered: Answered) -> None:
         """Send a request; `answered` is called with the answer's status and body."""
@@ -87,5 +97,6 @@ class Line(asyncio.Protocol):
 
     def _finish(self, status: int, body: bytes) -> None:
         answered, self._answered = self._answered, None
+        self._used_at = time.monotonic()
         if answered is not None:
             answered(status, body)

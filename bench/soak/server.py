@@ -17,7 +17,8 @@ from tertulia.store.store import database_at
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: dict[str, str] = {}
-"""What differs from the default configuration, as variables of the environment."""
+"""What differs from the default configuration, as variables of the environment: nothing. Limits
+on requests are for each account, and none of these people comes near them."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -90,6 +90,8 @@ class Visitor:
 
     async def arrive(self) -> None:
         """Connect, register, and wait from now on."""
+        if self.line is not None:
+            self.line.drop()
         self.line = await Line.to(self._port)
         await self._register()
 
@@ -106,7 +108,7 @@ class Visitor:
         self._poll()
 
     async def renew(self, other: Line) -> None:
-        """Delete the queue by another connection, and register anew."""
+        """Delete the queue by another connection, and arrive anew."""
         self._leaves = asyncio.Event()
         self.here = False
         asked = request("DELETE", "/events", self.person.authorization, queue_id=self.queue_id)
@@ -117,7 +119,7 @@ class Visitor:
         self._leaves = None
         if self.watch is not None:
             self.watch.end = self._last_event_id
-        await self._register()
+        await self.arrive()
 
     async def _register(self) -> None:
         assert self.line is not None
