@@ -28,8 +28,8 @@ WINDOW = 5.0
 """Seconds between two looks."""
 MIRRORS = 20
 """Full clients."""
-RATE = 25.0
-"""Messages each second; with 2,000 clients, each of them is some hundred events."""
+RATE = 40.0
+"""Messages each second; with 2,000 clients, each of them is some 140 events."""
 SETTLING_SECONDS = 120
 """How long forsaken queues may last, and closed connections: three rounds of the server's sweep."""
 QUANTITIES = ("pss", "rss", "heap", "fds", "threads", "cpu")
@@ -172,7 +172,7 @@ class Soak:
 
         minutes = self.windows[-1]["minutes"] if self.windows else 0.0
         return drawn(
-            f"{self.options.clients:,} clients for {minutes:.0f} minutes",
+            f"{self.options.clients:,} clients for {minutes:.3g} minutes",
             f"{_mean(self.windows, 'sent'):.0f} messages and"
             f" {_mean(self.windows, 'events'):,.0f} delivered events each second;"
             " dotted: from here on memory must be flat",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 860, 560
-LEFT, RIGHT, TOP, PANEL, GAP = 64, 24, 84, 180, 74
+LEFT, RIGHT, TOP, PANEL, GAP = 64, 24, 98, 176, 74
 STEPS = (1, 2, 5)
 
 _STYLE = """
@@ -59,11 +59,11 @@ def drawn(title: str, subtitle: str, panels: Sequence[Panel]) -> str:
     ]
     for number, panel in enumerate(panels):
         top = TOP + number * (PANEL + GAP)
-        parts += _panel(panel, top, minutes, is_last=number == len(panels) - 1)
+        parts += _panel(panel, top, minutes)
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(panel: Panel, top: float, minutes: float, *, is_last: bool) -> list[str]:
+def _panel(panel: Panel, top: float, minutes: float) -> list[str]:
     most = max((y for c in panel.curves for _, y in c.points), default=1.0) or 1.0
     step = _step(most / 4)
     most = ceil(most / step) * step
@@ -76,16 +76,16 @@ def _panel(panel: Panel, top: float, minutes: float, *, is_last: bool) -> list[s
     def y(value: float) -> float:
         return round(bottom - PANEL * value / most, 1)
 
-    parts = [f'<text class="head" x="{LEFT}" y="{top - 10}">{panel.title}</text>']
+    parts = [f'<text class="head" x="{LEFT}" y="{top - 10}">{panel.title}, {panel.unit}</text>']
     for count in range(round(most / step) + 1):
         value = count * step
         parts.append(f'<path class="grid" d="M{LEFT} {y(value)}H{WIDTH - RIGHT}"/>')
-        label = f"{value:g} {panel.unit}" if value == most else f"{value:g}"
-        parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{label}</text>')
+        place = f'x="{LEFT - 8}" y="{y(value) + 4}"'
+        parts.append(f'<text {place} text-anchor="end">{value:,g}</text>')
     across = _step(minutes / 8)
     for count in range(floor(minutes / across + 1e-9) + 1):
         minute = count * across
-        label = f"{minute:g} min" if is_last or not count else f"{minute:g}"
+        label = f"{minute:g}" if count else "0 min"
         parts.append(f'<text x="{x(minute)}" y="{bottom + 20}" text-anchor="middle">{label}</text>')
     half = x(minutes / 2)
     parts.append(f'<path class="half" d="M{half} {top}V{bottom}"/>')

@@ -100,4 +100,5 @@ def test_the_picture_has_every_curve_in_its_frame() -> None:
     points = [(0.0, 1.0), (10.0, 130.0)]
     svg = drawn("Title", "Subtitle", [Panel("Memory", "MiB", [Curve("all", points)])])
     assert svg.count("<polyline") == 1
-    assert "150 MiB" in svg
+    assert "Memory, MiB" in svg
+    assert ">150<" in svg
