@@ -21,7 +21,15 @@ from bench.soak import judgement, town
 from bench.soak.crowd import Job
 from bench.soak.mirrors import Mirrors
 from bench.soak.picture import Curve, Panel, drawn
-from bench.soak.server import ROOT, Server, checked, complaints, environment, serving
+from bench.soak.server import (
+    ROOT,
+    Server,
+    allow_files,
+    checked,
+    complaints,
+    environment,
+    serving,
+)
 from tertulia.config import Config
 
 WINDOW = 5.0
@@ -30,8 +38,11 @@ MIRRORS = 20
 """Full clients."""
 RATE = 40.0
 """Messages each second; with 2,000 clients, each of them is some 140 events."""
-SETTLING_SECONDS = 120
-"""How long forsaken queues may last, and closed connections: three rounds of the server's sweep."""
+SETTLING_SECONDS = 200
+"""How long forsaken queues may last, and closed connections: the idle timeout, two minutes that
+servers on one PostgreSQL leave each other, and a round of the server's sweep."""
+SPARE_FILES = 300
+"""Files that a process may have open besides the clients' connections."""
 QUANTITIES = ("pss", "rss", "heap", "fds", "threads", "cpu")
 
 
@@ -297,6 +308,7 @@ def main() -> None:
         "--directory", type=Path, default=ROOT / "build", help="where the database is to lie"
     )
     options = parser.parse_args()
+    allow_files(options.clients + SPARE_FILES)
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="soak-", dir=options.directory) as name:
         config = Config(data_dir=name, database_url=options.database_url)

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import random
-import resource
 import sys
 import time
 from typing import Any
@@ -26,7 +25,6 @@ ARRIVING = 32
 QUIET_SECONDS = 3.0
 """When nothing has come for so long after the end, all has come."""
 PATIENCE_SECONDS = 60.0
-SPARE_FILES = 200
 COMPARED = 40
 """Clients whose messages are compared with GET /messages."""
 PAGE = 1000
@@ -212,11 +210,6 @@ async def _main() -> None:
     words = asyncio.StreamReader(limit=1 << 26)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(words), sys.stdin)
     job = msgspec.json.decode(await words.readline(), type=Job)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = len(job.town.people) + SPARE_FILES
-    if most != resource.RLIM_INFINITY and most < needed:
-        raise SystemExit(f"{needed} open files are needed and {most} allowed (ulimit -n)")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
     crowd = Crowd(job)
 
     def broke(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -80,8 +80,8 @@ def _panel(panel: Panel, top: float, minutes: float) -> list[str]:
     for count in range(round(most / step) + 1):
         value = count * step
         parts.append(f'<path class="grid" d="M{LEFT} {y(value)}H{WIDTH - RIGHT}"/>')
-        place = f'x="{LEFT - 8}" y="{y(value) + 4}"'
-        parts.append(f'<text {place} text-anchor="end">{value:,g}</text>')
+        where = f'x="{LEFT - 8}" y="{y(value) + 4}"'
+        parts.append(f'<text {where} text-anchor="end">{value:,g}</text>')
     across = _step(minutes / 8)
     for count in range(floor(minutes / across + 1e-9) + 1):
         minute = count * across

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,15 @@ def environment() -> dict[str, str]:
     """That of a process with default settings, from this source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
     return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **SETTINGS}
+
+
+def allow_files(count: int) -> None:
+    """Let this process and those that it starts have so many open files. Exits where the system
+    allows fewer."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < count:
+        raise SystemExit(f"{count} open files are needed and {most} allowed (ulimit -Hn)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
 
 
 @dataclass(frozen=True)
