@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz histories bench lock clean
+.PHONY: help serve client test lint format fuzz histories bench soak lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,11 @@ histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=
 bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
 	$(BIN)/python -m bench
 	@echo "The web client is measured by: $(BIN)/python -m bench.browser"
+
+MINUTES ?= 20
+
+soak: $(VENV)/.dev ## 2,000 clients for twenty minutes, and whether all holds then; MINUTES=2 for less
+	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt
