@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from pyroaring import BitMap
 
 from tertulia.config import Config
 from tertulia.model import narrow
@@ -151,7 +152,7 @@ def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Co
         narrow.HasFlag(int(Flag.MENTIONED | Flag.HAS_ALERT_WORD), spans),
         narrow.Mentions(READER),
         narrow.Mentions(3),
-        narrow.IsUnread(tuple(sorted(rng.sample(ids, 10)))),
+        narrow.IsUnread(BitMap(rng.sample(ids, 10))),
         narrow.HasPart("link"),
         narrow.HasPart("image"),
         narrow.HasId(rng.choice(ids)),
@@ -177,8 +178,19 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
     )
 
 
+READS, ASKS, TAKES_TURNS = (0.0, 1e9), (1e9, 0.0), (5.0, 1.5)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_finds_what_a_plain_filter_finds(connection: Connection, seed: int) -> None:
+@pytest.mark.parametrize("costs", [READS, ASKS, TAKES_TURNS])
+def test_a_search_finds_what_a_plain_filter_finds(
+    connection: Connection, seed: int, costs: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way it thinks the shorter one, and however many steps it takes."""
+    monkeypatch.setattr(finding, "_READ", costs[0])
+    monkeypatch.setattr(finding, "_ASKED", costs[1])
+    monkeypatch.setattr(finding, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(finding, "_GROWTH", 2)
     rng = random.Random(seed)
     messages, flags = messages_at_random(rng, 120)
     written(connection, messages, flags)
@@ -257,7 +269,11 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
         write(connection, Batch(entries, {}))
         bitmap, kept = reading.reader(connection, READER)
         assert set(bitmap) == read
-        assert kept == {mid: flag for mid, flag in flags.items() if flag}
+        assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
+            flag: having
+            for flag in (Flag.STARRED, Flag.COLLAPSED)
+            if (having := {mid for mid, own in flags.items() if own & flag})
+        }
     relations = reading.relations(connection, READER, ids)
     assert {mid for mid, relation in relations.items() if relation.read} == read
     assert {mid: r.flags for mid, r in relations.items()} == {

@@ -198,15 +198,17 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 # Finding again
 
 
-def says(text: str, phrases: Iterable[Phrase]) -> bool:
-    """Whether a text has all the phrases: what a search for them finds it by."""
-    folded = _spaced(text)
-    if folded is not None:
-        return all(_pattern(phrase).search(folded) is not None for phrase in phrases)
-    words = [word.text for word in placed_words(text)]
-    return all(
-        any(_is_at(words, first, phrase) for first in range(len(words))) for phrase in phrases
-    )
+def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
+    """Whether each of the phrases is in one of the texts: what a search finds a message by."""
+    read = [_spaced(text) or [word.text for word in placed_words(text)] for text in texts]
+    return all(any(_has(one, phrase) for one in read) for phrase in phrases)
+
+
+def _has(text: str | list[str], phrase: Phrase) -> bool:
+    """Whether the text, folded or as its words, has the phrase."""
+    if isinstance(text, str):
+        return _pattern(phrase).search(text) is not None
+    return any(_is_at(text, first, phrase) for first in range(len(text)))
 
 
 def _is_at(words: Sequence[str], first: int, phrase: Phrase) -> bool:

@@ -66,6 +66,11 @@ class Dialect(ABC):
         """The parameter that `among` takes."""
 
     @abstractmethod
+    def collected(self, column: str) -> str:
+        """An aggregate of a group: the column's numbers, as a JSON array, which costs a fraction of
+        a row for each."""
+
+    @abstractmethod
     def tables(self) -> str:
         """A query for the names of our tables, without what only serves the search."""
 
@@ -101,9 +106,14 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_join(self) -> tuple[str, str, str]:
-        """How to find messages newest or oldest first: what to join to `messages`, the condition
-        (one parameter: `search_query(…)`), the expression that is the message's ID."""
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
+        """A query for the IDs of so many messages that the search names, beyond one and in that
+        order. Two parameters: `search_query(…)`, and that one's ID."""
+
+    @abstractmethod
+    def named_messages(self) -> str:
+        """`messages`, of which those are looked up first whose IDs are in one parameter:
+        `array(…)`."""
 
     @abstractmethod
     def search_match(self) -> str:

@@ -33,6 +33,9 @@ class PostgresDialect(Dialect):
     def array(self, values: Iterable[int] | Iterable[str]) -> list[Any]:
         return list(values)
 
+    def collected(self, column: str) -> str:
+        return f"CAST(json_agg({column}) AS TEXT)"
+
     def tables(self) -> str:
         return (
             "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
@@ -78,12 +81,14 @@ class PostgresDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_join(self) -> tuple[str, str, str]:
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
         return (
-            "JOIN message_search ON message_search.message_id = messages.id",
-            "message_search.words @@ CAST(? AS tsquery)",
-            "messages.id",
+            "SELECT message_id FROM message_search WHERE words @@ CAST(? AS tsquery)"
+            f" AND message_id {comparison} ? ORDER BY message_id {order} LIMIT {limit}"
         )
+
+    def named_messages(self) -> str:
+        return "unnest(CAST(? AS BIGINT[])) AS named (id) JOIN messages ON messages.id = named.id"
 
     def search_match(self) -> str:
         return (

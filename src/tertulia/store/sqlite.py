@@ -29,6 +29,9 @@ class SqliteDialect(Dialect):
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
         return json.dumps(list(values))
 
+    def collected(self, column: str) -> str:
+        return f"json_group_array({column})"
+
     def tables(self) -> str:
         return (
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -70,12 +73,15 @@ class SqliteDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_join(self) -> tuple[str, str, str]:
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
         return (
-            "JOIN message_search ON message_search.rowid = messages.id",
-            "message_search MATCH ?",
-            "message_search.rowid",
+            f"SELECT rowid FROM message_search WHERE message_search MATCH ?"
+            f" AND rowid {comparison} ? ORDER BY rowid {order} LIMIT {limit}"
         )
+
+    def named_messages(self) -> str:
+        # A cross join is made from left to right.
+        return "json_each(?) AS named CROSS JOIN messages ON messages.id = named.value"
 
     def search_match(self) -> str:
         return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"

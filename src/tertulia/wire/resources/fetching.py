@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from pyroaring import BitMap
 
 from tertulia.domain import narrow, permissions
 from tertulia.domain.narrow import Asked
@@ -132,22 +133,22 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
     return None
 
 
-async def _unread(call: Call, user: User | None, params: GetMessages) -> tuple[int, ...]:
+async def _unread(call: Call, user: User | None, params: GetMessages) -> BitMap:
     """The reader's unread messages, where the request asks for them."""
     wants = _first_unread(params) or any(
         term.operator == "is" and term.operand == "unread" for term in params.narrow
     )
     if user is None or not wants:
-        return ()
+        return BitMap()
     return await unread_ids(call, user.id)
 
 
-async def unread_ids(call: Call, user_id: int) -> tuple[int, ...]:
-    """All that the user has not read, ascending."""
+async def unread_ids(call: Call, user_id: int) -> BitMap:
+    """All that the user has not read."""
     return await call.node.log.snapshot(
         user_id,
         lambda _: None,
-        lambda state, _: tuple(state.reading.unread(state, user_id).ids()),
+        lambda state, _: state.reading.unread_ids(state, user_id),
     )
 
 
