@@ -28,6 +28,8 @@ _FIRST_LOOK = 250
 """Messages whose text is looked at first, at least: enough to tell how common it is."""
 _GROWTH = 8
 """How much further each step goes than the one before it, at most."""
+_MUCH = 8
+"""How many times as common as another phrase one is that is not asked for."""
 _READ, _ASKED, _PREPARED = 5.0, 1.5, 0.04
 """What it costs to read a message, to look up one that the database's search names, and for that
 search to name it. Microseconds, of which only the proportions matter."""
@@ -150,7 +152,8 @@ class _Walk:
         self._at = anchor
         """All up to here was looked at."""
         self._said, rest = _parted(search.terms)
-        self._phrases = search.phrases
+        self._asked = self._phrases = search.phrases
+        """Those that the database's search is asked for."""
         self._where = compiled(connection, search.scope, rest)
 
     def found(self, limit: int) -> list[Message]:
@@ -195,6 +198,7 @@ class _Walk:
             way.span += abs(start - self._at)
             if asking is None:
                 asking = self._foreseen(reading)
+                self._asked = _rarest(self._phrases, some)
             way = self._shorter(reading, asking, limit - len(found))
 
     def _foreseen(self, reading: _Way) -> _Way:
@@ -234,10 +238,11 @@ class _Walk:
             return 0, self._next(need, self._where, *nots), True
         rows = self._connection.query(
             dialect.search_hits(self._comparison, self._order, size),
-            (dialect.search_query(self._phrases), self._at),
+            (dialect.search_query(self._asked), self._at),
         )
         ids = [mid for (mid,) in rows]
-        enough = need if not any(negated for _, negated in self._said) else size
+        is_all = self._asked == self._phrases and not any(negated for _, negated in self._said)
+        enough = need if is_all else size
         named: Clause = ("", [dialect.array(ids)])
         some = self._next(enough, named, self._where, among=dialect.named_messages())
         passed = ids.index(some[-1].id) + 1 if len(some) == enough else len(ids)
@@ -264,6 +269,19 @@ def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
     among = connection.dialect.among("messages.id")
     sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"
     return bool(connection.query(sql, [connection.dialect.array(ids), *values]))
+
+
+def _rarest(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phrase, ...]:
+    """The phrases without those that are much more common than others, by some messages: they
+    would cost the database's search much, and tell little."""
+    if len(phrases) < 2:
+        return phrases
+    counts = [
+        sum(says((message.content, message.topic), (phrase,)) for message in some)
+        for phrase in phrases
+    ]
+    limit = _MUCH * (min(counts) + 1)
+    return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 
 
 def _parted(terms: Iterable[Term]) -> tuple[list[Said], list[Term]]:

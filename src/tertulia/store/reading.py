@@ -170,7 +170,10 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
         (user_id, dialect.array(chunks)),
     )
     read = _union(rows)
-    return {mid: Relation(Flag(flags.get(mid, 0)), mid in read) for mid in wanted}
+    none = Flag(0)
+    return {
+        mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
+    }
 
 
 def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
