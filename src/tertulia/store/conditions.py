@@ -156,21 +156,22 @@ def seen(dialect: Dialect, scope: Scope) -> Clause:
     return (f"({' OR '.join(either)})", parameters) if either else _NONE
 
 
-def _spans(dialect: Dialect, spans: tuple[Span, ...]) -> Clause:
-    whole = [span.channel_id for span in spans if span.after == 0 and span.until is None]
+def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
+    """People may have been in so many channels that the spans are no part of the statement."""
+    whole: list[int] = []
+    parts: list[tuple[int, int, int]] = []
+    for span in spans:
+        if span.after == 0 and span.until is None:
+            whole.append(span.channel_id)
+        else:
+            until = narrow.LARGEST if span.until is None else span.until
+            parts.append((span.channel_id, span.after, until))
     either: list[str] = []
     parameters: list[Any] = []
     if whole:
         either.append(dialect.among("+messages.channel_id"))
         parameters.append(dialect.array(whole))
-    for span in spans:
-        if span.after == 0 and span.until is None:
-            continue
-        either.append(
-            "(+messages.channel_id = ? AND messages.id > ?"
-            + (" AND messages.id <= ?)" if span.until is not None else ")")
-        )
-        parameters += [span.channel_id, span.after]
-        if span.until is not None:
-            parameters.append(span.until)
+    if parts:
+        either.append(dialect.within())
+        parameters.append(dialect.spans(parts))
     return (f"({' OR '.join(either)})", parameters) if either else _NONE

@@ -66,6 +66,16 @@ class Dialect(ABC):
         """The parameter that `among` takes."""
 
     @abstractmethod
+    def within(self) -> str:
+        """A condition that a message of `messages` lies in one of a list of spans, which is one
+        parameter: `spans(list)`."""
+
+    @abstractmethod
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> Any:
+        """The parameter that `within` takes: stretches of channels, each as the channel, the ID
+        that it comes after, and its last one."""
+
+    @abstractmethod
     def collected(self, column: str) -> str:
         """An aggregate of a group: the column's numbers, as a JSON array, which costs a fraction of
         a row for each."""

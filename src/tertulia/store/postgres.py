@@ -1,6 +1,7 @@
 """PostgreSQL, by way of psycopg."""
 
 import contextlib
+import json
 import selectors
 import socket
 import threading
@@ -32,6 +33,20 @@ class PostgresDialect(Dialect):
 
     def array(self, values: Iterable[int] | Iterable[str]) -> list[Any]:
         return list(values)
+
+    def within(self) -> str:
+        of_channel = "CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT)"
+        return (
+            f"EXISTS (SELECT 1 FROM jsonb_array_elements({of_channel}) AS span"
+            " WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
+            " AND messages.id <= CAST(span ->> 1 AS BIGINT))"
+        )
+
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        by_channel: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for channel_id, after, until in spans:
+            by_channel[channel_id].append((after, until))
+        return json.dumps(by_channel)
 
     def collected(self, column: str) -> str:
         return f"CAST(json_agg({column}) AS TEXT)"

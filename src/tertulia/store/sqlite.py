@@ -29,6 +29,17 @@ class SqliteDialect(Dialect):
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
         return json.dumps(list(values))
 
+    def within(self) -> str:
+        return (
+            "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
+            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+            " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
+            " AND messages.id > after AND messages.id <= until)"
+        )
+
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        return json.dumps(list(spans))
+
     def collected(self, column: str) -> str:
         return f"json_group_array({column})"
 

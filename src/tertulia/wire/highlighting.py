@@ -20,11 +20,15 @@ def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
     phrases = phrases_in(terms)
     if not phrases:
         return
+    subjects: dict[str, str] = {}
     for message in shown:
         is_html = message.content_type == "text/html"
         content = message.content if is_html else html.escape(message.content)
         message.match_content = marked(content, phrases)
-        message.match_subject = marked(html.escape(message.subject), phrases)
+        subject = message.subject
+        if subject not in subjects:
+            subjects[subject] = marked(html.escape(subject), phrases)
+        message.match_subject = subjects[subject]
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
