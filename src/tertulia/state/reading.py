@@ -292,16 +292,16 @@ class Reading:
         yield from (self.channels[one] for one in self._channel_ids(state, user_id))
         yield from (self.directs[one] for one in state.directs_of_user.get(user_id, ()))
 
-    def make_room(self, room: int = ROOM) -> None:
-        """Forget what nobody asked for since the longest, until the rest takes no more than so many
-        bytes or was asked for lately."""
+    def make_room(self) -> None:
+        """Forget what nobody asked for since the longest, until there is room for the rest, or the
+        rest was asked for lately."""
         kept: list[tuple[int, int, dict[int, Any], int]] = []
         for table in (self.readers, self.channels, self.directs):
             kept += [(one.asked, one.size, table, key) for key, one in table.items()]
         used = sum(size for _, size, _, _ in kept)
         kept.sort(key=lambda one: one[0])
         for asked, size, table, key in kept:
-            if used <= room or asked > self.questions - SPARED:
+            if used <= ROOM or asked > self.questions - SPARED:
                 return
             del table[key]
             used -= size

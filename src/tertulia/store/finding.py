@@ -28,6 +28,8 @@ _FIRST_LOOK = 250
 """Messages whose text is looked at first, at least: enough to tell how common it is."""
 _GROWTH = 8
 """How much further each step goes than the one before it, at most."""
+_SAMPLE = 50
+"""Messages that tell which of several phrases are common."""
 _MUCH = 8
 """How many times as common as another phrase one is that is not asked for."""
 _READ, _ASKED, _PREPARED = 5.0, 1.5, 0.04
@@ -198,7 +200,7 @@ class _Walk:
             way.span += abs(start - self._at)
             if asking is None:
                 asking = self._foreseen(reading)
-                self._asked = _rarest(self._phrases, some)
+                self._asked = _rarest(self._phrases, some[:_SAMPLE])
             way = self._shorter(reading, asking, limit - len(found))
 
     def _foreseen(self, reading: _Way) -> _Way:
