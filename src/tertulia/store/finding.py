@@ -24,8 +24,9 @@ _FIRST_STRETCH = 1000
 """Unread messages that are looked at first."""
 _LARGEST = 2**32 - 1
 """The largest number of a bitmap."""
-_FIRST_LOOK = 250
-"""Messages whose text is looked at first, at least: enough to tell how common it is."""
+_FIRST_LOOK, _LONGEST_LOOK = 250, 10_000
+"""Messages that are looked at in the first step, which is enough to tell how common it is what they
+should say; and in any."""
 _GROWTH = 8
 """How much further each step goes than the one before it, at most."""
 _SAMPLE = 50
@@ -181,7 +182,7 @@ class _Walk:
         self._newest: int = newest or 0
         if self._comparison == "<":
             self._at = min(self._at, self._newest + 1)
-        reading = _Way(_READ, max(2 * limit, _FIRST_LOOK))
+        reading = _Way(_READ, _FIRST_LOOK)
         asking = None
         way = reading
         found: list[Message] = []
@@ -217,7 +218,7 @@ class _Walk:
         way, left = reading, to_read
         if to_ask * asking.cost + prepared < to_read * reading.cost:
             way, left = asking, to_ask
-        way.size = min(max(left * 5 // 4, _FIRST_LOOK), way.size * _GROWTH)
+        way.size = min(max(left * 5 // 4, _FIRST_LOOK), way.size * _GROWTH, _LONGEST_LOOK)
         return way
 
     def _read(self, size: int) -> tuple[int, list[Message], bool]:
