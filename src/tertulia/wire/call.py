@@ -22,6 +22,7 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.fragments import Fragments
 from tertulia.wire.pacing import SignIns
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class Node:
     started: float
     """UNIX seconds."""
     sign_ins: SignIns
+    fragments: Fragments = field(default_factory=Fragments)
+    """What answers are put together of."""
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which need no password."""
 
