@@ -7,7 +7,7 @@ else was told. See decision 0016.
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
@@ -177,28 +177,32 @@ class Run(NamedTuple, Generic[T]):
     kind: T
 
 
-def runs(stretches: Stretches[Any], usual: T, odd: Mapping[int, T]) -> Iterator[Run[T]]:
+def runs(stretches: Stretches[Any], usual: T, odd: Mapping[int, T]) -> list[Run[T]]:
     """All of a table's IDs, ascending: of the `usual` kind, or of that which `odd` says of an ID.
 
     Runs of different viewers are the same as far as they see the same.
     """
+    found: list[Run[T]] = []
     odd_ids = sorted(odd)
     for first, ids, version in stretches:
-        yield from _divided(Run(first, stretches.SIZE, ids, version, usual), odd, odd_ids)
+        _divide(Run(first, stretches.SIZE, ids, version, usual), odd, odd_ids, found)
+    return found
 
 
-def _divided(run: Run[T], odd: Mapping[int, T], odd_ids: Sequence[int]) -> Iterator[Run[T]]:
-    begin = bisect_left(odd_ids, run.first)
-    there = odd_ids[begin : bisect_left(odd_ids, run.first + run.size, begin)]
+def _divide(run: Run[T], odd: Mapping[int, T], odd_ids: Sequence[int], found: list[Run[T]]) -> None:
+    first, size, ids, version, usual = run
+    if not ids:
+        return
+    begin = bisect_left(odd_ids, first)
+    there = odd_ids[begin : bisect_left(odd_ids, first + size, begin)]
+    if not there:
+        found.append(run)
+        return
     kinds = {odd[one] for one in there}
-    if len(there) < len(run.ids):
-        kinds.add(run.kind)
-    if len(kinds) == 1:
-        yield run._replace(kind=kinds.pop())
-    elif kinds:
-        half = run.size // 2
-        middle = bisect_left(run.ids, run.first + half)
-        lower = run._replace(size=half, ids=run.ids[:middle])
-        upper = run._replace(first=run.first + half, size=half, ids=run.ids[middle:])
-        yield from _divided(lower, odd, there)
-        yield from _divided(upper, odd, there)
+    if len(kinds) == 1 and len(there) == len(ids):
+        found.append(Run(first, size, ids, version, kinds.pop()))
+        return
+    half = size // 2
+    middle = bisect_left(ids, first + half)
+    _divide(Run(first, half, ids[:middle], version, usual), odd, there, found)
+    _divide(Run(first + half, half, ids[middle:], version, usual), odd, there, found)

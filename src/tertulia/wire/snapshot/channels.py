@@ -1,6 +1,6 @@
 """Channels, and the viewer's subscriptions to them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ class _Relation(Enum):
     UNKNOWN = "does not know of it"
 
 
-def _by_relation(scene: Scene, own: Mapping[int, Subscription]) -> Iterator[Run[_Relation]]:
+def _by_relation(scene: Scene, own: Mapping[int, Subscription]) -> list[Run[_Relation]]:
     """All channels, those to which the viewer has these subscriptions apart."""
     seen = scene.channels
     odd = {one: _Relation.UNKNOWN for one in scene.state.channels.rows if one not in seen}
