@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from tertulia.delivery import event_ids
+from tertulia.log.writer import unseen
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
@@ -204,7 +205,7 @@ async def register(call: Call, params: Register) -> Registered:
     needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))
     data, kept = await node.log.snapshot(
         user.id if user is not None and needs_reading else None,
-        lambda _: None,
+        unseen,
         conclude,
         None if user is None else queue,
     )

@@ -36,6 +36,7 @@ def _by_relation(scene: Scene, own: Mapping[int, Subscription]) -> list[Run[_Rel
 def _channels(scene: Scene, ids: Sequence[int], run: Run[Any], wanted: str, told: bool) -> Fragment:
     """These channels of the run, with so much of their subscribers if the viewer is `told`."""
     state = scene.state
+    told = told and wanted != "false"
     seen = scene.node.delivery.presence.lately if wanted == "partial" else None
 
     def made() -> bytes:
