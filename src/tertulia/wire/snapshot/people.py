@@ -18,6 +18,7 @@ from tertulia.wire.objects.users import (
     avatar_address,
     avatar_url,
 )
+from tertulia.wire.resources.presence import all_presences
 from tertulia.wire.resources.presence import presences as presences_seen
 from tertulia.wire.snapshot.scene import Scene, Sections
 
@@ -141,14 +142,14 @@ def presences(scene: Scene) -> dict[str, Any]:
     """Who is there, or was of late. Spectators are not told."""
     registration = scene.registration
     modern = registration.slim_presence or registration.capabilities.simplified_presence_events
-    found: dict[str, Any] = {}
-    last = -1
-    if scene.viewer is not None:
-        found, last = presences_seen(
-            scene.node, scene.viewer, scene.presence_days, scene.now, modern=modern
-        )
+    found: Pieces | dict[str, Any] = {}
+    last, viewer, days = -1, scene.viewer, scene.presence_days
+    if viewer is not None and modern:
+        found, last = all_presences(scene.node, viewer, days, scene.now)
+    elif viewer is not None:
+        found, last = presences_seen(scene.node, viewer, days, scene.now, modern=False)
     return {
-        "presences": found if scene.presence_days else {},
+        "presences": found if days else {},
         "presence_last_update_id": last,
         "server_timestamp": scene.now,
     }
