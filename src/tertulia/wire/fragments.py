@@ -20,7 +20,7 @@ from tertulia.wire.packing import Packed
 T = TypeVar("T")
 A = TypeVar("A")
 
-ROOM: Final = 32 * 2**20
+ROOM: Final = 64 * 2**20
 """Bytes of fragments that a node keeps."""
 WORTH_PACKING: Final = 2048
 """Bytes; a smaller answer is sent as it is."""
@@ -117,14 +117,17 @@ class Spliced:
     """The fields of an answer, some of which are `Pieces`."""
 
     def __init__(self, fields: Mapping[str, Any], kept: Sequence[Fragment]) -> None:
-        own = {name: value for name, value in fields.items() if not isinstance(value, Pieces)}
-        self.parts: list[Part] = [b"," + encode(own)[1:-1]] if own else []
-        """Each field has a comma before it."""
+        self.parts: list[Part] = []
+        """Each field has a comma before it. Each is a part, so that none is compressed with the
+        help of another."""
         for fragment in kept:
             self.parts += (b",", fragment)
         for name, value in fields.items():
+            begins = b"," + encode(name) + b":"
             if isinstance(value, Pieces):
-                self.parts += (b"," + encode(name) + b":", *value.parts)
+                self.parts += (begins, *value.parts)
+            else:
+                self.parts.append(begins + encode(value))
 
 
 def spliced(kind: Callable[..., A], fields: Mapping[str, Any], kept: Sequence[Fragment] = ()) -> A:

@@ -1,6 +1,7 @@
 """Channels and subscriptions on the wire."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -171,27 +172,34 @@ def subscription_object(
     channel = state.channels[subscription.channel_id]
     return SubscriptionObject(
         **_channel_fields(state, channel, now),
-        **subscription_fields(state, subscription, nulls=nulls),
+        **subscription_fields(own_settings(state, subscription, nulls=nulls)),
     )
 
 
-def subscription_fields(state: State, subscription: Subscription, *, nulls: bool) -> dict[str, Any]:
-    """What the subscription adds to its channel."""
-    settings = state.settings.get(subscription.user_id) or PersonalSettings(
-        user_id=subscription.user_id
-    )
-    notifications = {
-        name: getattr(settings, inherited)
-        if getattr(subscription, name) is None and not nulls
-        else getattr(subscription, name)
-        for name, inherited in NOTIFICATIONS.items()
-    }
+_SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
+_INHERITED = attrgetter(*NOTIFICATIONS.values())
+
+
+def own_settings(state: State, subscription: Subscription, *, nulls: bool) -> tuple[Any, ...]:
+    """What the subscriber has set of the channel, for `subscription_fields`."""
+    found: tuple[Any, ...] = _SET(subscription)
+    if nulls or None not in found:
+        return found
+    user_id = subscription.user_id
+    settings = state.settings.get(user_id) or PersonalSettings(user_id=user_id)
+    inherited = (None, None, None, *_INHERITED(settings))
+    return tuple(other if own is None else own for own, other in zip(found, inherited, strict=True))
+
+
+def subscription_fields(own: tuple[Any, ...]) -> dict[str, Any]:
+    """What a subscription adds to its channel."""
+    color, is_muted, pin_to_top, *notifications = own
     return {
-        "color": subscription.color,
-        "is_muted": subscription.is_muted,
-        "in_home_view": not subscription.is_muted,
-        "pin_to_top": subscription.pin_to_top,
-        **notifications,
+        "color": color,
+        "is_muted": is_muted,
+        "in_home_view": not is_muted,
+        "pin_to_top": pin_to_top,
+        **dict(zip(NOTIFICATIONS, notifications, strict=True)),
         # For clients of old, which cannot show a channel without it: no channel takes mail.
         "email_address": "",
     }

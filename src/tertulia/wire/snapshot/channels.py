@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 from tertulia.domain.folders import in_order
@@ -11,6 +12,7 @@ from tertulia.wire.objects.administration import default_group_objects
 from tertulia.wire.objects.channels import (
     channel_object,
     list_subscribers,
+    own_settings,
     subscription_fields,
 )
 from tertulia.wire.objects.folders import folder_object
@@ -48,12 +50,18 @@ def _channels(scene: Scene, ids: Sequence[int], run: Run[Any], wanted: str, told
             found.append(shown)
         return listed(found)
 
-    traffic = tuple(scene.traffic[channel_id] for channel_id in ids)
+    traffic = tuple([scene.traffic[channel_id] for channel_id in ids])
     return scene.node.fragments.get(
         ("channels", wanted, told, ids[0], len(ids)),
         (run.version, state.activity_of_users, traffic, seen),
         made,
     )
+
+
+@lru_cache(maxsize=1024)
+def _settings(own: tuple[Any, ...]) -> bytes:
+    """What a subscriber has set: most have set the same of most channels."""
+    return fields(subscription_fields(own))
 
 
 def subscriptions(scene: Scene) -> dict[str, Any]:
@@ -78,8 +86,8 @@ def subscriptions(scene: Scene) -> dict[str, Any]:
                 subscription = own[channel_id]
                 told = subscription.is_active or to_others
                 channel = _channels(scene, (channel_id,), run, wanted, told).content
-                its_own = fields(subscription_fields(state, subscription, nulls=nulls))
-                shown = b"%b,%b}" % (channel[:-1], its_own)
+                settings = _settings(own_settings(state, subscription, nulls=nulls))
+                shown = b"%b,%b}" % (channel[:-1], settings)
                 (present if subscription.is_active else past).append(shown)
     return {
         "subscriptions": array([b",".join(present)]),
