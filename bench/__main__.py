@@ -58,9 +58,10 @@ def served(data_dir: Path, database_url: str = "") -> Iterator[int]:
 
 
 def environment() -> dict[str, str]:
-    """That of a server with default settings, from this source."""
+    """That of a server with default settings and no limits to requests, from this source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
-    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": "false"}
 
 
 def generated(job: dict[str, Any]) -> Sample:

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
@@ -23,12 +24,15 @@ from tertulia import logs
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
-from tertulia.demo import Resident, prepared
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
+from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
+
+if TYPE_CHECKING:
+    from tertulia.demo import Resident
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -40,6 +44,9 @@ LOOPBACK = "127.0.0.1"
 KEEP_ALIVE_SECONDS = 75
 """How long a connection is kept for a next request: longer than proxies keep theirs, which would
 otherwise send one just when it is closed."""
+MANY_FILES = 1_000_000
+OTHER_FILES = 100
+"""Files that may be open besides connections."""
 GRACE_SECONDS = 10
 """How long requests in progress may take when the server is told to stop."""
 
@@ -95,7 +102,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
-    residents = await prepared(settings) if demo else []
+    residents = await _residents(settings) if demo else []
 
     def say(*lines: str) -> None:
         typer.echo("\n".join(lines))
@@ -127,6 +134,21 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         await server.serve([listener])
 
 
+def _files_allowed() -> int:
+    """How many files the process may have open, a connection being one: as many as it is let."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = MANY_FILES
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+async def _residents(settings: Config) -> "Sequence[Resident]":
+    from tertulia.demo import prepared  # What is told in it is loaded for a demonstration only.
+
+    return await prepared(settings)
+
+
 def _invited(setup: str) -> list[str]:
     """How to create the organization."""
     return [
@@ -147,7 +169,7 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
+def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
     """How to sign in to the demonstration."""
     if not residents:
         return []
@@ -219,7 +241,12 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 house,
-                http=partial(TertuliaHttp, lambda: house.polls),  # type: ignore[arg-type]
+                http=partial(  # type: ignore[arg-type]  # makes one
+                    TertuliaHttp,
+                    lambda: house.polls,
+                    Load(settings.longest_wait_ms / 1000),
+                    _files_allowed() - OTHER_FILES,
+                ),
                 ws="none",
                 lifespan="off",
                 log_config=None,

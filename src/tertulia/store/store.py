@@ -13,7 +13,6 @@ from tertulia.model.errors import Refused
 from tertulia.store import reading
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.migrations import migrate
-from tertulia.store.postgres import PostgresDatabase
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -35,6 +34,8 @@ def database_at(data_dir: Path, url: str | None) -> Database:
         return SqliteDatabase(data_dir / SQLITE_FILE)
     scheme = urlsplit(url).scheme
     if scheme in {"postgresql", "postgres"}:
+        from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
+
         return PostgresDatabase(url)
     if scheme == "sqlite":
         return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
@@ -112,6 +113,12 @@ class Store:
 
         After a failure of this or of `commit`, `rollback` must follow.
         """
+        # (A turn of the thread takes several times as long as this, where nobody is in the way.)
+        connection = self._write_connection
+        if connection is not None and connection.begin_at_once():
+            if reading.head(connection) == after:
+                return []
+            return await self._in(self._writer, self._since, connection, after)
         return await self._in(self._writer, self._begin, after)
 
     def _begin(self, after: int) -> list[Entry]:
@@ -120,6 +127,10 @@ class Store:
         connection = self._write_connection
         for statement in connection.dialect.begin_write:
             connection.run(statement)
+        return self._since(connection, after)
+
+    @staticmethod
+    def _since(connection: Connection, after: int) -> list[Entry]:
         head = reading.head(connection)
         if head == after:
             return []

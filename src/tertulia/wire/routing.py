@@ -61,6 +61,8 @@ class Route:
     packs: bool = False
     """Whether the answer, which can be large, is compressed for clients that read that. Not for
     answers with something in them by which somebody is known: see decision 0016."""
+    polls: bool = False
+    """Whether clients ask it all the time, which is counted apart from what else they ask."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 
