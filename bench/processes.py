@@ -1,0 +1,41 @@
+"""What a process takes of the machine: processor time, memory. Linux only."""
+
+import os
+import resource
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+CONNECTIONS_BESIDE = 500
+"""Open files of a process beside the connections that it is measured with."""
+
+
+def cpu(pid: int) -> float:
+    """The seconds of processor time that the process has used, all its threads together."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    fields = text[text.rindex(")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def pss(pid: int) -> int:
+    """The bytes of memory that are the process's own, and its part of those that it shares."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError("no PSS of the process is known")
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that come of it."""
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += [int(child) for child in children.read_text().split()]
+    return found
+
+
+def room_for_connections() -> int:
+    """How many connections a process may have, with the limit of open files raised as far as it
+    can be; processes that are started from now on may have as many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard - CONNECTIONS_BESIDE
