@@ -9,6 +9,7 @@ no framework. A process of its own, on the event loop that the server uses.
 import asyncio
 import json
 import sys
+from typing import cast
 
 import httptools
 import uvloop
@@ -22,7 +23,7 @@ class Bare:
     def __init__(self, answers: dict[str, str]) -> None:
         self._answers = {path.encode(): text.encode() for path, text in answers.items()}
         self._event = self._answers[b"/events"]
-        self._waiting: list[BareProtocol] = []
+        self._waiting: set[BareProtocol] = set()
         self._sent = 0
 
     def asked(self, connection: "BareProtocol", url: bytes) -> None:
@@ -32,16 +33,20 @@ class Bare:
             if connection.seen < self._sent:
                 self._tell(connection)
             else:
-                self._waiting.append(connection)
+                self._waiting.add(connection)
             return
         if path == b"/register":
             connection.seen = self._sent
         connection.transport.write(self._answers[path])
         if path == b"/messages":
             self._sent += 1
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting = self._waiting, set()
             for one in waiting:
                 self._tell(one)
+
+    def gone(self, connection: "BareProtocol") -> None:
+        """It has hung up."""
+        self._waiting.discard(connection)
 
     def _tell(self, connection: "BareProtocol") -> None:
         connection.seen = self._sent
@@ -60,8 +65,10 @@ class BareProtocol(asyncio.Protocol):
         self.seen = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        self.transport = transport
+        self.transport = cast(asyncio.WriteTransport, transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._bare.gone(self)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)

@@ -45,12 +45,15 @@ class Bench:
         self.most_connections = processes.room_for_connections()
         self._stack = ExitStack()
         self._shared: dict[str, Served] = {}
+        self._generators = ExitStack()
         self._generator: Generator | None = None
 
     def __enter__(self) -> "Bench":
         return self
 
     def __exit__(self, *_: object) -> None:
+        # Those first who would miss the servers.
+        self._generators.close()
         self._stack.close()
 
     def tell(self, text: str) -> None:
@@ -93,7 +96,7 @@ class Bench:
     def generator(self) -> Generator:
         """The generator that all cases share."""
         if self._generator is None:
-            self._generator = self._stack.enter_context(serving.generator())
+            self._generator = self._generators.enter_context(serving.generator())
         return self._generator
 
     def sample(self, server: Running, job: str, latency: str = "", **arguments: Any) -> Sample:

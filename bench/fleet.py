@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from bench.asking import SETTINGS, BadAnswer, body_of, listen, poll_around
@@ -85,11 +86,27 @@ class Fleet:
         self.messages = 0
         """Messages in those."""
         self.heard: Callable[[Waiter, int], None] = self._idle
-        self._sender = Connection(loop, port)
+        self._port = port
+        self._connected: Connection | None = None
         self.waiters: list[Waiter] = []
-        self._register(port, people)
+        self._register(people)
 
-    def _register(self, port: int, people: list[str]) -> None:
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """A connection to send by; one that has nothing to do for a while would be closed."""
+        self._connected = Connection(self._loop, self._port)
+        try:
+            yield
+        finally:
+            self._connected.close()
+            self._connected = None
+
+    @property
+    def _sender(self) -> Connection:
+        assert self._connected is not None
+        return self._connected
+
+    def _register(self, people: list[str]) -> None:
         left = list(enumerate(people))
         left.reverse()
         under_way = 0
@@ -97,13 +114,15 @@ class Fleet:
         def begin() -> None:
             nonlocal under_way
             number, authorization = left.pop()
-            connection = Connection(self._loop, port, number)
+            connection = Connection(self._loop, self._port, number)
             under_way += 1
 
             def registered(answer: bytes) -> None:
                 nonlocal under_way
                 under_way -= 1
-                self.waiters.append(Waiter(self, connection, authorization, answer))
+                waiter = Waiter(self, connection, authorization, answer)
+                self.waiters.append(waiter)
+                waiter.poll()
                 if left:
                     begin()
 
@@ -112,9 +131,8 @@ class Fleet:
         for _ in range(min(REGISTERING, len(left))):
             begin()
         self._loop.until(lambda: not left and not under_way)
-        for waiter in self.waiters:
-            waiter.poll()
-        self._everybody_waits()
+        with self.sending():
+            self._everybody_waits()
 
     def _idle(self, waiter: Waiter, messages: int) -> None:
         """Nothing is measured: whoever is answered (by a heartbeat) waits again."""
@@ -127,7 +145,7 @@ class Fleet:
             self._sender.answer(SETTINGS)
 
     def burst(self) -> dict[str, float]:
-        """One message, to all: seconds from sending it until the first has it (`first`), until it
+        """One message to all, while `sending`: seconds from sending it until the first has it (`first`), until it
         is answered (`answered`), and until the last has it (`last`)."""
         clock = time.perf_counter
         left = len(self.waiters)
@@ -158,7 +176,7 @@ class Fleet:
         return {"first": got[0] - sent, "answered": answered_at - sent, "last": got[-1] - sent}
 
     def cycles(self, seconds: float) -> dict[str, float]:
-        """Messages, each when everybody has the one before and waits again; each client polls again
+        """While `sending`, messages, each when everybody has the one before and waits again; each client polls again
         as soon as it is answered."""
         clock = time.perf_counter
         count = len(self.waiters)
@@ -199,7 +217,7 @@ class Fleet:
         return {"seconds": took, "answers": answers, "messages": sent * count, "sent": sent}
 
     def flood(self, seconds: float) -> dict[str, float]:
-        """Messages one after the other, whether everybody has the one before or not; each client
+        """While `sending`, messages one after the other, whether everybody has the one before or not; each client
         polls again as soon as it is answered, and gets in one answer what has come meanwhile."""
         clock = time.perf_counter
         answers = got = sent = 0
@@ -232,6 +250,5 @@ class Fleet:
 
     def close(self) -> None:
         """Hang up."""
-        self._sender.close()
         for waiter in self.waiters:
             waiter.connection.close()

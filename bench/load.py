@@ -77,21 +77,24 @@ class Generator:
         start = time.perf_counter()
         found: list[dict[str, float]] = []
         warm = 0
-        while time.perf_counter() < start + seconds or len(found) < warm + 2:
-            found.append(fleet.burst())
-            if time.perf_counter() < start + seconds * WARM_UP or not warm:
-                warm = len(found)
+        with fleet.sending():
+            while time.perf_counter() < start + seconds or len(found) < warm + 2:
+                found.append(fleet.burst())
+                if time.perf_counter() < start + seconds * WARM_UP or not warm:
+                    warm = len(found)
         operations = len(found) * len(fleet.waiters)
         return {"operations": operations, **{k: [o[k] for o in found[warm:]] for k in found[0]}}
 
     def cycles(self, name: str, seconds: float) -> dict[str, Any]:
         """Deliver and poll again, each message when everybody waits."""
-        found = self._fleets[name].cycles(seconds)
+        with self._fleets[name].sending():
+            found = self._fleets[name].cycles(seconds)
         return {"operations": found["answers"], **found}
 
     def flood(self, name: str, seconds: float) -> dict[str, Any]:
         """Deliver and poll again, with messages one after the other."""
-        found = self._fleets[name].flood(seconds)
+        with self._fleets[name].sending():
+            found = self._fleets[name].flood(seconds)
         return {"operations": found["answers"], **found}
 
 
@@ -109,21 +112,22 @@ def main() -> None:
         unread += data
 
     generator.loop.watch(descriptor, asked)
-    while not is_over:
-        generator.loop.turn()
-        while b"\n" in unread:
-            line, _, unread = unread.partition(b"\n")
-            job = json.loads(line)
-            used, start = time.process_time(), time.perf_counter()
-            try:
-                found = getattr(generator, job.pop("job"))(**job)
-            except BadAnswer as error:
-                raise SystemExit(f"The server's answer was not the one expected: {error}") from None
-            used = time.process_time() - used
-            found["generator_seconds"] = used
-            found["generator"] = used / (time.perf_counter() - start)
-            sys.stdout.write(json.dumps(found) + "\n")
-            sys.stdout.flush()
+    try:
+        while not is_over:
+            generator.loop.turn()
+            while b"\n" in unread:
+                line, _, unread = unread.partition(b"\n")
+                sys.stdout.write(json.dumps(_done(generator, json.loads(line))) + "\n")
+                sys.stdout.flush()
+    except BadAnswer as error:
+        raise SystemExit(f"The server's answer was not the one expected: {error}") from None
+
+
+def _done(generator: Generator, job: dict[str, Any]) -> dict[str, Any]:
+    used, start = time.process_time(), time.perf_counter()
+    found: dict[str, Any] = getattr(generator, job.pop("job"))(**job)
+    used = time.process_time() - used
+    return {**found, "generator": used / (time.perf_counter() - start)}
 
 
 if __name__ == "__main__":
