@@ -51,7 +51,10 @@ HISTORIES ?= 20
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
 	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
 
-bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
+# The bench reads both of them off the environment.
+export QUICK DATABASE
+
+bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
 	$(BIN)/python -m bench
 	@echo "The web client is measured by: $(BIN)/python -m bench.browser"
 

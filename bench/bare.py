@@ -49,7 +49,7 @@ class Bare:
         self._waiting.discard(connection)
 
     def _tell(self, connection: "BareProtocol") -> None:
-        connection.seen = self._sent
+        connection.seen += 1
         connection.transport.write(self._event)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,21 +39,21 @@ class Bench:
         self.cluster = cluster
         """The URL of the PostgreSQL that is measured; empty for SQLite."""
         self.quick = quick
-        self.rounds = 3 if quick else 5
-        self.seconds = 0.4 if quick else 2.0
+        self.rounds = 2 if quick else 5
+        self.seconds = 0.35 if quick else 2.0
         """How long one job of one round takes."""
         self.most_connections = processes.room_for_connections()
         self._stack = ExitStack()
         self._shared: dict[str, Served] = {}
-        self._generators = ExitStack()
-        self._generator: Generator | None = None
+        self._generating = ExitStack()
+        self._generators: dict[str, Generator] = {}
 
     def __enter__(self) -> "Bench":
         return self
 
     def __exit__(self, *_: object) -> None:
         # Those first who would miss the servers.
-        self._generators.close()
+        self._generating.close()
         self._stack.close()
 
     def tell(self, text: str) -> None:
@@ -92,24 +92,40 @@ class Bench:
 
     # How it is measured
 
-    @property
-    def generator(self) -> Generator:
-        """The generator that all cases share."""
-        if self._generator is None:
-            self._generator = self._generators.enter_context(serving.generator())
-        return self._generator
+    def generator(self, name: str = "") -> Generator:
+        """The generator of that name, which all cases share. There are several because one
+        process cannot have all the connections; one of them works at a time."""
+        if name not in self._generators:
+            self._generators[name] = self._generating.enter_context(serving.generator())
+        return self._generators[name]
 
-    def sample(self, server: Running, job: str, latency: str = "", **arguments: Any) -> Sample:
-        """One job of the generator, and what it cost the server. `latency` names which of the
-        job's latencies counts."""
+    def gather(self, fleet: str, server: Running, people: Sequence[str], send: str) -> None:
+        """Let so many wait at the server, as the fleet of that name, in its own generator."""
+        job = {"name": fleet, "port": server.port, "people": list(people), "send": send}
+        self.generator(fleet).do("gather", **job)
+
+    def part(self, fleet: str) -> None:
+        """Let the fleet hang up."""
+        self.generator(fleet).do("part", name=fleet)
+
+    def fleet(self, server: Running, fleet: str, job: str) -> Sample:
+        """One job of a fleet, and what it cost the server. For bursts, the latencies are those
+        of the last."""
+        return self._sample(
+            self.generator(fleet), server, job, "last", name=fleet, seconds=self.seconds
+        )
+
+    def _sample(
+        self, generator: Generator, server: Running, job: str, latency: str, **arguments: Any
+    ) -> Sample:
         used = processes.cpu(server.pid)
-        found = self.generator.do(job, **arguments)
+        found = generator.do(job, **arguments)
         used = processes.cpu(server.pid) - used
         series = {key: value for key, value in found.items() if isinstance(value, list)}
         return Sample(
             operations=found["operations"],
             seconds=found.get("seconds", 0.0),
-            latencies=series.pop(latency or "latencies", []),
+            latencies=series.pop(latency, []),
             server_cpu=used,
             generator=found["generator"],
             more=series,
@@ -118,15 +134,14 @@ class Bench:
 
     def requests(self, server: Running, *requests: str) -> Sample:
         """Each request on a connection of its own, again and again."""
-        return self.sample(
-            server, "requests", port=server.port, requests=list(requests), seconds=self.seconds
-        )
+        job = {"port": server.port, "requests": list(requests), "seconds": self.seconds}
+        return self._sample(self.generator(), server, "requests", "latencies", **job)
 
     def interleaved(
         self, jobs: Mapping[str, Callable[[], Sample]], rounds: int = 0
     ) -> dict[str, Rounds]:
-        """All jobs in each round, forwards and backwards by turns:
-        what disturbs the machine for a while disturbs all of them."""
+        """All jobs in each round, forwards and backwards by turns: what disturbs the machine
+        for a while disturbs all of them."""
         found: dict[str, list[Sample]] = {name: [] for name in jobs}
         for number in range(rounds or self.rounds):
             names = list(jobs)

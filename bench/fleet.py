@@ -145,8 +145,8 @@ class Fleet:
             self._sender.answer(SETTINGS)
 
     def burst(self) -> dict[str, float]:
-        """One message to all, while `sending`: seconds from sending it until the first has it (`first`), until it
-        is answered (`answered`), and until the last has it (`last`)."""
+        """One message to all, while `sending`: seconds from sending it until the first has it
+        (`first`), until it is answered (`answered`), and until the last has it (`last`)."""
         clock = time.perf_counter
         left = len(self.waiters)
         got: list[float] = []
@@ -176,8 +176,8 @@ class Fleet:
         return {"first": got[0] - sent, "answered": answered_at - sent, "last": got[-1] - sent}
 
     def cycles(self, seconds: float) -> dict[str, float]:
-        """While `sending`, messages, each when everybody has the one before and waits again; each client polls again
-        as soon as it is answered."""
+        """While `sending`, messages, each when everybody has the one before and waits again; each
+        client polls again as soon as it is answered."""
         clock = time.perf_counter
         count = len(self.waiters)
         here = answers = sent = 0
@@ -217,8 +217,9 @@ class Fleet:
         return {"seconds": took, "answers": answers, "messages": sent * count, "sent": sent}
 
     def flood(self, seconds: float) -> dict[str, float]:
-        """While `sending`, messages one after the other, whether everybody has the one before or not; each client
-        polls again as soon as it is answered, and gets in one answer what has come meanwhile."""
+        """While `sending`, messages one after the other, whether everybody has the one before or
+        not; each client polls again as soon as it is answered, and gets in one answer what has
+        come meanwhile. What is counted ends with the sending; the rest is waited for."""
         clock = time.perf_counter
         answers = got = sent = 0
         is_under_way = False

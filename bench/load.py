@@ -26,7 +26,8 @@ class Generator:
         self._fleets: dict[str, Fleet] = {}
 
     def requests(self, port: int, requests: list[str], seconds: float) -> dict[str, Any]:
-        """Each request on a connection of its own, again and again: the seconds that each took."""
+        """Each request on a connection of its own, again and again: the seconds that each took. Goes on
+        until there are as many answers that count as connections."""
         clock = time.perf_counter
         lines = [Connection(self.loop, port, number) for number in range(len(requests))]
         latencies: list[float] = []
@@ -45,7 +46,7 @@ class Generator:
                 size = len(answer)
                 if sent >= begin:
                     latencies.append(now - sent)
-                if now >= end:
+                if now >= end and len(latencies) >= len(lines):
                     left -= 1
                     return
                 sent = clock()
@@ -78,7 +79,7 @@ class Generator:
         found: list[dict[str, float]] = []
         warm = 0
         with fleet.sending():
-            while time.perf_counter() < start + seconds or len(found) < warm + 2:
+            while time.perf_counter() < start + seconds or len(found) == warm:
                 found.append(fleet.burst())
                 if time.perf_counter() < start + seconds * WARM_UP or not warm:
                     warm = len(found)

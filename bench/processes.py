@@ -1,19 +1,22 @@
 """What a process takes of the machine: processor time, memory. Linux only."""
 
-import os
 import resource
 from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS_BESIDE = 500
 """Open files of a process beside the connections that it is measured with."""
 
 
 def cpu(pid: int) -> float:
-    """The seconds of processor time that the process has used, all its threads together."""
-    text = Path(f"/proc/{pid}/stat").read_text()
-    fields = text[text.rindex(")") + 2 :].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """The seconds of processor time that the process has used, all its present threads together."""
+    used = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            used += int((task / "schedstat").read_text().split()[0])
+        except FileNotFoundError:
+            if task.exists():
+                raise
+    return used / 1e9
 
 
 def pss(pid: int) -> int:

@@ -18,21 +18,15 @@ def _measure(bench: Bench) -> Iterator[Line]:
         for channel, count in ((SMALL, 1), (MIDDLE, SIZES[MIDDLE])):
             send = asking.send(people[0], channel, "waiting")
             for name, server in (("bare", bare), ("ours", served.server)):
-                bench.generator.do(
-                    "gather", name=name, port=server.port, people=people[:count], send=send
-                )
+                bench.gather(name, server, people[:count], send)
             found = bench.interleaved(
                 {
-                    "bare": lambda: bench.sample(
-                        bare, "bursts", "last", name="bare", seconds=bench.seconds
-                    ),
-                    "ours": lambda: bench.sample(
-                        served.server, "bursts", "last", name="ours", seconds=bench.seconds
-                    ),
+                    "bare": lambda: bench.fleet(bare, "bare", "bursts"),
+                    "ours": lambda: bench.fleet(served.server, "ours", "bursts"),
                 }
             )
             for name in ("bare", "ours"):
-                bench.generator.do("part", name=name)
+                bench.part(name)
             ours = found["ours"]
             line = Line(f"deliver_{count}", "", "ms", ours.medians(), ours.p99())
             line.limit, line.limit_title = found["bare"].medians(), "bare protocol"

@@ -27,7 +27,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         found = bench.interleaved({"few": with_few, "many": with_many})
         yield _messages(name, title, found)
     for name in ("few", "many"):
-        bench.generator.do("part", name=name)
+        bench.part(name)
     names = [TEAM, COMPANY, OLD_COMPANY] + ([] if bench.quick else [CITY])
     served = {name: bench.served(name) for name in names}
     found = bench.interleaved(
@@ -47,8 +47,8 @@ def _send(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
 def _deliver(bench: Bench, served: Served, name: str) -> Callable[[], Sample]:
     people = served.made.people[:1]
     send = asking.send(people[0], SMALL, "growth")
-    bench.generator.do("gather", name=name, port=served.port, people=people, send=send)
-    return lambda: bench.sample(served.server, "bursts", "last", name=name, seconds=bench.seconds)
+    bench.gather(name, served.server, people, send)
+    return lambda: bench.fleet(served.server, name, "bursts")
 
 
 def _read(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
