@@ -40,7 +40,7 @@ class Bench:
         """The URL of the PostgreSQL that is measured; empty for SQLite."""
         self.quick = quick
         self.rounds = 2 if quick else 5
-        self.seconds = 0.35 if quick else 2.0
+        self.seconds = 0.35 if quick else 1.5
         """How long one job of one round takes."""
         self.most_connections = processes.room_for_connections()
         self._stack = ExitStack()

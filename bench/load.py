@@ -26,8 +26,8 @@ class Generator:
         self._fleets: dict[str, Fleet] = {}
 
     def requests(self, port: int, requests: list[str], seconds: float) -> dict[str, Any]:
-        """Each request on a connection of its own, again and again: the seconds that each took. Goes on
-        until there are as many answers that count as connections."""
+        """Each request on a connection of its own, again and again: the seconds that each took.
+        Goes on until as many answers count as there are connections."""
         clock = time.perf_counter
         lines = [Connection(self.loop, port, number) for number in range(len(requests))]
         latencies: list[float] = []
