@@ -14,7 +14,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from bench import organization
+from bench import filling, organization
 from bench.organization import BEGAN, Organization
 from tertulia.config import Config
 from tertulia.model.channels import Topic
@@ -31,11 +31,16 @@ UNREAD = 50_000
 RARE, COMMON = "zanzibar", "the"
 _BATCH = 20_000
 _INDEXES = {
-    "messages_by_topic": "(channel_id, topic_key, id)",
-    "messages_by_channel": "(channel_id, id)",
-    "messages_by_direct": "(direct_id, id)",
-    "messages_by_sender": "(sender_id, id)",
+    "messages_by_topic": "messages (channel_id, topic_key, id)",
+    "messages_by_channel": "messages (channel_id, id)",
+    "messages_by_direct": "messages (direct_id, id)",
+    "messages_by_sender": "messages (sender_id, id)",
 }
+"""What is quicker to make at the end than to keep up meanwhile."""
+_COLUMNS = (
+    *("id", "sender_id", "sent_at", "channel_id", "topic", "topic_key", "direct_id", "content"),
+    *("rendered", "client", "has_link", "has_image", "has_attachment", "is_me", "mentions_all"),
+)
 
 
 @dataclass
@@ -72,9 +77,26 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
     """Give the organization, which has no messages yet, so many: one each ten seconds."""
     people = range(made.first_user_id, made.first_user_id + len(made.people))
     channels = range(made.first_channel_id, made.first_channel_id + made.channels)
+    found = _Made()
+    with filling.begun(config) as bulk:
+        indexes = {**_INDEXES, **bulk.search_indexes}
+        for index in indexes:
+            bulk.run(f"DROP INDEX {index}")
+        for rows in _batches(_rows(count, people, channels, found)):
+            bulk.insert("messages", _COLUMNS, rows)
+            bulk.insert(
+                "message_search",
+                bulk.search_columns,
+                [bulk.search_row(row[0], _words(row[7]), _words(row[4] or "")) for row in rows],
+            )
+        for index, columns in indexes.items():
+            bulk.run(f"CREATE INDEX {index} ON {columns}")
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     try:
-        _fill(connection, count, people, channels)
+        connection.run("BEGIN")
+        _keep(connection, count, people, found)
+        connection.run("COMMIT")
+        connection.run(bulk.tidy)
     finally:
         connection.close()
     return Archive(
@@ -85,35 +107,6 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
         partner=people[1],
         by_id=sorted(random.Random(2).sample(range(1, count + 1), min(count, 100))),
     )
-
-
-def _fill(connection: Connection, count: int, people: range, channels: range) -> None:
-    is_sqlite = connection.dialect.name == "sqlite"
-    if is_sqlite:
-        connection.run("PRAGMA synchronous = OFF")
-    connection.run("BEGIN")
-    for index in _INDEXES:
-        connection.run(f"DROP INDEX {index}")
-    found = _Made()
-    for rows in _batches(_rows(count, people, channels, found)):
-        connection.run_many(
-            "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, direct_id,"
-            " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        connection.run_many(
-            connection.dialect.search_insert(),
-            [
-                connection.dialect.search_row(row[0], _words(row[7]), _words(row[4] or ""))
-                for row in rows
-            ],
-        )
-    for index, columns in _INDEXES.items():
-        connection.run(f"CREATE INDEX {index} ON messages {columns}")
-    _keep(connection, count, people, found)
-    connection.run("COMMIT")
-    connection.run("ANALYZE" if not is_sqlite else "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 _words = lru_cache(1 << 16)(words_of)

@@ -27,7 +27,12 @@ from bench.serving import ROOT
 from tertulia.config import Config
 
 _DESCRIPTION = "made.json"
-_MAKERS = ("bench/organization.py", "bench/archive.py", "src/tertulia/store/migrations.py")
+_MAKERS = (
+    "bench/organization.py",
+    "bench/archive.py",
+    "bench/filling.py",
+    "src/tertulia/store/migrations.py",
+)
 """What changes the sets when it changes."""
 
 
