@@ -13,6 +13,7 @@ from tertulia.first_run import FirstRun, forget_code, setup_code
 from tertulia.founding import is_founded
 from tertulia.model.changes import Entry
 from tertulia.wire.call import Node
+from tertulia.wire.polling import Polls
 
 
 class House:
@@ -25,6 +26,8 @@ class House:
         self.broken: Callable[[], None] = lambda: None
         """Called where the turn from the one to the other failed."""
         self.node: Node | None = None
+        self.polls: Polls | None = None
+        """Who takes the polls that wait on their connections, as soon as a node answers."""
         self._moved_in = moved_in
         self._answers: ASGIApp | None = None
         self._founded = asyncio.Event()
@@ -95,5 +98,6 @@ class House:
 
     def _enter(self, node: Node) -> None:
         self.code, self.node, self._answers = "", node, asgi(node)
+        self.polls = Polls(node)
         self._settled.set()
         self._moved_in(node)

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
-from tertulia.wire.protocol import BoundedHttp
+from tertulia.wire.protocol import TertuliaHttp
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -36,6 +37,9 @@ EXAMPLE = (
 logger = logging.getLogger("tertulia.mail")
 
 LOOPBACK = "127.0.0.1"
+KEEP_ALIVE_SECONDS = 75
+"""How long a connection is kept for a next request: longer than proxies keep theirs, which would
+otherwise send one just when it is closed."""
 GRACE_SECONDS = 10
 """How long requests in progress may take when the server is told to stop."""
 
@@ -215,7 +219,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 house,
-                http=BoundedHttp,
+                http=partial(TertuliaHttp, lambda: house.polls),  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -223,6 +227,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=True,
                 forwarded_allow_ips=settings.proxy_trusted,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )

@@ -10,13 +10,18 @@ from tertulia.model.transients import Transient
 
 class Posted:
     """A committed entry, with its events as they were encoded for each distinct view: what
-    `views` holds is the encoder's business."""
+    `views` and `crowds` hold is the encoder's business."""
 
-    __slots__ = ("entry", "views")
+    __slots__ = ("crowds", "entry", "views")
 
     def __init__(self, entry: Entry) -> None:
+        self.revise(entry)
+
+    def revise(self, entry: Entry) -> None:
+        """It is told otherwise from now on."""
         self.entry = entry
         self.views: dict[Hashable, Any] = {}
+        self.crowds: dict[Hashable, Sequence[bytes]] = {}
 
 
 class Encoder(Protocol):

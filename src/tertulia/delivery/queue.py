@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
 
 from tertulia.delivery import event_ids
 from tertulia.model.queues import QueueRecord
@@ -32,8 +34,8 @@ class Queue:
         self.last_transient = 0
         self.poll: Poll | None = None
         self.quiet = (0, 0)
-        """A cursor, and the entry up to which nothing came after it for this queue. It is not
-        looked at again, later, when its user may see more than they could then."""
+        """A cursor, and the entry up to which nothing came after it for this queue: so far is not
+        looked again, later, when its user may see more than they could then."""
         self.turn = 0
         """How many polls have come: the newest is the one that counts."""
         self.ended = False
@@ -51,18 +53,42 @@ class Queue:
         return event_id
 
 
-class Poll:
-    """One waiting request. `answer` gets the events, or an exception to tell the client."""
+class Waiter(Protocol):
+    """Who asked for events, and is told once: what there is, or what ended the wait."""
 
-    __slots__ = ("answer", "heartbeat", "session_id")
+    def answer(self, events: Sequence[bytes]) -> None:
+        """These are the events; none where a newer poll has come, or the server stops."""
+
+    def fail(self, error: Exception) -> None:
+        """There will be none."""
+
+
+class Poll:
+    """One waiting request."""
+
+    __slots__ = ("heartbeat", "session_id", "waiter")
 
     def __init__(
-        self,
-        answer: "asyncio.Future[list[bytes]]",
-        heartbeat: asyncio.TimerHandle,
-        session_id: int | None,
+        self, waiter: Waiter, heartbeat: asyncio.TimerHandle, session_id: int | None
     ) -> None:
-        self.answer = answer
+        self.waiter = waiter
         self.heartbeat = heartbeat
         self.session_id = session_id
         """The browser's session, where one asks."""
+
+
+class Awaited:
+    """Who waits in a coroutine."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        self.events: asyncio.Future[Sequence[bytes]] = asyncio.get_running_loop().create_future()
+
+    def answer(self, events: Sequence[bytes]) -> None:
+        if not self.events.done():
+            self.events.set_result(events)
+
+    def fail(self, error: Exception) -> None:
+        if not self.events.done():
+            self.events.set_exception(error)

@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ import msgspec
 from tertulia.delivery import event_ids
 from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
-from tertulia.delivery.queue import Poll, Queue
+from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
 from tertulia.log.writer import Log
 from tertulia.model import changes
 from tertulia.model.changes import (
@@ -144,7 +144,7 @@ class Delivery:
         *,
         block: bool,
         session_id: int | None = None,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes]:
         """The events after `last_event_id` (-1: all since registration), encoded.
 
         `session_id` is of a browser's session, with which the poll ends; without one, it ends with
@@ -154,15 +154,8 @@ class Delivery:
         """
         credential = self.log.state.credentials.get(user_id)
         queue = await self._queue(queue_id, user_id)
-        queue.seen_at = self._clock()
         cursor = await self._cursor(queue, last_event_id)
-        queue.turn += 1
-        turn = queue.turn
-        if queue.poll is not None:
-            self._answer(queue, [])
-        while queue.transients and queue.transients[0][0] <= cursor:
-            queue.transients.popleft()
-        queue.last_transient = max(queue.last_transient, cursor)
+        turn = self._begin(queue, cursor)
         events = await self._pending(queue, cursor)
         if queue.ended:
             raise NoSuchQueue(queue_id)
@@ -171,19 +164,77 @@ class Delivery:
         if events or not block or self._closing:
             return events
         self._check_access(user_id, credential, session_id)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[bytes]] = loop.create_future()
+        waiter = Awaited()
+        self._park(queue, waiter, session_id)
+        try:
+            return await waiter.events
+        finally:
+            self.leave(queue_id, waiter)  # The client went away.
+
+    def take(
+        self,
+        queue_id: str,
+        user_id: int,
+        last_event_id: int,
+        waiter: Waiter,
+        *,
+        block: bool,
+        session_id: int | None = None,
+    ) -> bool:
+        """The same for a waiter that is told: at once, or when there is something to tell. Whoever
+        goes away before that must `leave`.
+
+        False, and nothing has happened, where it cannot be done without reading the database, or
+        is to be refused: then `poll`. The user must have been authenticated just now.
+        """
+        queue = self._queues.get(queue_id)
+        if queue is None or queue.user_id != user_id or self._closing:
+            return False
+        start = event_ids.end_of(queue.record.start)
+        cursor = start if last_event_id == -1 else last_event_id
+        if cursor < start or event_ids.seq_of(cursor) > self._head:
+            return False
+        if not self._has_in_memory(queue, cursor):
+            return False
+        self._begin(queue, cursor)
+        try:
+            events = self._collected(queue, cursor)
+        except NoSuchQueue as error:
+            waiter.fail(error)
+            return True
+        if not events and block:
+            self._park(queue, waiter, session_id)
+        else:
+            # What is shown may be ahead of the disk by a moment.
+            self.log.when_settled(
+                lambda error: waiter.answer(events) if error is None else waiter.fail(error)
+            )
+        return True
+
+    def leave(self, queue_id: str, waiter: Waiter) -> None:
+        """The waiter waits no longer."""
+        queue = self._queues.get(queue_id)
+        if queue is not None and queue.poll is not None and queue.poll.waiter is waiter:
+            self._unpark(queue)
+
+    def _begin(self, queue: Queue, cursor: int) -> int:
+        """A poll has come, from a client that has seen everything up to the cursor. Its turn."""
+        queue.seen_at = self._clock()
+        queue.turn += 1
+        if queue.poll is not None:
+            self._answer(queue, [])
+        while queue.transients and queue.transients[0][0] <= cursor:
+            queue.transients.popleft()
+        queue.last_transient = max(queue.last_transient, cursor)
+        return queue.turn
+
+    def _park(self, queue: Queue, waiter: Waiter, session_id: int | None) -> None:
         pause = random.uniform(*self._poll_seconds)  # noqa: S311 (spreads heartbeats, no secret)
-        queue.poll = Poll(answer, loop.call_later(pause, self._beat, queue), session_id)
-        self._waiting.setdefault(user_id, set()).add(queue)
+        beat = asyncio.get_running_loop().call_later(pause, self._beat, queue)
+        queue.poll = Poll(waiter, beat, session_id)
+        self._waiting.setdefault(queue.user_id, set()).add(queue)
         if queue.record.registration.all_public_channels:
             self._waiting_for_all.add(queue)
-        poll = queue.poll
-        try:
-            return await answer
-        finally:
-            if queue.poll is poll:  # The client went away.
-                self._unpark(queue)
 
     def publish(self, transient: Transient) -> None:
         """Deliver what is not written down, here and on the other nodes."""
@@ -267,31 +318,70 @@ class Delivery:
     async def _pending(self, queue: Queue, cursor: int) -> list[bytes]:
         """The events after the cursor. When this returns none, nothing was committed meanwhile."""
         found: list[tuple[int, bytes]] = []
+        seq = self._known(queue, cursor)
+        while seq < self._head and len(found) < PAGE:
+            first = self._first_recent
+            if seq + 1 >= first:
+                seq = self._collect_recent(found, queue, cursor, seq)
+                continue
+            until = min(self._head, first - 1)
+            for entry in await self.log.store.read(self._older, queue.record.id, seq, until):
+                seq = entry.seq
+                self._collect(found, Posted(entry), queue, cursor)
+                if len(found) >= PAGE:
+                    break
+        return self._in_order(found, queue, cursor, seq)
+
+    def _has_in_memory(self, queue: Queue, cursor: int) -> bool:
+        seq = self._known(queue, cursor)
+        return seq >= self._head or seq + 1 >= self._first_recent
+
+    def _collected(self, queue: Queue, cursor: int) -> list[bytes]:
+        """The events after the cursor, where they are in memory."""
+        found: list[tuple[int, bytes]] = []
+        seq = self._known(queue, cursor)
+        if seq < self._head:
+            seq = self._collect_recent(found, queue, cursor, seq)
+        elif not queue.transients:
+            return []
+        return self._in_order(found, queue, cursor, seq)
+
+    @staticmethod
+    def _known(queue: Queue, cursor: int) -> int:
+        """The entry up to which the queue's client has everything."""
         seq = event_ids.seq_of(cursor)
         if not event_ids.is_complete(cursor):
             seq -= 1
-        if queue.quiet[0] == cursor:
-            seq = max(seq, queue.quiet[1])
-        while seq < self._head and len(found) < PAGE:
-            first = self._recent[0].entry.seq if self._recent else self._head + 1
-            posted: Iterable[Posted]
-            if seq + 1 >= first:
-                skip = seq + 1 - first
-                posted = [self._recent[i] for i in range(skip, len(self._recent))]
-            else:
-                until = min(self._head, first - 1)
-                older = await self.log.store.read(self._older, queue.record.id, seq, until)
-                posted = [Posted(entry) for entry in older]
-            for one in posted:
-                seq = one.entry.seq
-                self._collect(found, one, queue, cursor)
-                if len(found) >= PAGE:
-                    break
-        if not found:
-            queue.quiet = (cursor, seq)
-        end = found[-1][0] if len(found) >= PAGE else event_ids.of_entry(self._head + 1, 0)
-        found += [one for one in queue.transients if cursor < one[0] < end]
-        found.sort(key=lambda one: one[0])
+        return max(seq, queue.quiet[1]) if queue.quiet[0] == cursor else seq
+
+    @property
+    def _first_recent(self) -> int:
+        return self._recent[0].entry.seq if self._recent else self._head + 1
+
+    def _collect_recent(
+        self, found: list[tuple[int, bytes]], queue: Queue, cursor: int, after: int
+    ) -> int:
+        """Add what comes after an entry to what was found, at most a page; the last entry that was
+        looked at."""
+        for at in range(after + 1 - self._first_recent, len(self._recent)):
+            posted = self._recent[at]
+            after = posted.entry.seq
+            self._collect(found, posted, queue, cursor)
+            if len(found) >= PAGE:
+                break
+        return after
+
+    def _in_order(
+        self, found: list[tuple[int, bytes]], queue: Queue, cursor: int, seq: int
+    ) -> list[bytes]:
+        """What was found up to an entry, with what is not written down."""
+        is_all = len(found) < PAGE
+        if queue.transients:
+            end = event_ids.of_entry(self._head + 1, 0) if is_all else found[-1][0]
+            found += [one for one in queue.transients if cursor < one[0] < end]
+            found.sort(key=lambda one: one[0])
+        if is_all:
+            queue.quiet = (found[-1][0] if found else cursor, seq)
         return [event for _, event in found]
 
     @staticmethod
@@ -343,7 +433,7 @@ class Delivery:
         self._recent.extend(batch)
         for entry in entries:
             self._take_back(entry.change)
-        ready: dict[Queue, list[bytes]] = {}
+        ready: dict[Queue, Sequence[bytes]] = {}
         for posted in batch:
             for queue in self._waiting_of(self._audience(posted.entry)):
                 try:
@@ -351,8 +441,11 @@ class Delivery:
                 except NoSuchQueue:  # It was told so.
                     continue
                 if events:
-                    ready.setdefault(queue, []).extend(events)
+                    # Mostly there is one change, whose events are shared by all who hear of it.
+                    ready[queue] = [*ready[queue], *events] if queue in ready else events
+        seen = batch[-1].entry.seq
         for queue, events in ready.items():
+            queue.quiet = (_id_of(events[-1]), seen)
             self._answer(queue, events)
         for posted in batch:
             self._end_access(posted.entry.change)
@@ -418,8 +511,7 @@ class Delivery:
             told = posted.entry.change
             if isinstance(told, MessageSent | MessageEdited) and told.message.id in concerned:
                 revised = msgspec.structs.replace(told, **values)
-                posted.entry = msgspec.structs.replace(posted.entry, change=revised)
-                posted.views.clear()
+                posted.revise(msgspec.structs.replace(posted.entry, change=revised))
 
     def _reloaded(self) -> None:
         """The state was loaded anew; what is in memory of the log is still what was committed."""
@@ -476,15 +568,15 @@ class Delivery:
         queue.seen_at = self._clock()
         return poll
 
-    def _answer(self, queue: Queue, events: list[bytes]) -> None:
+    def _answer(self, queue: Queue, events: Sequence[bytes]) -> None:
         poll = self._unpark(queue)
-        if poll is not None and not poll.answer.done():
-            poll.answer.set_result(events)
+        if poll is not None:
+            poll.waiter.answer(events)
 
     def _fail(self, queue: Queue, error: Refused) -> None:
         poll = self._unpark(queue)
-        if poll is not None and not poll.answer.done():
-            poll.answer.set_exception(error)
+        if poll is not None:
+            poll.waiter.fail(error)
 
     # Housekeeping
 

@@ -196,6 +196,16 @@ class Log:
         if since is not None and since != self.generation:
             raise Unavailable("The server had to begin anew. Try again.")
 
+    def when_settled(self, told: Callable[[Exception | None], None]) -> None:
+        """Call when everything that the state shows now is on disk, at once if it is; with
+        Unavailable if it will not be."""
+        if self._settling is None:
+            told(None)
+            return
+        self._settling.add_done_callback(
+            lambda settled: told(_unavailable() if settled.exception() else None)
+        )
+
     async def catch_up(self) -> None:
         """Fold what other processes have written, and return."""
         await self.snapshot(None, lambda _: None, lambda *_: None)

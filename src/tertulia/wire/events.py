@@ -78,6 +78,12 @@ class Projection(ABC, Generic[C]):
     def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
         """Which view the queue has of it; None for none."""
 
+    def crowd(self, state: State, change: C, user: User, queue: QueueRecord) -> Hashable | None:
+        """What the user has in common with others: those of the same crowd whose queues were
+        registered in the same way have the same view. None for one who must be looked at by
+        themselves. It is asked for each who waits, and must cost next to nothing."""
+        return None
+
     @abstractmethod
     def events(self, scene: Scene, change: C, view: Any) -> Iterable[Event]:
         """The events in that view, in order. Their number must depend on nothing but the change
@@ -155,27 +161,39 @@ class EventEncoder:
         return self._projection(entry.change).audience(self._state(), entry.change)
 
     def events(self, posted: Posted, queue: QueueRecord) -> Sequence[bytes]:
-        entry = posted.entry
         state = self._state()
         user = state.users.get(queue.user_id)
         if user is None or not user.is_active:
             return ()
-        change = entry.change
+        change = posted.entry.change
         projection = self._projection(change)
-        if queue.registration.all_public_channels and not projection.for_all_public:
+        crowd = projection.crowd(state, change, user, queue)
+        if crowd is None:
+            return self._seen(projection, posted, Viewer(user, queue))
+        # What it comes to is true of one state: another one may show more, or less.
+        key = (state.seq, crowd, queue.registration)
+        found = posted.crowds.get(key)
+        if found is None:
+            found = self._seen(projection, posted, Viewer(user, queue))
+            posted.crowds[key] = found
+        return found
+
+    def _seen(self, projection: Projection[Any], posted: Posted, viewer: Viewer) -> Sequence[bytes]:
+        state, change, registration = self._state(), posted.entry.change, viewer.registration
+        if registration.all_public_channels and not projection.for_all_public:
             # Delivery asks such queues of everything: most is for its audience alone.
             audience = projection.audience(state, change)
-            if audience is not None and user.id not in audience:
+            if audience is not None and viewer.user.id not in audience:
                 return ()
-        scene = Scene(state, self._host, entry, self._dev)
-        view = projection.view(scene, change, Viewer(user, queue))
+        scene = Scene(state, self._host, posted.entry, self._dev)
+        view = projection.view(scene, change, viewer)
         if view is None:
             return ()
         encoded = posted.views.get(view)
         if encoded is None:
             encoded = self._encode(projection, scene, view)
             posted.views[view] = encoded
-        types = queue.registration.event_types
+        types = registration.event_types
         return [event for tag, event in encoded if types is None or tag in types]
 
     def _encode(

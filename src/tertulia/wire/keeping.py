@@ -1,6 +1,7 @@
 """Sessions from one request to the next: the cookies that a browser is given and keeps."""
 
 import contextlib
+from collections.abc import Iterable
 from http.cookies import SimpleCookie
 from typing import Final
 
@@ -76,8 +77,11 @@ class Keeper:
                 request = Request(scope)
                 await self._renew(request)
                 cookies = scope["state"].get("cookies", ())
+                headers = message["headers"]
+                if asked_by_browser(request.headers):
+                    headers = without_dialogue(message["status"], headers)
                 message["headers"] = [
-                    *_without_dialogue(request.headers, message),
+                    *headers,
                     *((b"set-cookie", cookie.encode()) for cookie in cookies),
                 ]
             await send(message)
@@ -97,14 +101,19 @@ class Keeper:
             give(node, request, session, request.cookies[SESSION_COOKIE])
 
 
-def _without_dialogue(asked: Headers, message: Message) -> list[tuple[bytes, bytes]]:
-    """The headers of a response. On a challenge of a kind that they know, browsers ask people for a
-    name and a password, which an API key is not; our pages show where to sign in."""
-    headers: list[tuple[bytes, bytes]] = list(message["headers"])
-    is_browser = "sec-fetch-mode" in asked or asked.get("user-agent", "").startswith("Mozilla/")
-    if message["status"] != 401 or not is_browser:
-        return headers
+def without_dialogue(
+    status: int, headers: Iterable[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    """The headers of a response to a browser. On a challenge of a kind that they know, browsers ask
+    people for a name and a password, which an API key is not; our pages show where to sign in."""
+    if status != 401:
+        return list(headers)
     return [
         (name, b'Session realm="tertulia"' if name == _CHALLENGE else value)
         for name, value in headers
     ]
+
+
+def asked_by_browser(asked: Headers) -> bool:
+    """Whether a request with these headers is a browser's."""
+    return "sec-fetch-mode" in asked or asked.get("user-agent", "").startswith("Mozilla/")

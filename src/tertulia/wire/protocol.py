@@ -1,28 +1,58 @@
-"""HTTP as it comes off the socket, with a bound on what may come before a body."""
+"""HTTP as it comes off the socket, with a bound on what may come before a body; and the polls that
+wait there, each of them being no more than its connection."""
 
-from http import HTTPStatus
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tertulia.wire.errors import BadHttp, HeadTooLarge
 from tertulia.wire.http import failure
+from tertulia.wire.polling import TARGET, Headers, Parked, Polls, head_of
 
 MAX_HEAD = 64 * 1024
 """Bytes of a request line and its headers, before the server hangs up."""
+HEAD_SECONDS = 30.0
+"""How long they may take, and a connection without a first request may last."""
+_BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+"""Headers of requests that do not end with them."""
 
 
-class BoundedHttp(HttpToolsProtocol):
+class TertuliaHttp(HttpToolsProtocol):
     """uvicorn's protocol; it hangs up on a head without an end, which would be gathered in memory
-    for ever, and tells its own errors as all others are told."""
+    for ever, tells its own errors as all others are told, and lets polls wait without a task.
+
+    `polls` says who takes them; None where nobody does, and all are the application's.
+    """
 
     _head = 0
     _is_in_head = False
+    _patience: asyncio.TimerHandle | None = None
+    """Ends with a head that does not come to its end."""
+
+    def __init__(self, polls: Callable[[], Polls | None], *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._polls = polls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
 
     def data_received(self, data: bytes) -> None:
         self._head += len(data)
         super().data_received(data)
-        if self._is_in_head and self._head > MAX_HEAD and not self.transport.is_closing():
+        if not self._is_in_head:
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+        elif self._head > MAX_HEAD and not self.transport.is_closing():
             self._hang_up(HeadTooLarge(MAX_HEAD))
+        elif self._patience is None:
+            self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         self._is_in_head = True
@@ -30,20 +60,72 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        super().on_headers_complete()
+        if not self._parks():
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._head = 0
-        super().on_message_complete()
+        if not isinstance(self.cycle, Parked):
+            super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        if isinstance(parked := self.cycle, Parked):
+            if not parked.response_complete:
+                parked.leave()
+            self.cycle = None  # type: ignore[assignment]  # as it is before the first request
+        super().connection_lost(exc)
+
+    # Polls
+
+    def _parks(self) -> bool:
+        """Let the request wait here, if it is a poll like others."""
+        if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
+            return False
+        if (
+            (self.cycle is not None and not self.cycle.response_complete)
+            or self.flow.write_paused
+            or self.parser.get_method() != b"GET"
+            or self.parser.get_http_version() != "1.1"
+            or not self.parser.should_keep_alive()
+            or any(name in _BODIES for name, _ in self.headers)
+        ):
+            return False
+        parked = polls.take(self, self.headers, self.url[len(TARGET) :])
+        if parked is None:
+            return False
+        self.cycle = parked  # type: ignore[assignment]  # has what is looked at in one
+        # Nothing more is to be known of the request, and many wait.
+        self.scope = None  # type: ignore[assignment]
+        self.headers = []
+        self.url = b""
+        return True
+
+    @property
+    def headers_of_all(self) -> Headers:
+        """Those that every answer of the server has."""
+        return self.server_state.default_headers
+
+    def reply(self, parked: Parked, head: bytes, body: bytes) -> None:
+        """Send a poll's answer. See `tertulia.wire.polling.Connection`."""
+        parked.response_complete = True
+        if self.transport.is_closing():
+            return
+        if parked.keep_alive:
+            self.transport.write(b"%b\r\n%b" % (head, body))
+        else:
+            self.transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
+            self.transport.close()
+        self.on_response_complete()
+
+    # What is no HTTP
 
     def send_400_response(self, msg: str) -> None:
         self._hang_up(BadHttp())
 
     def _hang_up(self, error: Exception) -> None:
         response = failure(error)
-        status = HTTPStatus(response.status_code)
-        lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode())]
-        lines += [name + b": " + value for name, value in response.raw_headers]
-        lines += [b"connection: close", b"", bytes(response.body)]
-        self.transport.write(b"\r\n".join(lines))
+        head = head_of(response.status_code, [*response.raw_headers, (b"connection", b"close")])
+        self.transport.write(b"%b\r\n%b" % (head, bytes(response.body)))
         self.transport.close()

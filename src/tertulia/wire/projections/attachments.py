@@ -6,6 +6,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, Change, FilesDeleted
+from tertulia.model.queues import QueueRecord
+from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, ForOwner, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.attachments import AttachmentObject, attachment_object
@@ -102,6 +104,9 @@ class WithAttachments(Projection[C], Generic[C]):
             if attachment_id in state.attachments
         }
         return inner if inner is None or not owners else {*inner, *owners}
+
+    def crowd(self, state: State, change: C, user: User, queue: QueueRecord) -> Hashable | None:
+        return None if self._ids(change) else self._inner.crowd(state, change, user, queue)
 
     def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
         inner = self._inner.view(scene, change, viewer)

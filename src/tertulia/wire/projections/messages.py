@@ -16,6 +16,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
+from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.attached import Attached
@@ -58,6 +59,26 @@ class MessageSentProjection(Projection[MessageSent]):
             return state.directs[message.direct_id].members
         return state.subscriptions_of_channel.get(message.channel_id, {})
 
+    def crowd(
+        self, state: State, change: MessageSent, user: User, queue: QueueRecord
+    ) -> Hashable | None:
+        """Subscribers whom it concerns no more than others: those of a role."""
+        message = change.message
+        if (
+            message.channel_id is None
+            or user.id == message.sender_id
+            or user.id in change.flags
+            or user.id in change.readers
+            or queue.registration.narrow
+            or change.gone
+            or change.moved_to is not None
+        ):
+            return None
+        subscription = state.subscription(user.id, message.channel_id)
+        if subscription is None or not subscription.is_active:
+            return None
+        return user.role if subscription.since < message.id else None
+
     def view(self, scene: Scene, change: MessageSent, viewer: Viewer) -> Hashable | None:
         state, message, user = scene.state, change.message, viewer.user
         registration = viewer.registration
@@ -76,7 +97,8 @@ class MessageSentProjection(Projection[MessageSent]):
         if registration.narrow and not in_narrow(scene, message, viewer, flags):
             return None
         sender = state.users[message.sender_id]
-        echo = change.queue_id is not None and change.queue_id == viewer.queue.id
+        is_own = message.sender_id == user.id
+        echo = is_own and change.queue_id is not None and change.queue_id == viewer.queue.id
         return _MessageView(
             apply_markdown=registration.apply_markdown,
             client_gravatar=registration.client_gravatar,
