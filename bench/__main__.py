@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import psycopg
 from tests import postgres
 
-from bench import machine, report
+from bench import machine, processes, report
 from bench.cases import Case
 from bench.cases.all import CASES
 from bench.context import Bench
@@ -26,6 +27,8 @@ from bench.datasets import Datasets
 from bench.report import Line
 from bench.serving import ROOT, BenchError
 
+DISTURBED = 0.05
+"""The part of the machine from which on others disturb what is measured."""
 EXAMPLES = """examples:
   python -m bench --quick                    the whole table, with less certainty
   python -m bench --only send --only wait    some of the cases (--list says which there are)
@@ -46,11 +49,13 @@ def main() -> None:
     directory: Path = options.directory.resolve() / "bench"
     directory.mkdir(parents=True, exist_ok=True)
     try:
+        started, before = time.perf_counter(), processes.busy()
         with _cluster(options.database) as url:
             datasets = Datasets(directory, url)
             with Bench(directory, datasets, url, quick=options.quick) as bench:
                 lines = list(_measured(bench, cases))
             about = machine.described(directory, url)
+        about["others"] = _others(time.perf_counter() - started, before, processes.busy())
     except BenchError as error:
         raise SystemExit(str(error)) from None
     if options.json:
@@ -69,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick",
         action="store_true",
-        default=bool(os.environ.get("QUICK")),
+        default=os.environ.get("QUICK", "") not in {"", "0"},
         help="shorter and fewer rounds; the same as QUICK=1",
     )
     parser.add_argument(
@@ -106,12 +111,22 @@ def _measured(bench: Bench, cases: Sequence[Case]) -> Iterator[Line]:
         bench.tell(f"  ({time.perf_counter() - start:.0f} s)")
 
 
+def _others(seconds: float, before: tuple[float, float], after: tuple[float, float]) -> str:
+    """What other programs had of the machine meanwhile."""
+    everybody, own = (later - sooner for sooner, later in zip(before, after, strict=True))
+    part = max(everybody - own, 0.0) / (seconds * (os.cpu_count() or 1))
+    said = f"{part:.0%} of the processors' time went to other programs"
+    return f"{said}: these figures mean little" if part > DISTURBED else said
+
+
 @contextmanager
 def _cluster(database: str) -> Iterator[str]:
     """The URL of a private PostgreSQL that is as durable as one is by default; empty for SQLite."""
     if database == "sqlite":
         yield ""
         return
+    # pgserver's own import says so where nobody has signed in.
+    warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set")
     with postgres.cluster() as url:
         if url is None:
             raise BenchError("There is no PostgreSQL here to start (see CONTRIBUTING.md).")

@@ -92,7 +92,8 @@ class Target:
         return self.measured >= self.bound if self.at_least else self.measured <= self.bound
 
     def __str__(self) -> str:
-        return f"{self.what} {'≥' if self.at_least else '≤'} {with_unit(self.bound, self.unit)}"
+        bound = f"{'≥' if self.at_least else '≤'} {with_unit(self.bound, self.unit)}"
+        return f"{self.what} {bound}".strip()
 
 
 _SCALES = {"ms": 1000.0, "µs": 1e6, "KiB": 1 / 1024, "MiB": 1 / 2**20, "%": 100.0}

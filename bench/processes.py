@@ -1,5 +1,6 @@
 """What a process takes of the machine: processor time, memory. Linux only."""
 
+import os
 import resource
 from pathlib import Path
 
@@ -17,6 +18,17 @@ def cpu(pid: int) -> float:
             if task.exists():
                 raise
     return used / 1e9
+
+
+def busy() -> tuple[float, float]:
+    """The seconds that this machine's processors have been at work since it was started, and those
+    of this process and of the children that it has waited for."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    idle = fields[3] + fields[4]
+    own = sum(
+        sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK"), own
 
 
 def pss(pid: int) -> int:

@@ -59,9 +59,13 @@ class Line:
 
 def summary(lines: Sequence[Line]) -> str:
     """How many targets hold, and which do not."""
-    targets = [(line, target) for line in lines for target in line.targets]
-    missed = [f"{line.title} ({target})" for line, target in targets if not target.holds]
-    said = f"{len(targets) - len(missed)} of {len(targets)} targets hold"
+    targets = [target for line in lines for target in line.targets]
+    said = f"{sum(target.holds for target in targets)} of {len(targets)} targets hold"
+    missed = [
+        f"{line.title} ({', '.join(bounds)})"
+        for line in lines
+        if (bounds := [str(target) for target in line.targets if not target.holds])
+    ]
     return f"{said}; missed: {'; '.join(missed)}." if missed else f"{said}."
 
 
@@ -160,6 +164,6 @@ def _row(line: Line) -> tuple[str, ...]:
         of_limit,
         "" if line.cpu is None else with_unit(line.cpu, "µs"),
         "" if line.generator is None else with_unit(line.generator, "%"),
-        ", ".join(str(target).strip() for target in line.targets),
+        ", ".join(str(target) for target in line.targets),
         line.verdict,
     )

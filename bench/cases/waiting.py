@@ -52,6 +52,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
         found = bench.interleaved(
             {name: partial(bench.fleet, server, name, "bursts") for name, server in servers.items()}
         )
+        yield _limit(count, found["bare"])
         yield _burst(count, found)
         for name in servers:
             bench.part(name)
@@ -71,6 +72,13 @@ def _measure(bench: Bench) -> Iterator[Line]:
         yield _flood(found)
 
 
+def _limit(count: int, bare: Rounds) -> Line:
+    """What the generator can do, and the machine."""
+    title = f"limit: bare protocol, to {count:,} waiting clients"
+    rates = [count / took for took in bare.medians()]
+    return Line("bare_all", title, "/s", rates, cpu=bare.cpu, generator=bare.generator)
+
+
 def _burst(count: int, found: dict[str, Rounds]) -> Line:
     ours, bare = found["ours"], found["bare"]
     line = Line("deliver_all", f"one message to {count:,} waiting clients", "ms", ours.medians())
@@ -85,7 +93,6 @@ def _burst(count: int, found: dict[str, Rounds]) -> Line:
     line.more = {
         "deliveries_per_second": count / line.value,
         "bare_deliveries_per_second": count / median(bare.medians()),
-        "bare_generator": bare.generator,
     }
     return line
 
