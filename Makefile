@@ -51,12 +51,8 @@ HISTORIES ?= 20
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
 	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
 
-# The bench reads both of them off the environment.
-export QUICK DATABASE
-
 bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
-	$(BIN)/python -m bench
-	@echo "The web client is measured by: $(BIN)/python -m bench.browser"
+	@QUICK="$(QUICK)" DATABASE="$(DATABASE)" $(BIN)/python -m bench
 
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt

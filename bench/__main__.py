@@ -55,7 +55,9 @@ def main() -> None:
             with Bench(directory, datasets, url, quick=options.quick) as bench:
                 lines = list(_measured(bench, cases))
             about = machine.described(directory, url)
-        about["others"] = _others(time.perf_counter() - started, before, processes.busy())
+        if not url:
+            # A PostgreSQL cannot be told from others.
+            about["others"] = _others(time.perf_counter() - started, before, processes.busy())
     except BenchError as error:
         raise SystemExit(str(error)) from None
     if options.json:

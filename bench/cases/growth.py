@@ -63,7 +63,8 @@ def _messages(name: str, title: str, found: dict[str, Rounds]) -> Line:
     line.limit, line.limit_title = found["few"].medians(), "among few"
     line.cpu, line.generator = found["many"].cpu, found["many"].generator
     growth = median(ratios(line.rounds, line.limit))
-    line.targets = [Target("of few", growth, SAME, "x")]
+    cpu = found["many"].cpu / found["few"].cpu
+    line.targets = [Target("p50", growth, SAME, "x"), Target("CPU", cpu, SAME, "x")]
     line.more = {"cpu_among_few": found["few"].cpu}
     return line
 
@@ -86,7 +87,7 @@ def _register(found: dict[str, Rounds]) -> Iterator[Line]:
         line.limit, line.limit_title = limit, f"with {SHAPES[COMPANY].people:,} users"
         line.cpu, line.generator = found[name].cpu, found[name].generator
         growth = median(ratios(line.rounds, limit))
-        line.targets = [Target("of it", growth, SAME, "x")]
+        line.targets = [Target("", growth, SAME, "x")]
         line.more = {
             "bytes": size,
             "p50_seconds": median(found[name].medians()),
