@@ -32,9 +32,10 @@ class Running:
 
 
 def environment() -> dict[str, str]:
-    """That of a server with default settings, from this source."""
+    """That of a server with default settings and no limits to requests, from this source."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
-    return {**kept, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": "false"}
 
 
 def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[str]:

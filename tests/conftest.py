@@ -51,6 +51,7 @@ def config(database_url: str, tmp_path: Path) -> Config:
         data_dir=str(tmp_path / "data"),
         database_url=database_url,
         external_url="http://chat.test",
+        rate_limits=False,
     )
 
 
@@ -81,7 +82,9 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Orga
     """An organization of `ann` and `ben` on SQLite for all tests of a module: for requests that
     change nothing and do not come as far as a database."""
     directory = tmp_path_factory.mktemp("shared")
-    config = Config(data_dir=str(directory / "data"), external_url="http://chat.test")
+    config = Config(
+        data_dir=str(directory / "data"), external_url="http://chat.test", rate_limits=False
+    )
     async with founded(config) as organization:
         await organization.add("ben")
         await organization.add("robo", owner="ben")

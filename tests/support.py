@@ -172,9 +172,11 @@ class TestClock:
     __test__ = False
 
     ahead: float = 0
+    stopped_at: float | None = None
+    """UNIX seconds; None for a clock that goes by itself."""
 
     def __call__(self) -> float:
-        return time.time() + self.ahead
+        return (time.time() if self.stopped_at is None else self.stopped_at) + self.ahead
 
 
 @dataclass

@@ -23,6 +23,7 @@ from tertulia.wire.call import Node
 from tertulia.wire.events import EventEncoder
 from tertulia.wire.pacing import SignIns
 from tertulia.wire.projections import PROJECTIONS
+from tertulia.wire.rates import Rates
 from tertulia.wire.transients import TypingAndPresence
 
 
@@ -123,6 +124,7 @@ async def opened_node(
             clock=log.clock,
             started=log.clock(),
             sign_ins=SignIns(log.clock),
+            rates=Rates(config, log.clock),
             residents=tuple(residents),
         )
         try:

@@ -109,6 +109,15 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " this server fetches when a message was sent. Needs external_content."
         ),
     ] = True
+    longest_wait_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600_000,
+            description="A request that would have to wait so many milliseconds for others is"
+            " refused at once, with Retry-After; 0 for never.",
+        ),
+    ] = 1000
     event_queue_longpoll_timeout_seconds: Annotated[
         int,
         Meta(
@@ -175,6 +184,34 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     invitations_per_day: Annotated[
         int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
     ] = 100
+    rate_limits: Annotated[
+        bool,
+        Meta(
+            description="Requests of one account, and those from one address, are limited as the"
+            " next three settings say; with --dev never."
+        ),
+    ] = True
+    requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="Requests that one account may make at once, and again in each minute."
+            " GET /events is counted apart, files not at all.",
+        ),
+    ] = 1_000
+    polls_per_minute: Annotated[
+        int, Meta(ge=1, le=10_000_000, description="The same for GET /events.")
+    ] = 10_000
+    anonymous_requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="The same for requests without an account, from one address; of IPv6, from"
+            " one network of 64 bits.",
+        ),
+    ] = 600
     proxy_trusted: Annotated[
         str,
         Meta(

@@ -30,7 +30,7 @@ from tertulia.wire.errors import told
 from tertulia.wire.forms import received
 from tertulia.wire.html import MARK, STYLES, page
 from tertulia.wire.http import Journal, failure
-from tertulia.wire.pacing import Pace
+from tertulia.wire.pacing import Pace, who_tries
 from tertulia.wire.pages import packaged, static
 from tertulia.wire.visit import LOGIN, MAX_BODY, TRIES_SECONDS, Field, new_password_field
 
@@ -166,7 +166,7 @@ class FirstRun:
         return _to(LOGIN)
 
     def _require_code(self, request: Request, sent: str) -> None:
-        who = request.client.host if request.client else None
+        who = who_tries(request)
         self._pace.require(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
             raise Refused("This is not the code that the server printed when it was started.")

@@ -46,6 +46,7 @@ class Server:
 
     data_dir: Path
     database_url: str = ""
+    rate_limits: bool = False
     port: int = field(default_factory=lambda: free_port())
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -144,10 +145,11 @@ class Server:
     def _place(self) -> list[str]:
         return Place(self.data_dir, self.database_url).flags
 
-    @staticmethod
-    def _environment() -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
-        return {**kept, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
+        limits = json.dumps(self.rate_limits)
+        ours = {"PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1", "TERTULIA_RATE_LIMITS": limits}
+        return {**kept, **ours}
 
 
 def _account(printed: Any) -> Account:

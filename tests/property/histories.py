@@ -762,7 +762,12 @@ def on_a_new_database(
                 raise
 
     with tempfile.TemporaryDirectory(prefix="tertulia-") as directory:
-        config = Config(data_dir=directory, database_url=url, external_url="http://chat.test")
+        config = Config(
+            data_dir=directory,
+            database_url=url,
+            external_url="http://chat.test",
+            rate_limits=False,
+        )
         asyncio.run(run(config))
 
 

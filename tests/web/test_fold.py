@@ -23,7 +23,9 @@ def test_the_client_folds_events_into_what_it_would_be_told_afresh(tmp_path: Pat
     seed = int(os.environ.get("WEB_SEED") or random.randrange(10**6))
     histories = []
     for number in range(int(os.environ.get("WEB_HISTORIES") or 3)):
-        config = Config(data_dir=str(tmp_path / str(number)), external_url="http://chat.test")
+        config = Config(
+            data_dir=str(tmp_path / str(number)), external_url="http://chat.test", rate_limits=False
+        )
         histories += asyncio.run(recorded(config, seed + number, 2, 40))
     told = tmp_path / "histories.json"
     told.write_text(json.dumps(histories))

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
+from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
 
 EXAMPLE = (
@@ -40,6 +42,9 @@ LOOPBACK = "127.0.0.1"
 KEEP_ALIVE_SECONDS = 75
 """How long a connection is kept for a next request: longer than proxies keep theirs, which would
 otherwise send one just when it is closed."""
+MANY_FILES = 1_000_000
+OTHER_FILES = 100
+"""Files that may be open besides connections."""
 GRACE_SECONDS = 10
 """How long requests in progress may take when the server is told to stop."""
 
@@ -125,6 +130,15 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
         server = Server(house, settings, listener, ready)
         await server.serve([listener])
+
+
+def _files_allowed() -> int:
+    """How many files the process may have open, a connection being one: as many as it is let."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = MANY_FILES
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
 
 
 def _invited(setup: str) -> list[str]:
@@ -219,7 +233,12 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 house,
-                http=partial(TertuliaHttp, lambda: house.polls),  # type: ignore[arg-type]
+                http=partial(  # type: ignore[arg-type]  # makes one
+                    TertuliaHttp,
+                    lambda: house.polls,
+                    Load(settings.longest_wait_ms / 1000),
+                    _files_allowed() - OTHER_FILES,
+                ),
                 ws="none",
                 lifespan="off",
                 log_config=None,

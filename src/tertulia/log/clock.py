@@ -23,6 +23,8 @@ logger = logging.getLogger("tertulia.log")
 LONGEST_SLEEP = 60.0
 """Seconds: after so long it looks again, whatever the state said (the machine's clock may jump)."""
 RETRY_SECONDS = 5.0
+REST_SECONDS = 0.05
+"""Between two looks: what many commits brought is looked at once."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Due:
 
     next: Callable[[State, float], float | None]
     """When the next piece of it is due, in UNIX seconds, as of now; None where there is none. It is
-    asked after every commit, and must cost next to nothing."""
+    asked soon after every commit, and must cost next to nothing."""
     verb: Verb[Any]
     """Does what is due by then, as the server itself, and leaves the rest. It may leave a part
     for the next turn, which follows at once."""
@@ -69,6 +71,7 @@ class Clock:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._grown.wait()
+                    await asyncio.sleep(REST_SECONDS)
 
     async def tick(self) -> None:
         """Do what is due now."""

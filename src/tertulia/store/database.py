@@ -37,6 +37,10 @@ class Connection(Protocol):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
 
+    def begin_at_once(self) -> bool:
+        """Start a transaction as `begin_write` does, if that is known to take no time: False, and
+        nothing has happened, where it might have to wait."""
+
     def close(self) -> None: ...
 
 

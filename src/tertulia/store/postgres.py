@@ -136,6 +136,9 @@ class PostgresConnection:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
 
+    def begin_at_once(self) -> bool:
+        return False  # The network is between.
+
     def listen(self, channel: str, heard: Callable[[str], None], stop: socket.socket) -> None:
         """Hand over what is announced on the channel until there is something to read from
         `stop`; at first nothing, for what was said while nobody listened."""

@@ -115,6 +115,17 @@ class SqliteConnection:
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, [tuple(row) for row in rows])
 
+    def begin_at_once(self) -> bool:
+        self._connection.set_busy_timeout(0)
+        try:
+            for statement in self.dialect.begin_write:
+                self.run(statement)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._connection.set_busy_timeout(_BUSY_MS)
+        return True
+
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
         target = apsw.Connection(str(path))

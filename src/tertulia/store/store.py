@@ -112,6 +112,12 @@ class Store:
 
         After a failure of this or of `commit`, `rollback` must follow.
         """
+        # (A turn of the thread takes several times as long as this, where nobody is in the way.)
+        connection = self._write_connection
+        if connection is not None and connection.begin_at_once():
+            if reading.head(connection) == after:
+                return []
+            return await self._in(self._writer, self._since, connection, after)
         return await self._in(self._writer, self._begin, after)
 
     def _begin(self, after: int) -> list[Entry]:
@@ -120,6 +126,10 @@ class Store:
         connection = self._write_connection
         for statement in connection.dialect.begin_write:
             connection.run(statement)
+        return self._since(connection, after)
+
+    @staticmethod
+    def _since(connection: Connection, after: int) -> list[Entry]:
         head = reading.head(connection)
         if head == after:
             return []

@@ -22,7 +22,9 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.hosts import site_of
 from tertulia.wire.pacing import SignIns
+from tertulia.wire.rates import Rates
 
 T = TypeVar("T")
 _ATTEMPTS = 10
@@ -45,6 +47,7 @@ class Node:
     started: float
     """UNIX seconds."""
     sign_ins: SignIns
+    rates: Rates
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which need no password."""
 
@@ -90,8 +93,6 @@ class Call:
     """None where nobody is signed in."""
     client: str
     """The program's name."""
-    host: str
-    """Scheme and authority by which the client reached the server: `https://chat.example.com`."""
     request: Request
     session_id: int | None = None
     """Of the browser's session by which the caller is known; None for an API key."""
@@ -119,8 +120,9 @@ class Call:
 
     @property
     def url(self) -> str:
-        """The organization's address: the configured one, or that by which it was reached."""
-        return self.node.config.external_url or self.host
+        """The organization's address: the configured one, or that by which it was reached. Refused
+        where that is no address."""
+        return site_of(self.node.config, self.request)
 
     def moment(self) -> Moment:
         """The caller's view of the organization as of now, for questions."""

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tertulia.model import errors
-from tertulia.model.errors import Refused
+from tertulia.model.errors import Refused, Unavailable
 
 
 class MissingParameter(Refused):
@@ -54,6 +54,13 @@ class BodyTooLarge(Refused):
         super().__init__(f"The request is larger than {limit_mib} MiB.")
 
 
+class Overloaded(Unavailable):
+    """The server has too much to do."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has too much to do just now. Try again in a moment.")
+
+
 class HeadTooLarge(Refused):
     """The request's line and headers are beyond the limit."""
 
@@ -80,14 +87,32 @@ class CsrfFailed(Refused):
     """A browser's session is used by a page that is not ours."""
 
 
-class TooManyTries(Refused):
-    """Somebody tries again and again. `wait` is in seconds."""
+class TooOften(Refused):
+    """Somebody asks again and again. `wait` is in seconds."""
+
+    def __init__(self, wait: float, sentence: str) -> None:
+        self.wait = wait
+        super().__init__(sentence)
+
+
+class TooManyTries(TooOften):
+    """Somebody tries something in vain, again and again."""
 
     def __init__(self, wait: float) -> None:
-        self.wait = max(1, math.ceil(wait))
-        minutes = math.ceil(self.wait / 60)
+        seconds = max(1, math.ceil(wait))
+        minutes = math.ceil(seconds / 60)
         when = "a minute" if minutes == 1 else f"{minutes} minutes"
-        super().__init__(f"That was tried too often. Wait {when}, and try again.")
+        super().__init__(seconds, f"That was tried too often. Wait {when}, and try again.")
+
+
+class TooManyRequests(TooOften):
+    """There are more requests than the server takes from one who asks."""
+
+    def __init__(self, wait: float) -> None:
+        seconds = math.ceil(wait * 1000) / 1000
+        super().__init__(
+            seconds, f"Too many requests in a short time. Wait {seconds:g} s, and try again."
+        )
 
 
 class TusRefused(Refused):
@@ -125,9 +150,10 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 431
         case CsrfFailed():
             status, code = 403, "CSRF_FAILED"
-        case TooManyTries(wait=wait):
+        case TooOften(wait=wait):
             status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
-            headers["Retry-After"] = str(wait)
+            # HTTP knows whole seconds only.
+            headers["Retry-After"] = str(math.ceil(wait))
         case TusRefused(status=status, code=code):
             pass
         case errors.NoSuchChannel(channel_id=channel_id, name=name):

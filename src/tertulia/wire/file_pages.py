@@ -146,6 +146,8 @@ async def _opened(node: Node, request: Request, path: str) -> Attachment:
     """The file, if who asks may open it. Gone, MayNotOpen, and what authentication raises."""
     user = _who(node, request)
     request.state.user = user
+    if user is None:
+        node.rates.count(request, None)
     attachment = node.state.uploads.at_path(path)
     if attachment is None:
         raise Gone

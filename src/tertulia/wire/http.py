@@ -7,12 +7,10 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
-from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import links
@@ -24,10 +22,11 @@ from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
-from tertulia.wire.hosts import host_of
 from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
+from tertulia.wire.paths import Paths
+from tertulia.wire.rates import EXPOSED, rate_headers
 from tertulia.wire.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
@@ -43,6 +42,7 @@ _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS",
+    "Access-Control-Expose-Headers": EXPOSED,
 }
 
 
@@ -123,9 +123,9 @@ class Endpoint:
             return await self._handled(request, route, user, sent, file=file)
 
     def _admitted(self, request: Request, route: Route) -> User | None:
-        user = None if route.access is Access.ANYONE else self._authenticated(request, route)
-        request.state.user = user
-        return user
+        return self._node.rates.admitted(
+            request, lambda: self._authenticated(request, route), polls=route.polls
+        )
 
     async def _handled(
         self,
@@ -144,7 +144,6 @@ class Endpoint:
             node=node,
             user_id=user.id if user else None,
             client=_client(WEBSITE if session else request.headers.get("user-agent", ""), sent),
-            host=host_of(request),
             uploads=uploads,
             file=file,
             request=request,
@@ -162,6 +161,8 @@ class Endpoint:
         return JsonResponse(body)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
+        if route.access is Access.ANYONE:
+            return None
         user = authenticated(self._node, request)
         if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
             require_open(self._node)
@@ -185,42 +186,30 @@ def _client(agent: str, sent: Mapping[str, str]) -> str:
     return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
 
 
-class _Digits(Convertor[str]):
-    """An ID in a path, as it was written. What is longer than any ID can be is none."""
-
-    regex = "0|[1-9][0-9]{0,15}"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("id", _Digits())
-
-
 def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -> ASGIApp:
     """The ASGI application: the table of endpoints, and pages outside of it."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
-    endpoints: list[BaseRoute] = [
-        StarletteRoute(PREFIX + path.replace(":int}", ":id}"), Endpoint(node, methods))
-        for path, methods in by_path.items()
-    ]
+    endpoints = Paths(PREFIX, {path: Endpoint(node, own) for path, own in by_path.items()})
 
     async def not_found(_request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException) and error.status_code == 405:
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
-    app = Starlette(
-        routes=[*endpoints, *pages],
-        exception_handlers={404: not_found, 405: not_found},
-    )
-    app.router.redirect_slashes = False
-    return Journal(Keeper(node, app))
+    others = Starlette(routes=list(pages), exception_handlers={404: not_found, 405: not_found})
+    others.router.redirect_slashes = False
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        found = endpoints.find(scope["path"]) if scope["type"] == "http" else None
+        if found is None:
+            await others(scope, receive, send)
+            return
+        endpoint, scope["path_params"] = found
+        await endpoint(scope, receive, send)
+
+    return Journal(Keeper(node, answer))
 
 
 class Journal:
@@ -246,6 +235,7 @@ class Journal:
                 message["headers"] = [
                     *message["headers"],
                     *(header for header in extra if header[0] not in own),
+                    *rate_headers(scope["state"]),
                 ]
             await send(message)
 

@@ -78,8 +78,8 @@ class Keeper:
                 await self._renew(request)
                 cookies = scope["state"].get("cookies", ())
                 headers = message["headers"]
-                if asked_by_browser(request.headers):
-                    headers = without_dialogue(message["status"], headers)
+                if message["status"] == 401 and asked_by_browser(request.headers):
+                    headers = without_dialogue(401, headers)
                 message["headers"] = [
                     *headers,
                     *((b"set-cookie", cookie.encode()) for cookie in cookies),

@@ -47,7 +47,16 @@ Paths are relative to `/api/v1`. Parameters are sent in the query for GET, and o
 `application/x-www-form-urlencoded` or `multipart/form-data`. A parameter that is no string is
 written as JSON within it. Every response is a JSON object with `result` and `msg`; errors have a
 `code` to decide by, and `msg` is for people. Parameters that are not known are ignored, and named
-in `ignored_parameters_unsupported`. Timestamps are UNIX seconds."""
+in `ignored_parameters_unsupported`. Timestamps are UNIX seconds.
+
+Requests are counted for each account, GET /events apart, and for each address where there is no
+account. A response tells of the count in its headers: `X-RateLimit-Limit` requests may be made at
+once and again in each minute, `X-RateLimit-Remaining` are left, and at `X-RateLimit-Reset` (UNIX
+seconds) there are all again. What is more is not done and answered with status 429, the code
+RATE_LIMIT_HIT, and how many seconds to wait: `retry-after`, in whole ones in the header
+`Retry-After`."""
+
+_TOO_OFTEN: Final = "There were too many requests; nothing was done. Wait and try again."
 
 _ENVELOPE: Final[Json] = {
     "result": {"const": "success"},
@@ -77,7 +86,7 @@ _ERROR_FIELDS: Final[Json] = {
     },
     "total_messages_in_topic": {"type": "integer"},
     "total_messages_allowed_to_move": {"type": "integer"},
-    "retry-after": {"type": "integer", "description": "Of RATE_LIMIT_HIT: seconds to wait."},
+    "retry-after": {"type": "number", "description": "Of RATE_LIMIT_HIT: seconds to wait."},
     "setting_name": {"type": "string", "description": "Of SYSTEM_GROUP_REQUIRED."},
     "objections": {
         "type": "array",
@@ -377,12 +386,11 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
         yield "403", "It is there, and not for the caller."
     elif route.method != "GET" and (route.access is not Access.ANYONE or route.paced):
         yield "403", "A browser's session is used without its X-CSRF-Token, or by a foreign page."
-    if route.paced:
-        yield "429", "It was tried too often."
     if "{" in route.path:
         yield "404", "There is nothing at this path."
     if route.method != "GET":
         yield "413", "The request is too large."
+    yield "429", _TOO_OFTEN if not route.paced else f"{_TOO_OFTEN} Or it was tried too often."
     yield "503", "The server cannot write at the moment; nothing was done. Try again."
 
 

@@ -1,54 +1,96 @@
-"""How often somebody may try what needs no account."""
+"""How often somebody may try something: one number is kept of each who does."""
 
 import hashlib
-from collections import deque
+import ipaddress
 from collections.abc import Callable, Hashable
 from typing import Final
+
+from starlette.requests import Request
 
 from tertulia.wire.errors import TooManyTries
 
 MAX_KNOWN: Final = 10_000
-"""Of so many who tried is remembered when."""
+"""Of so many who tried is remembered when, at least."""
 TRIES: Final = 60
 TRIES_PER_ACCOUNT: Final = 10
 TRIES_SECONDS: Final = 600.0
-"""Seconds in which somebody may use so many wrong passwords."""
+"""Seconds in which somebody has so many wrong passwords again."""
+_LONGEST: Final = 64
+"""Characters of an address."""
 
 
 class Pace:
-    """At most `limit` attempts in `seconds` for each of those who try. A node counts by itself,
-    and begins anew when it does."""
+    """`limit` attempts for each of those who try, and as many again in `seconds`: they come back
+    one by one. A node counts by itself, and begins anew when it does.
 
-    def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
-        self._limit = limit
-        self._seconds = seconds
+    Of each is kept when they will have all attempts again (the generic cell rate algorithm), for as
+    long as that is to come. Of `known` or more is remembered at the same time, and of no more than
+    twice as many.
+    """
+
+    def __init__(
+        self, limit: int, seconds: float, clock: Callable[[], float], known: int = MAX_KNOWN
+    ) -> None:
+        self.limit = limit
+        self.seconds = seconds
+        self._each = seconds / limit
+        # What is added up is a little off.
+        self._bound = seconds + self._each / 100
         self._clock = clock
-        self._tried: dict[Hashable, deque[float]] = {}
+        # Times are counted from here: as UNIX seconds they would be coarse.
+        self._began = clock()
+        self._known = known
+        self._recent: dict[Hashable, float] = {}
+        self._before: dict[Hashable, float] = {}
+        self._until = 0.0
+
+    def charge(self, who: Hashable, now: float) -> float:
+        """Count an attempt. In how many seconds they have all attempts again; an attempt too many
+        is not counted: see `excess`."""
+        now -= self._began
+        if now >= self._until or len(self._recent) >= self._known:
+            # Whoever tried before that has all attempts again.
+            self._before, self._recent = self._recent, {}
+            self._until = now + self.seconds
+        before = self._ahead(who, now)
+        ahead = before + self._each
+        self._recent[who] = now + (ahead if ahead <= self._bound else before)
+        return ahead
+
+    def ahead(self, who: Hashable, now: float) -> float:
+        """What `charge` answered last, as of now."""
+        return self._ahead(who, now - self._began)
+
+    def excess(self, ahead: float) -> float:
+        """What `charge` answered as seconds to wait before the next attempt; 0 where the attempt
+        was counted."""
+        return ahead - self.seconds if ahead > self._bound else 0.0
+
+    def left(self, ahead: float) -> int:
+        """What `charge` answered as attempts that are left now."""
+        return int((self._bound - ahead) / self._each) if ahead <= self._bound else 0
 
     def admits(self, who: Hashable) -> bool:
         """Whether they may try now; it is counted."""
-        now = self._clock()
-        times = self._tried.pop(who, deque())
-        while times and times[0] <= now - self._seconds:
-            times.popleft()
-        self._tried[who] = times
-        if len(self._tried) > MAX_KNOWN:
-            # Whoever has been quiet the longest.
-            del self._tried[next(iter(self._tried))]
-        if len(times) >= self._limit:
-            return False
-        times.append(now)
-        return True
+        return not self.excess(self.charge(who, self._clock()))
 
     def require(self, who: Hashable) -> None:
         """TooManyTries unless they may try now; it is counted."""
-        if not self.admits(who):
-            raise TooManyTries(self._tried[who][0] + self._seconds - self._clock())
+        if wait := self.excess(self.charge(who, self._clock())):
+            raise TooManyTries(wait)
 
     def forgive(self, who: Hashable) -> None:
         """The last attempt does not count: it was none too many."""
-        if times := self._tried.get(who):
-            times.pop()
+        now = self._clock() - self._began
+        self._recent[who] = now + self._ahead(who, now) - self._each
+
+    def _ahead(self, who: Hashable, now: float) -> float:
+        """In how many seconds they have all attempts again. Never more than it takes from none,
+        should the clock have been set back."""
+        at = self._recent.get(who)
+        if at is None:
+            at = self._before.get(who, now)
+        return min(max(at - now, 0.0), self.seconds)
 
 
 class SignIns:
@@ -67,6 +109,22 @@ class SignIns:
         """The password was right."""
         self._to_one.forgive((who, _mark(address)))
         self._to_any.forgive(who)
+
+
+def who_tries(request: Request) -> str | None:
+    """The address of the computer that the request comes from, or what stands for it: of IPv6 the
+    network, of which one computer has all addresses. A proxy's word for it is taken where the
+    settings say so, before this."""
+    host = request.client.host if request.client else None
+    if host is None or ":" not in host:
+        return host and host[:_LONGEST]
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host[:_LONGEST]
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return address.packed[:8].hex(":", 2) + "::/64"
 
 
 def _mark(address: str) -> str:

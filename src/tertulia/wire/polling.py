@@ -75,6 +75,9 @@ class Polls:
         session = getattr(request.state, "session", None)
         if session is not None and sessions.is_stale(session, self.node.clock()):
             return None
+        rates = self.node.rates
+        if not rates.admits_poll(user.id):
+            return None
         parked = Parked(
             self,
             connection,
@@ -90,7 +93,11 @@ class Polls:
             block=block,
             session_id=None if session is None else session.id,
         )
-        return parked if is_taken else None
+        if is_taken:
+            return parked
+        # The endpoint counts it.
+        rates.forgive_poll(user.id)
+        return None
 
     def start(self, of_all: Headers) -> bytes:
         """The answers' head, up to the length of the body."""
@@ -135,7 +142,7 @@ class Parked:
         start = self._polls.start(connection.headers_of_all)
         connection.reply(
             self,
-            b"%b%d\r\n" % (start, _AROUND + len(told) + len(queue_id)),
+            b"%b%d\r\n%b" % (start, _AROUND + len(told) + len(queue_id), self._rate),
             b"%b%b%b%b%b" % (_BEGINS, told, _GOES_ON, queue_id, _ENDS),
         )
         note("GET", POLLS, self._user_id, 200, self._began)
@@ -147,8 +154,12 @@ class Parked:
         if self._is_browser:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
-        self._connection.reply(self, head, bytes(response.body))
+        self._connection.reply(self, head + self._rate, bytes(response.body))
         note("GET", POLLS, self._user_id, status, self._began)
+
+    @property
+    def _rate(self) -> bytes:
+        return self._polls.node.rates.poll_lines(self._user_id)
 
     def leave(self) -> None:
         """The client went away."""

@@ -231,7 +231,7 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/attachments/{attachment_id:int}", uploads.delete_attachment),
     # Events
     Route("POST", "/register", events.register, Access.SPECTATOR),
-    Route("GET", "/events", events.get_events),
+    Route("GET", "/events", events.get_events, polls=True),
     Route("DELETE", "/events", events.delete_queue),
     Route("POST", "/typing", typing.set_typing),
     Route("POST", "/messages/{message_id:int}/typing", typing.set_typing_edit),

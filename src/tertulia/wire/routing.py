@@ -58,6 +58,8 @@ class Route:
     """Whether it tells what is not for the caller (403) from what is not there (404)."""
     paced: bool = False
     """Whether whoever tries it again and again in vain is held up."""
+    polls: bool = False
+    """Whether clients ask it all the time, which is counted apart from what else they ask."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 

@@ -12,11 +12,7 @@ from tertulia.vault import digest
 from tertulia.wire import keeping
 from tertulia.wire.authentication import require_open, session_of
 from tertulia.wire.call import Node
-
-
-def who_tries(request: Request) -> str | None:
-    """The address of the computer that the request comes from."""
-    return request.client.host if request.client else None
+from tertulia.wire.pacing import who_tries
 
 
 async def by_password(

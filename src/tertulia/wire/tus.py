@@ -25,6 +25,7 @@ from tertulia.wire.errors import TusRefused
 from tertulia.wire.forms import MIB
 from tertulia.wire.http import PREFIX, JsonResponse, failure, success
 from tertulia.wire.incoming import Body, drained
+from tertulia.wire.rates import EXPOSED
 from tertulia.wire.resources.uploads import UploadedFile, stored
 from tertulia.wire.tus_headers import (
     ALGORITHMS,
@@ -56,7 +57,7 @@ _HEADERS: Final = {
     " Upload-Metadata, Upload-Offset, Upload-Checksum, X-HTTP-Method-Override, X-Requested-With",
     "Access-Control-Expose-Headers": "Location, Tus-Checksum-Algorithm, Tus-Extension,"
     " Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata,"
-    " Upload-Offset",
+    f" Upload-Offset, {EXPOSED}",
 }
 
 
@@ -97,7 +98,7 @@ class _Tus:
         try:
             if request.headers.get("tus-resumable") != VERSION:
                 raise TusRefused(412, "This server speaks tus 1.0.0.")
-            user = self._who(request)
+            user = self._node.rates.admitted(request, lambda: self._who(request))
             answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
                 {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
                 if "key" in request.path_params
@@ -139,7 +140,6 @@ class _Tus:
         user = authenticate(self._node, request)
         if user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
             raise Refused("An incoming webhook bot sends messages and does nothing else.")
-        request.state.user = user
         return user
 
     # The methods

@@ -12,7 +12,6 @@ from tertulia.domain import names
 from tertulia.domain.joining import HasAccount, Over
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
-from tertulia.wire import signing_in
 from tertulia.wire.authentication import require_own_page, session_of
 from tertulia.wire.call import Node
 from tertulia.wire.errors import told
@@ -20,7 +19,7 @@ from tertulia.wire.forms import received
 from tertulia.wire.hosts import site_of
 from tertulia.wire.html import page
 from tertulia.wire.objects.realm import picture_url
-from tertulia.wire.pacing import Pace
+from tertulia.wire.pacing import Pace, who_tries
 
 MAX_BODY: Final = 64 * 1024
 """Bytes of a form."""
@@ -93,7 +92,7 @@ class Visit:
 
     def require_patience(self) -> None:
         """Count a mail that is asked for. TooManyTries where it was asked for too often."""
-        self._mails.require(signing_in.who_tries(self.request))
+        self._mails.require(who_tries(self.request))
 
     def said(self, name: str) -> str:
         """What was filled in."""
@@ -179,7 +178,7 @@ async def _form(node: Node, request: Request, pace: Pace | None) -> Mapping[str,
     if request.method == "POST":
         require_own_page(node.config, request)
         if pace is not None:
-            pace.require(signing_in.who_tries(request))
+            pace.require(who_tries(request))
     sent, _ = await received(request, MAX_BODY)
     return sent
 

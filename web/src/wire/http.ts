@@ -64,9 +64,13 @@ export function whenSignedOut(call: () => void): void {
   signedOut = call;
 }
 
+/** The longest that a request waits by itself where there are too many, in seconds. */
+const PATIENCE = 10;
+
 /**
  * Ask the server. Strings are sent as they are, everything else as JSON; `undefined` is left out.
- * Throws Refused, Unreachable, and an AbortError where `signal` says so.
+ * Where the server says that there are too many requests, it is asked again when that is over,
+ * unless it is long. Throws Refused, Unreachable, and an AbortError where `signal` says so.
  */
 export async function request<Answer>(
   method: Method,
@@ -81,7 +85,7 @@ export async function request<Answer>(
     how.headers = unsafeHeaders();
     how.body = form;
   }
-  return answered<Answer>(fetch(`/api/v1${path}${query}`, how));
+  return answered<Answer>(() => fetch(`/api/v1${path}${query}`, how), signal);
 }
 
 /** Send a file as a form does. */
@@ -94,7 +98,7 @@ export async function sendFile<Answer>(
   const form = new FormData();
   for (const [key, value] of encoded(parameters)) form.set(key, value);
   form.set("file", file, name);
-  return answered<Answer>(
+  return answered<Answer>(() =>
     fetch(`/api/v1${path}`, {
       method: "POST",
       credentials: "same-origin",
@@ -104,7 +108,38 @@ export async function sendFile<Answer>(
   );
 }
 
-async function answered<Answer>(pending: Promise<Response>): Promise<Answer> {
+async function answered<Answer>(
+  ask: () => Promise<Response>,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await answeredAtOnce<Answer>(ask());
+    } catch (error) {
+      // Of what is refused so, nothing was done.
+      const wait = error instanceof Refused && error.status === 429 ? error.retryAfter : undefined;
+      if (wait === undefined || wait > PATIENCE) throw error;
+      await pause(wait, signal);
+    }
+  }
+}
+
+function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((done, failed) => {
+    const stop = () => {
+      clearTimeout(timer);
+      failed(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      done();
+    }, seconds * 1000);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answer> {
   let response: Response;
   let body: Record<string, unknown>;
   try {

@@ -1,0 +1,46 @@
+"""What goes out on a connection."""
+
+import asyncio
+from typing import Any, Final
+
+_SMALL: Final = 64 * 1024
+"""Bytes that are copied sooner than written by themselves."""
+
+
+class Outgoing:
+    """A transport on which a response's head goes out with what follows it, and that takes what is
+    written when the client has just gone (uvloop's own makes a mistake of that)."""
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write, or keep the head of a response for its body."""
+        if self._transport.is_closing():
+            return
+        if self._head:
+            head, self._head = self._head, b""
+            if len(data) > _SMALL:
+                self._transport.writelines((head, data))
+            else:
+                self._transport.write(head + data)
+        elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and data[9:10] != b"1":
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """The response is complete: it may have no body."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Close, when everything is written."""
+        self.flush()
+        self._transport.close()

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { get, post, Refused } from "./http";
+
+interface Told {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+const DONE: Told = { status: 200, body: { result: "success", msg: "", id: 7 } };
+
+function tooMany(seconds: number): Told {
+  const body = { result: "error", msg: "Too many.", code: "RATE_LIMIT_HIT" };
+  return { status: 429, body: { ...body, "retry-after": seconds } };
+}
+
+/** A server that answers with these, one after the other; what it was asked. */
+function server(...told: Told[]): string[] {
+  const asked: string[] = [];
+  const answers = vi.fn((address: string, how: RequestInit) => {
+    asked.push(`${how.method} ${address} ${how.body ?? ""}`.trim());
+    const { status, body } = told.shift()!;
+    return Promise.resolve(new Response(JSON.stringify(body), { status }));
+  });
+  vi.stubGlobal("fetch", answers);
+  return asked;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("document", { cookie: "" });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("what is too much now is asked again when the server says so", async () => {
+  const asked = server(tooMany(2.5), tooMany(0.5), DONE);
+  const answer = post("/messages", { content: "a" });
+  await vi.advanceTimersByTimeAsync(2400);
+  expect(asked).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(asked).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(500);
+  expect((await answer) as unknown).toEqual(DONE.body);
+  expect(asked).toEqual(Array(3).fill("POST /api/v1/messages content=a"));
+});
+
+test("a long wait is told", async () => {
+  const asked = server(tooMany(60));
+  const error = await post("/messages").catch((refused: unknown) => refused);
+  expect(error).toBeInstanceOf(Refused);
+  expect((error as Refused).retryAfter).toBe(60);
+  expect(asked).toHaveLength(1);
+});
+
+test("whoever gives up while it waits asks no more", async () => {
+  const asked = server(tooMany(5));
+  const given = new AbortController();
+  const answer = get("/messages", {}, given.signal).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(1000);
+  given.abort();
+  expect(await answer).toMatchObject({ name: "AbortError" });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(asked).toHaveLength(1);
+});
+
+test("another refusal is told at once", async () => {
+  const asked = server({ status: 400, body: { result: "error", msg: "No.", code: "BAD_REQUEST" } });
+  await expect(get("/messages")).rejects.toMatchObject({ status: 400, code: "BAD_REQUEST" });
+  expect(asked).toHaveLength(1);
+});
