@@ -105,6 +105,24 @@ class Datasets:
             if self._cluster:
                 self._drop(copy)
 
+    @contextmanager
+    def empty(self) -> Iterator[Config]:
+        """A place for an organization that is still to be made, for the time of the context."""
+        self._count += 1
+        copy = f"copy-{self._count}"
+        directory = self._directory / copy
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        if self._cluster:
+            self._database(copy, "template0")
+        try:
+            url = self._url(copy) if self._cluster else ""
+            yield Config(data_dir=str(directory), database_url=url)
+        finally:
+            shutil.rmtree(directory)
+            if self._cluster:
+                self._drop(copy)
+
     def _built(self, name: str) -> Path:
         shape = SHAPES[name]
         key = hashlib.sha256(repr(shape).encode())

@@ -1,10 +1,8 @@
 """Memory at rest: the demonstration organization, as `make serve` starts it."""
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from bench import processes, serving
 from bench.arithmetic import Target
@@ -22,11 +20,12 @@ def _measure(bench: Bench) -> Iterator[Line]:
     limits: list[float] = []
     counts: list[int] = []
     for _ in range(1 if bench.quick else 3):
-        with tempfile.TemporaryDirectory(dir=bench.directory) as name:
-            command = [*serving.server_command(Path(name)), "--demo"]
+        with bench.datasets.empty() as config:
+            command = serving.server_command(config.data_path, config.database_url)
+            command.append("--demo")
             # The first start makes the organization, the second one finds it.
             for sizes in (found,) if bench.quick else (found, again):
-                with serving.running(command, Path(name) / "serve.log") as server:
+                with serving.running(command, config.data_path / "serve.log") as server:
                     time.sleep(SETTLED)
                     family = processes.family(server.pid)
                     counts.append(len(family))
