@@ -51,9 +51,8 @@ HISTORIES ?= 20
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
 	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
 
-bench: $(VENV)/.dev ## messages per second and latency beside the machine's limits
-	$(BIN)/python -m bench
-	@echo "The web client is measured by: $(BIN)/python -m bench.browser"
+bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
+	@QUICK="$(QUICK)" DATABASE="$(DATABASE)" $(BIN)/python -m bench
 
 MINUTES ?= 20
 

@@ -6,25 +6,21 @@ would lie there; the log knows nothing of them, as if it had been pruned.
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 from pyroaring import BitMap
 
-from bench.asking import basic
-from tertulia.app import opened_log, opened_vault
+from bench import filling, organization
+from bench.organization import BEGAN, Organization
 from tertulia.config import Config
-from tertulia.domain import realms, subscribing, users
-from tertulia.domain.subscribing import COLORS
-from tertulia.model.changes import ChannelCreated
-from tertulia.model.channels import Channel, Topic
+from tertulia.model.channels import Topic
 from tertulia.model.counters import Counter
 from tertulia.model.messages import DirectConversation, Flag
-from tertulia.model.users import Credential, User
-from tertulia.state.moment import Decision, Moment
-from tertulia.store import searching
+from tertulia.model.words import words_of
 from tertulia.store.codec import CHUNK_BITS, encode
 from tertulia.store.database import Connection
 from tertulia.store.store import database_at
@@ -33,15 +29,18 @@ PEOPLE, CHANNELS, TOPICS = 300, 30, 60
 """How many, and how many topics in each channel. The first person is in every channel."""
 UNREAD = 50_000
 RARE, COMMON = "zanzibar", "the"
-BEGAN = 1_600_000_000
-"""When the first message was sent, in UNIX seconds; one each ten seconds from then on."""
 _BATCH = 20_000
 _INDEXES = {
-    "messages_by_topic": "(channel_id, topic_key, id)",
-    "messages_by_channel": "(channel_id, id)",
-    "messages_by_direct": "(direct_id, id)",
-    "messages_by_sender": "(sender_id, id)",
+    "messages_by_topic": "messages (channel_id, topic_key, id)",
+    "messages_by_channel": "messages (channel_id, id)",
+    "messages_by_direct": "messages (direct_id, id)",
+    "messages_by_sender": "messages (sender_id, id)",
 }
+"""What is quicker to make at the end than to keep up meanwhile."""
+_COLUMNS = (
+    *("id", "sender_id", "sent_at", "channel_id", "topic", "topic_key", "direct_id", "content"),
+    *("rendered", "client", "has_link", "has_image", "has_attachment", "is_me", "mentions_all"),
+)
 
 
 @dataclass
@@ -71,79 +70,47 @@ async def made(
 ) -> Archive:
     """Found the organization, and give it so many messages. Half of them are unread to the reader,
     but at most `UNREAD`."""
-    vault = opened_vault(config, create=True)
-    async with opened_log(config, lambda _: None) as log:
-        owner = await vault.credential(realms.FIRST_USER, None)
-        uuid = "00000000-0000-4000-8000-000000000001"
-        await log.submit(None, realms.found, "Archive", uuid, "o@example.com", "Owner", owner)
-        first = log.state.users.next_id()
-        credentials = {}
-        for number in range(people):
-            user = User(
-                id=first + number, address=f"p{number}@example.com", full_name=f"P {number}"
+    return filled(config, await organization.made(config, people, channels), count)
+
+
+def filled(config: Config, made: Organization, count: int) -> Archive:
+    """Give the organization, which has no messages yet, so many: one each ten seconds."""
+    people = range(made.first_user_id, made.first_user_id + len(made.people))
+    channels = range(made.first_channel_id, made.first_channel_id + made.channels)
+    found = _Made()
+    with filling.begun(config) as bulk:
+        indexes = {**_INDEXES, **bulk.search_indexes}
+        for index in indexes:
+            bulk.run(f"DROP INDEX {index}")
+        for rows in _batches(_rows(count, people, channels, found)):
+            bulk.insert("messages", _COLUMNS, rows)
+            bulk.insert(
+                "message_search",
+                bulk.search_columns,
+                [bulk.search_row(row[0], _words(row[7]), _words(row[4] or "")) for row in rows],
             )
-            credentials[user] = await vault.credential(user.id, None)
-        await log.submit(None, _join, credentials)
-        begin = log.state.channels.next_id()
-        await log.submit(None, _open, range(first, first + people), channels)
-    reader, own = next(iter(credentials.items()))
-    authorization = basic(reader.address, vault.api_key(own))
-    vault.close()
+        for index, columns in indexes.items():
+            bulk.run(f"CREATE INDEX {index} ON {columns}")
     connection = database_at(config.data_path, config.database_url).connect(readonly=False)
     try:
-        _fill(connection, count, range(first, first + people), range(begin, begin + channels))
+        connection.run("BEGIN")
+        _keep(connection, count, people, found)
+        connection.run("COMMIT")
+        connection.run(bulk.tidy)
     finally:
         connection.close()
     return Archive(
-        authorization,
+        made.people[0],
         channel="channel 0",
         topic="topic 7",
         sender="p5@example.com",
-        partner=first + 1,
-        by_id=sorted(random.Random(2).sample(range(1, count + 1), 100)),
+        partner=people[1],
+        by_id=sorted(random.Random(2).sample(range(1, count + 1), min(count, 100))),
     )
 
 
-def _join(moment: Moment, people: Mapping[User, Credential]) -> Decision[None]:
-    state, now = moment.state, moment.now
-    return Decision(None, [users.created(state, user, own, now) for user, own in people.items()])
-
-
-def _open(moment: Moment, people: range, channels: int) -> Decision[None]:
-    """Channels of fewer and fewer people."""
-    state, changes = moment.state, []
-    begin = state.channels.next_id()
-    for number in range(channels):
-        channel = Channel(id=begin + number, name=f"channel {number}", created_at=BEGAN)
-        ids = people[: len(people) // (number + 1)]
-        some = [state.users[user_id] for user_id in ids]
-        colors = dict.fromkeys(ids, COLORS[0])
-        subscribed = subscribing.subscribed(state, channel, some, moment.now, colors)
-        changes += [ChannelCreated(channel=channel), subscribed]
-    return Decision(None, changes)
-
-
-def _fill(connection: Connection, count: int, people: range, channels: range) -> None:
-    is_sqlite = connection.dialect.name == "sqlite"
-    if is_sqlite:
-        connection.run("PRAGMA synchronous = OFF")
-    connection.run("BEGIN")
-    for index in _INDEXES:
-        connection.run(f"DROP INDEX {index}")
-    found = _Made()
-    for rows in _batches(_rows(count, people, channels, found)):
-        connection.run_many(
-            "INSERT INTO messages (id, sender_id, sent_at, channel_id, topic, topic_key, direct_id,"
-            " content, rendered, client, has_link, has_image, has_attachment, is_me, mentions_all)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        searching.add(connection, ((row[0], row[7], row[4]) for row in rows))
-    for index, columns in _INDEXES.items():
-        connection.run(f"CREATE INDEX {index} ON messages {columns}")
-    _keep(connection, count, people, found)
-    connection.run("COMMIT")
-    connection.run("ANALYZE" if not is_sqlite else "PRAGMA wal_checkpoint(TRUNCATE)")
+_words = lru_cache(1 << 16)(words_of)
+"""As the search knows a text; most are said again and again."""
 
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:

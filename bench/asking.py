@@ -2,9 +2,17 @@
 
 import base64
 import json
-from urllib.parse import urlencode
+import re
+import socket
+from urllib.parse import quote, urlencode
 
+HOST = "127.0.0.1"
 CONTENT = "Shall we have supper at **seven**? The others come a little later, as far as I know."
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class BadAnswer(Exception):
+    """The server answered with something else than a success, or not at all."""
 
 
 def basic(email: str, api_key: str) -> str:
@@ -39,12 +47,67 @@ def send(authorization: str, channel: str, topic: str) -> str:
     return _post("/messages", authorization, form)
 
 
-def register(authorization: str) -> bytes:
-    """A queue for messages."""
-    return _post("/register", authorization, {"event_types": json.dumps(["message"])}).encode()
+def listen(authorization: str) -> str:
+    """Register a queue for messages, and fetch nothing."""
+    form = {"event_types": json.dumps(["message"]), "fetch_event_types": "[]"}
+    return _post("/register", authorization, form)
 
 
-def poll(authorization: str, queue_id: str, last_event_id: int) -> bytes:
-    """Wait for the queue's next events."""
-    target = f"/events?queue_id={queue_id}&last_event_id={last_event_id}"
-    return get(target, authorization).encode()
+def register(authorization: str) -> str:
+    """Register a queue for everything, and fetch everything: what a client begins with."""
+    form = {"apply_markdown": "true", "client_gravatar": "true", "slim_presence": "true"}
+    return _post("/register", authorization, form)
+
+
+def users(authorization: str) -> str:
+    """Everybody."""
+    return get("/users", authorization)
+
+
+def newest(authorization: str, narrow: list[list[str]]) -> str:
+    """The newest hundred messages of a kind."""
+    text = quote(json.dumps(narrow))
+    page = f"/messages?anchor=newest&num_before=100&num_after=0&narrow={text}"
+    return get(page, authorization)
+
+
+def by_id(authorization: str, ids: list[int]) -> str:
+    """Messages by their IDs."""
+    return get(f"/messages?message_ids={quote(json.dumps(ids))}", authorization)
+
+
+def poll_around(authorization: str, queue_id: str) -> tuple[bytes, bytes]:
+    """A request for the queue's next events: what comes before `last_event_id`, and after it."""
+    before, after = get(f"/events?queue_id={queue_id}&last_event_id=|", authorization).split("|")
+    return before.encode(), after.encode()
+
+
+def end_of(answer: bytes) -> int:
+    """How long the answer is when it is complete; 0 where its head is not. Raises BadAnswer."""
+    end = answer.find(b"\r\n\r\n")
+    if end < 0:
+        return 0
+    length = _LENGTH.search(answer, 0, end + 2)
+    if answer[9:12] != b"200" or length is None:
+        raise BadAnswer(answer.decode(errors="replace")[:2000])
+    return end + 4 + int(length[1])
+
+
+def asked(port: int, request: str) -> bytes:
+    """The whole answer to the request, on a connection of its own. Raises OSError, BadAnswer."""
+    with socket.create_connection((HOST, port), 60) as connection:
+        connection.sendall(request.encode())
+        answer = b""
+        needed = 0
+        while not needed or len(answer) < needed:
+            data = connection.recv(1 << 18)
+            if not data:
+                raise BadAnswer("the connection was closed")
+            answer += data
+            needed = needed or end_of(answer)
+        return answer
+
+
+def body_of(answer: bytes) -> bytes:
+    """The answer without its head."""
+    return answer[answer.index(b"\r\n\r\n") + 4 :]

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.browser.driving import FLAGS, HOW_TO_GET, chromium
 
 from bench import archive, machine
-from bench.__main__ import ROOT, served
+from bench.serving import ROOT, served
 from tertulia.config import Config
 
 PEOPLE, CHANNELS, MESSAGES = 5_000, 500, 20_000

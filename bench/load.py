@@ -1,237 +1,134 @@
 """The generator: a process of its own that asks as fast as answers come, over bare sockets.
 
-`python -m bench.load` reads a job (JSON) from standard input and prints what it measured.
+`python -m bench.load` reads jobs from standard input, a line of JSON each, and prints what it
+measured, a line each. It lives until its input ends, and its waiting clients wait all the while.
 """
 
-import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
-from bench.asking import poll, register
+from bench.asking import BadAnswer
+from bench.connections import Connection, Loop
+from bench.fleet import Fleet
 
 WARM_UP = 0.15
 """The part of the time in which answers do not count."""
 
 
-class LoadError(Exception):
-    """The server answered with something else than a success."""
-
-
-class Line(asyncio.Protocol):
-    """One connection that is kept; one request at a time."""
+class Generator:
+    """What one generator process can be asked to do; each job is a method."""
 
     def __init__(self) -> None:
-        self._transport: Any = None
-        self._buffer = b""
-        self._needed = -1
-        self._answered: Callable[[bytes], None] = lambda _: None
+        self.loop = Loop()
+        self._fleets: dict[str, Fleet] = {}
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+    def requests(self, port: int, requests: list[str], seconds: float) -> dict[str, Any]:
+        """Each request on a connection of its own, again and again: the seconds that each took.
+        Goes on until as many answers count as there are connections."""
+        clock = time.perf_counter
+        lines = [Connection(self.loop, port, number) for number in range(len(requests))]
+        latencies: list[float] = []
+        count = size = 0
+        left = len(lines)
+        start = clock()
+        begin, end = start + seconds * WARM_UP, start + seconds
 
-    def ask(self, request: bytes, answered: Callable[[bytes], None]) -> None:
-        """Send the request, and call `answered` with the body of the answer."""
-        self._answered = answered
-        self._transport.write(request)
+        def drive(line: Connection, request: bytes) -> None:
+            sent = clock()
 
-    async def answer(self, request: bytes) -> bytes:
-        """The same for those who can wait."""
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.ask(request, future.set_result)
-        return await future
+            def heard(answer: bytes) -> None:
+                nonlocal sent, count, size, left
+                now = clock()
+                count += 1
+                size = len(answer)
+                if sent >= begin:
+                    latencies.append(now - sent)
+                if now >= end and len(latencies) >= len(lines):
+                    left -= 1
+                    return
+                sent = clock()
+                line.ask(request, heard)
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if self._needed < 0:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            if self._buffer[9:12] != b"200":
-                raise LoadError(self._buffer.decode(errors="replace"))
-            head = self._buffer[:end].lower()
-            at = head.index(b"content-length:") + 15
-            length = int(head[at : at + 20].split(b"\r\n", 1)[0])
-            self._needed = end + 4 + length
-        if len(self._buffer) >= self._needed:
-            body = self._buffer[self._buffer.index(b"\r\n\r\n") + 4 :]
-            self._buffer, self._needed = b"", -1
-            self._answered(body)
+            line.ask(request, heard)
 
-    def close(self) -> None:
-        self._transport.close()
+        for line, text in zip(lines, requests, strict=True):
+            drive(line, text.encode())
+        self.loop.until(lambda: left == 0)
+        counted = clock() - begin
+        for line in lines:
+            line.close()
+        return {"latencies": latencies, "seconds": counted, "operations": count, "bytes": size}
 
+    def gather(self, name: str, port: int, people: list[str], send: str) -> dict[str, Any]:
+        """Let everybody register a queue and wait; one of them will send."""
+        self._fleets[name] = Fleet(self.loop, port, people, send)
+        return {"operations": len(people)}
 
-@dataclass
-class Measured:
-    """Latencies (seconds) of what counted, and how long that took."""
+    def part(self, name: str) -> dict[str, Any]:
+        """Let them all hang up."""
+        self._fleets.pop(name).close()
+        return {"operations": 0}
 
-    latencies: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    cpu: float = 0.0
-    """The part of one core that the generator itself used."""
-    more: dict[str, list[float]] = field(default_factory=dict)
+    def bursts(self, name: str, seconds: float) -> dict[str, Any]:
+        """Messages for so many seconds, each when everybody waits."""
+        fleet = self._fleets[name]
+        start = time.perf_counter()
+        found: list[dict[str, float]] = []
+        warm = 0
+        with fleet.sending():
+            while time.perf_counter() < start + seconds or len(found) == warm:
+                found.append(fleet.burst())
+                if time.perf_counter() < start + seconds * WARM_UP or not warm:
+                    warm = len(found)
+        operations = len(found) * len(fleet.waiters)
+        return {"operations": operations, **{k: [o[k] for o in found[warm:]] for k in found[0]}}
 
+    def cycles(self, name: str, seconds: float) -> dict[str, Any]:
+        """Deliver and poll again, each message when everybody waits."""
+        with self._fleets[name].sending():
+            found = self._fleets[name].cycles(seconds)
+        return {"operations": found["answers"], **found}
 
-async def connected(port: int, count: int) -> list[Line]:
-    """So many connections."""
-    loop = asyncio.get_running_loop()
-    return [(await loop.create_connection(Line, "127.0.0.1", port))[1] for _ in range(count)]
-
-
-async def closed_loop(port: int, asked: list[bytes], seconds: float) -> Measured:
-    """Each request on a connection of its own, again and again."""
-    lines = await connected(port, len(asked))
-    clock = time.perf_counter
-    measured = Measured()
-    ends: list[asyncio.Future[None]] = []
-    start = clock()
-    begin, end = start + seconds * WARM_UP, start + seconds
-    used = time.process_time()
-
-    def drive(line: Line, request: bytes) -> None:
-        finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        ends.append(finished)
-        sent = clock()
-
-        def answered(_: bytes) -> None:
-            nonlocal sent
-            now = clock()
-            if sent >= begin:
-                measured.latencies.append(now - sent)
-            if now >= end:
-                finished.set_result(None)
-                return
-            sent = now
-            line.ask(request, answered)
-
-        line.ask(request, answered)
-
-    for line, request in zip(lines, asked, strict=True):
-        drive(line, request)
-    await asyncio.gather(*ends)
-    measured.seconds = clock() - begin
-    measured.cpu = (time.process_time() - used) / (clock() - start)
-    _close(lines)
-    return measured
-
-
-@dataclass
-class Listener:
-    """Somebody who waits for messages."""
-
-    line: Line
-    authorization: str
-    queue_id: str
-    last_event_id: int
-    body: bytes = b""
-
-    def wait(self, heard: Callable[["Listener"], None]) -> None:
-        """Ask for the next events; `heard` is called when they are here."""
-
-        def answered(body: bytes) -> None:
-            self.body = body
-            heard(self)
-
-        self.line.ask(poll(self.authorization, self.queue_id, self.last_event_id), answered)
-
-    def take(self) -> int:
-        """Read the answer: how many messages it has."""
-        events: list[dict[str, Any]] = json.loads(self.body)["events"]
-        if events:
-            self.last_event_id = events[-1]["id"]
-        return sum(event["type"] == "message" for event in events)
-
-
-async def listeners_of(port: int, authorizations: list[str]) -> list[Listener]:
-    """One for each, its queue registered."""
-    found = []
-    for line, authorization in zip(
-        await connected(port, len(authorizations)), authorizations, strict=True
-    ):
-        queue = json.loads(await line.answer(register(authorization)))
-        found.append(Listener(line, authorization, queue["queue_id"], queue["last_event_id"]))
-    return found
-
-
-async def delivery(port: int, send: bytes, waiting: list[str], seconds: float) -> Measured:
-    """One message at a time: from sending it until the last of those who wait has it."""
-    (sender,) = await connected(port, 1)
-    listeners = await listeners_of(port, waiting)
-    clock = time.perf_counter
-    measured = Measured(more={"first": [], "answered": []})
-    start = clock()
-    begin, end = start + seconds * WARM_UP, start + seconds
-    used = time.process_time()
-    while clock() < end:
-        heard: list[float] = []
-        everybody: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def hear(_: Listener, heard: list[float] = heard, everybody: Any = everybody) -> None:
-            heard.append(clock())
-            if len(heard) == len(listeners):
-                everybody.set_result(None)
-
-        for listener in listeners:
-            listener.wait(hear)
-        # When this is answered, the polls that were sent before it are waiting.
-        await sender.answer(SETTINGS)
-        sent = clock()
-        await sender.answer(send)
-        answered = clock()
-        await everybody
-        if any(listener.take() != 1 for listener in listeners):
-            raise LoadError("a poll did not bring exactly one message")
-        if sent >= begin:
-            measured.latencies.append(heard[-1] - sent)
-            measured.more["first"].append(heard[0] - sent)
-            measured.more["answered"].append(answered - sent)
-    measured.seconds = clock() - begin
-    measured.cpu = (time.process_time() - used) / (clock() - start)
-    _close([sender, *(listener.line for listener in listeners)])
-    return measured
-
-
-SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-def _close(lines: Iterable[Line]) -> None:
-    for line in lines:
-        line.close()
-
-
-async def _main(job: dict[str, Any]) -> Measured:
-    loop = asyncio.get_running_loop()
-    failed: asyncio.Future[Measured] = loop.create_future()
-
-    def fail(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not failed.done():
-            failed.set_exception(context.get("exception") or LoadError(context["message"]))
-
-    loop.set_exception_handler(fail)
-    port, seconds = job["port"], job["seconds"]
-    if job["kind"] == "requests":
-        work = closed_loop(port, [text.encode() for text in job["requests"]], seconds)
-    else:
-        work = delivery(port, job["send"].encode(), job["waiting"], seconds)
-    task = asyncio.ensure_future(work)
-    done, _ = await asyncio.wait({task, failed}, return_when=asyncio.FIRST_COMPLETED)
-    task.cancel()
-    return done.pop().result()
+    def flood(self, name: str, seconds: float) -> dict[str, Any]:
+        """Deliver and poll again, with messages one after the other."""
+        with self._fleets[name].sending():
+            found = self._fleets[name].flood(seconds)
+        return {"operations": found["answers"], **found}
 
 
 def main() -> None:
-    """Do the job."""
+    """Do the jobs."""
+    generator = Generator()
+    descriptor = sys.stdin.fileno()
+    unread = b""
+    is_over = False
+
+    def asked() -> None:
+        nonlocal unread, is_over
+        data = os.read(descriptor, 1 << 20)
+        is_over = not data
+        unread += data
+
+    generator.loop.watch(descriptor, asked)
     try:
-        import uvloop as loops
-    except ImportError:
-        loops = asyncio
-    with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
-        measured = runner.run(_main(json.load(sys.stdin)))
-    json.dump(vars(measured), sys.stdout)
+        while not is_over:
+            generator.loop.turn()
+            while b"\n" in unread:
+                line, _, unread = unread.partition(b"\n")
+                sys.stdout.write(json.dumps(_done(generator, json.loads(line))) + "\n")
+                sys.stdout.flush()
+    except BadAnswer as error:
+        raise SystemExit(f"The server's answer was not the one expected: {error}") from None
+
+
+def _done(generator: Generator, job: dict[str, Any]) -> dict[str, Any]:
+    used, start = time.process_time(), time.perf_counter()
+    found: dict[str, Any] = getattr(generator, job.pop("job"))(**job)
+    used = time.process_time() - used
+    return {**found, "generator": used / (time.perf_counter() - start)}
 
 
 if __name__ == "__main__":

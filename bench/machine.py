@@ -7,20 +7,29 @@ from importlib import metadata
 from pathlib import Path
 
 import apsw
+import psycopg
 
 PROGRAMS = ("tertulia", "uvicorn", "httptools", "uvloop", "starlette", "msgspec", "apsw")
 
 
-def described(directory: Path) -> dict[str, str]:
+def described(directory: Path, database_url: str = "") -> dict[str, str]:
     """The machine, the disk that the directory is on, and the versions."""
     cores = f"{os.cpu_count()} cores of {_processor()}"
     return {
         "machine": f"{cores}, {_memory()}, {_file_system(directory)}",
         "system": platform.platform(),
         "python": platform.python_version(),
-        "sqlite": apsw.sqlite_lib_version(),
+        **_database(database_url),
         **{name: _version(name) for name in PROGRAMS},
     }
+
+
+def _database(url: str) -> dict[str, str]:
+    if not url:
+        return {"sqlite": apsw.sqlite_lib_version()}
+    with psycopg.connect(url) as connection:
+        number = connection.info.server_version
+    return {"postgresql": f"{number // 10_000}.{number % 10_000}"}
 
 
 def _version(name: str) -> str:

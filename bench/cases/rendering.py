@@ -1,8 +1,12 @@
-"""What rendering a message costs: usual ones, and one that was written to be slow."""
+"""What the markup of a message costs: usual ones, and one that was written to be slow."""
 
 import time
+from collections.abc import Iterator
 
-from bench.report import Case, Sample
+from bench.arithmetic import Rounds, Sample
+from bench.cases import Case
+from bench.context import Bench
+from bench.report import Line
 from tertulia.markup.render import Renderer
 from tertulia.model.groups import SYSTEM_GROUPS
 from tertulia.model.realm import Realm
@@ -22,12 +26,12 @@ MESSAGES = {
 """Messages by what they are."""
 
 
-def cases(seconds: float) -> list[Case]:
+def _measure(bench: Bench) -> Iterator[Line]:
     """Rendering each of the messages, one after the other, without a server."""
-    return [
-        Case(f"render_{name}", f"render a {name} message").add(_sample(content, seconds))
-        for name, content in MESSAGES.items()
-    ]
+    for name, content in MESSAGES.items():
+        found = Rounds([_sample(content, bench.seconds / 4) for _ in range(bench.rounds)])
+        title = f"render a {name} message (without a server)"
+        yield Line(f"render_{name}", title, "ms", found.medians(), found.p99())
 
 
 def _sample(content: str, seconds: float) -> Sample:
@@ -45,4 +49,7 @@ def _sample(content: str, seconds: float) -> Sample:
         before = clock()
         renderer.render(moment, content)
         took.append(clock() - before)
-    return Sample(took, clock() - start)
+    return Sample(len(took), clock() - start, took)
+
+
+CASE = Case("render", "rendering messages of several kinds", _measure, is_quick=False)

@@ -1,0 +1,25 @@
+"""Every case, in the order in which they are measured and shown."""
+
+from bench.cases import (
+    delivering,
+    fetching,
+    growth,
+    memory,
+    reading,
+    rendering,
+    sending,
+    starting,
+    waiting,
+)
+
+CASES = (
+    memory.CASE,
+    starting.CASE,
+    sending.CASE,
+    delivering.CASE,
+    waiting.CASE,
+    fetching.CASE,
+    reading.CASE,
+    growth.CASE,
+    rendering.CASE,
+)

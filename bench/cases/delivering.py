@@ -1,0 +1,50 @@
+"""From sending a message until those who wait have it."""
+
+from collections.abc import Iterator
+
+from bench import asking
+from bench.arithmetic import Target
+from bench.cases import Case
+from bench.context import Bench
+from bench.datasets import OLD_COMPANY
+from bench.organization import MIDDLE, SIZES, SMALL
+from bench.report import Line
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    served = bench.served(OLD_COMPANY)
+    people = served.made.people
+    with bench.bare(served) as bare:
+        for channel, count in ((SMALL, 1), (MIDDLE, SIZES[MIDDLE])):
+            send = asking.send(people[0], channel, "waiting")
+            for name, server in (("bare", bare), ("ours", served.server)):
+                bench.gather(name, server, people[:count], send)
+            found = bench.interleaved(
+                {
+                    "bare": lambda: bench.fleet(bare, "bare", "bursts"),
+                    "ours": lambda: bench.fleet(served.server, "ours", "bursts"),
+                }
+            )
+            for name in ("bare", "ours"):
+                bench.part(name)
+            ours = found["ours"]
+            line = Line(f"deliver_{count}", "", "ms", ours.medians(), ours.p99())
+            line.limit, line.limit_title = found["bare"].medians(), "bare protocol"
+            line.cpu, line.generator = ours.cpu, ours.generator
+            line.more = {
+                "first_seconds": sorted(ours.medians("first"))[len(ours.samples) // 2],
+                "answered_seconds": sorted(ours.medians("answered"))[len(ours.samples) // 2],
+            }
+            if count == 1:
+                line.title = "send to delivery, one waiting client"
+                line.targets = [
+                    Target("p50", line.value, 0.003, "ms"),
+                    Target("p99", ours.p99(), 0.008, "ms"),
+                ]
+            else:
+                line.title = f"one message to {count} waiting clients, until the last has it"
+                line.targets = [Target("p50", line.value, 0.012, "ms")]
+            yield line
+
+
+CASE = Case("deliver", "one message to one waiting client, and to 200", _measure)

@@ -1,0 +1,40 @@
+"""What a client begins with: POST /register, and everybody."""
+
+from collections.abc import Iterator
+
+from bench import asking
+from bench.arithmetic import Target
+from bench.cases import Case
+from bench.context import Bench
+from bench.datasets import COMPANY, SHAPES, TEAM
+from bench.report import Line
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    team, company = bench.served(TEAM), bench.served(COMPANY)
+    one, many = team.made.people[0], company.made.people[0]
+    people = {name: SHAPES[name].people for name in (TEAM, COMPANY)}
+    found = bench.interleaved(
+        {
+            "empty": lambda: bench.requests(company.server, asking.empty(many)),
+            TEAM: lambda: bench.requests(team.server, asking.register(one)),
+            COMPANY: lambda: bench.requests(company.server, asking.register(many)),
+            "users": lambda: bench.requests(company.server, asking.users(many)),
+        }
+    )
+    limit = found["empty"].medians()
+    for name, title, bound in (
+        (TEAM, f"POST /register, {people[TEAM]} users", 0.002),
+        (COMPANY, f"POST /register, {people[COMPANY]:,} users and 520 channels", 0.006),
+        ("users", f"GET /users with {people[COMPANY]:,} users", 0.003),
+    ):
+        rounds = found[name]
+        line = Line(f"fetch_{name}", title, "ms", rounds.medians(), rounds.p99())
+        line.limit, line.limit_title = limit, "empty request"
+        line.cpu, line.generator = rounds.cpu, rounds.generator
+        line.targets = [Target("p50", line.value, bound, "ms")]
+        line.more = {"bytes": rounds.samples[0].counts["bytes"]}
+        yield line
+
+
+CASE = Case("fetch", "POST /register and GET /users", _measure)

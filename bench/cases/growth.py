@@ -1,0 +1,100 @@
+"""What grows, and what does not: with the number of messages, and with what is returned."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+
+from bench import asking
+from bench.arithmetic import Rounds, Sample, Target, ratios
+from bench.cases import Case
+from bench.context import Bench, Served
+from bench.datasets import CITY, COMPANY, OLD_COMPANY, SHAPES, TEAM
+from bench.organization import SMALL
+from bench.report import Line
+
+SAME = 1.1
+"""The multiple that counts as not growing."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    few, many = bench.served(COMPANY), bench.served(OLD_COMPANY)
+    for name, title, job in (
+        ("send", "sending", _send),
+        ("deliver", "send to delivery", _deliver),
+        ("read", "the newest 100", _read),
+    ):
+        with_few, with_many = job(bench, few, "few"), job(bench, many, "many")
+        found = bench.interleaved({"few": with_few, "many": with_many})
+        yield _messages(name, title, found)
+    for name in ("few", "many"):
+        bench.part(name)
+    names = [TEAM, COMPANY, OLD_COMPANY] + ([] if bench.quick else [CITY])
+    served = {name: bench.served(name) for name in names}
+    found = bench.interleaved(
+        {
+            name: partial(bench.requests, one.server, asking.register(one.made.people[0]))
+            for name, one in served.items()
+        }
+    )
+    yield from _register(found)
+
+
+def _send(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
+    request = asking.send(served.made.people[0], SMALL, "growth")
+    return lambda: bench.requests(served.server, request)
+
+
+def _deliver(bench: Bench, served: Served, name: str) -> Callable[[], Sample]:
+    people = served.made.people[:1]
+    send = asking.send(people[0], SMALL, "growth")
+    bench.gather(name, served.server, people, send)
+    return lambda: bench.fleet(served.server, name, "bursts")
+
+
+def _read(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
+    request = asking.newest(served.made.people[0], [])
+    return lambda: bench.requests(served.server, request)
+
+
+def _messages(name: str, title: str, found: dict[str, Rounds]) -> Line:
+    few, many = SHAPES[COMPANY].messages, SHAPES[OLD_COMPANY].messages
+    title = f"growth: {title} among {many:,} messages, beside {few:,}"
+    line = Line(f"growth_{name}", title, "ms", found["many"].medians(), found["many"].p99())
+    line.limit, line.limit_title = found["few"].medians(), "among few"
+    line.cpu, line.generator = found["many"].cpu, found["many"].generator
+    growth = median(ratios(line.rounds, line.limit))
+    cpu = found["many"].cpu / found["few"].cpu
+    line.targets = [Target("p50", growth, SAME, "x"), Target("CPU", cpu, SAME, "x")]
+    line.more = {"cpu_among_few": found["few"].cpu}
+    return line
+
+
+def _register(found: dict[str, Rounds]) -> Iterator[Line]:
+    """For each KiB that is returned, beside what it takes in the company."""
+
+    def per_kib(name: str) -> list[float]:
+        sizes = (sample.counts["bytes"] / 1024 for sample in found[name].samples)
+        return [took / size for took, size in zip(found[name].medians(), sizes, strict=True)]
+
+    limit = per_kib(COMPANY)
+    for name in found:
+        if name in {COMPANY, TEAM}:
+            continue
+        shape, size = SHAPES[name], found[name].samples[0].counts["bytes"]
+        what = f"{shape.people:,} users, {shape.messages:,} messages, {size / 2**20:.1f} MiB"
+        line = Line(f"growth_register_{name}", f"growth: register for each KiB, {what}", "µs", [])
+        line.rounds = per_kib(name)
+        line.limit, line.limit_title = limit, f"with {SHAPES[COMPANY].people:,} users"
+        line.cpu, line.generator = found[name].cpu, found[name].generator
+        growth = median(ratios(line.rounds, limit))
+        line.targets = [Target("", growth, SAME, "x")]
+        line.more = {
+            "bytes": size,
+            "p50_seconds": median(found[name].medians()),
+            "team_bytes": found[TEAM].samples[0].counts["bytes"],
+            "team_p50_seconds": median(found[TEAM].medians()),
+        }
+        yield line
+
+
+CASE = Case("growth", "what grows with messages and with users", _measure)

@@ -1,0 +1,84 @@
+"""Reading and searching among a million messages."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from bench import asking
+from bench.archive import COMMON, RARE, Archive
+from bench.arithmetic import Sample, Target
+from bench.cases import Case
+from bench.context import Bench
+from bench.datasets import OLD_COMPANY, Made
+from bench.report import Line
+from tertulia.store import reading
+from tertulia.store.store import database_at
+
+NEWEST, SEARCH = 0.0015, 0.003
+"""What GET /messages may take, in seconds."""
+
+
+def _narrows(archive: Archive) -> dict[str, tuple[str, list[list[str]], float | None]]:
+    """What is asked for: a title, the narrow, and what it may take."""
+    return {
+        "newest": ("newest 100", [], NEWEST),
+        "rare": ("search, a rare word", [["search", RARE]], SEARCH),
+        "common": ("search, a common word", [["search", COMMON]], SEARCH),
+        "topic": ("of a topic", [["channel", archive.channel], ["topic", archive.topic]], None),
+        "sender": ("of a sender", [["sender", archive.sender]], None),
+        "direct": ("direct, of a few", [["is", "dm"]], None),
+        "unread": ("unread ones", [["is", "unread"]], None),
+        "link": ("with a link", [["has", "link"]], None),
+    }
+
+
+def _rows(made: Made, seconds: float) -> Sample:
+    """The bare query for a hundred messages by their IDs, without a server."""
+    config = made.config
+    connection = database_at(config.data_path, config.database_url).connect(readonly=True)
+    clock = time.perf_counter
+    took: list[float] = []
+    reading.messages(connection, made.archive.by_id)  # What is read once is in memory now.
+    start = clock()
+    while clock() - start < seconds:
+        before = clock()
+        reading.messages(connection, made.archive.by_id)
+        took.append(clock() - before)
+    elapsed = clock() - start
+    connection.close()
+    return Sample(len(took), elapsed, took)
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    served = bench.served(OLD_COMPANY)
+    person = served.made.people[0]
+    narrows = {
+        name: one
+        for name, one in _narrows(served.made.archive).items()
+        if one[2] is not None or not bench.quick
+    }
+    asked = {name: asking.newest(person, narrow) for name, (_, narrow, _) in narrows.items()}
+    for request in asked.values():
+        asking.asked(served.port, request)
+    found = bench.interleaved(
+        {
+            "rows": lambda: _rows(served.made, bench.seconds / 4),
+            **{
+                name: partial(bench.requests, served.server, request)
+                for name, request in asked.items()
+            },
+        }
+    )
+    limit = found["rows"].medians()
+    for name, (title, _, bound) in narrows.items():
+        rounds = found[name]
+        line = Line(f"read_{name}", f"GET /messages, a million: {title}", "ms", rounds.medians())
+        line.p99 = rounds.p99()
+        line.limit, line.limit_title = limit, "bare query, 100 rows"
+        line.cpu, line.generator = rounds.cpu, rounds.generator
+        if bound is not None:
+            line.targets = [Target("p50", line.value, bound, "ms")]
+        yield line
+
+
+CASE = Case("read", "GET /messages among a million: the newest, and searching", _measure)

@@ -1,0 +1,126 @@
+"""Very many waiting clients: what they cost, a message to all of them, and delivering for ever."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import cycle, islice
+from statistics import median
+
+from bench import asking, processes
+from bench.arithmetic import Rounds, Target, ratios
+from bench.cases import Case
+from bench.context import Bench
+from bench.datasets import OLD_COMPANY
+from bench.organization import LARGE, SIZES
+from bench.report import Line
+from bench.serving import Running
+
+CLIENTS, QUICK_CLIENTS = 10_000, 2_000
+WITHIN = 0.25 / CLIENTS
+"""Seconds for each client that a message goes to."""
+CYCLING = 1_000
+"""How many poll again and again."""
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    wanted = QUICK_CLIENTS if bench.quick else CLIENTS
+    count = min(wanted, bench.most_connections)
+    if count < wanted:
+        bench.tell(f"  only {count:,} connections: the limit of open files (ulimit -Hn) is low")
+    with bench.fresh(OLD_COMPANY) as served, bench.bare(served) as bare:
+        everybody = served.made.people[: SIZES[LARGE]]
+        waiting = list(islice(cycle(everybody), count))
+        send = asking.send(everybody[0], LARGE, "waiting")
+        servers = {"bare": bare, "ours": served.server}
+
+        def gathered(server: Running, name: str, people: list[str]) -> int:
+            """The bytes that the server's process grew by."""
+            before = processes.pss(server.pid)
+            bench.gather(name, server, people, send)
+            return processes.pss(server.pid) - before
+
+        # What the first clients make the server load is not theirs.
+        for name, server in servers.items():
+            gathered(server, name, waiting[:100])
+            bench.part(name)
+        grown = {name: gathered(server, name, waiting) for name, server in servers.items()}
+        line = Line("memory_waiting", f"memory per idle waiting client, of {count:,}", "KiB", [])
+        line.rounds = [grown["ours"] / count]
+        line.limit, line.limit_title = [grown["bare"] / count], "bare protocol"
+        line.targets = [Target("", line.value, 12 * 1024, "KiB")]
+        yield line
+
+        found = bench.interleaved(
+            {name: partial(bench.fleet, server, name, "bursts") for name, server in servers.items()}
+        )
+        yield _limit(count, found["bare"])
+        yield _burst(count, found)
+        for name in servers:
+            bench.part(name)
+
+        for name, server in servers.items():
+            gathered(server, name, waiting[:CYCLING])
+        found = bench.interleaved(
+            {
+                "bare": partial(bench.fleet, bare, "bare", "cycles"),
+                "cycles": partial(bench.fleet, served.server, "ours", "cycles"),
+                "flood": partial(bench.fleet, served.server, "ours", "flood"),
+            }
+        )
+        for name in servers:
+            bench.part(name)
+        yield _cycles(found)
+        yield _flood(found)
+
+
+def _limit(count: int, bare: Rounds) -> Line:
+    """What the generator can do, and the machine."""
+    title = f"limit: bare protocol, to {count:,} waiting clients"
+    rates = [count / took for took in bare.medians()]
+    return Line("bare_all", title, "/s", rates, cpu=bare.cpu, generator=bare.generator)
+
+
+def _burst(count: int, found: dict[str, Rounds]) -> Line:
+    ours, bare = found["ours"], found["bare"]
+    line = Line("deliver_all", f"one message to {count:,} waiting clients", "ms", ours.medians())
+    line.p99 = ours.p99()
+    line.limit, line.limit_title = bare.medians(), "bare protocol"
+    line.cpu, line.generator = ours.cpu, ours.generator
+    part = median(ratios(bare.medians(), ours.medians()))
+    line.targets = [
+        Target("p50", line.value, WITHIN * count, "ms"),
+        Target("of the bare protocol's rate", part, 0.5, "%", at_least=True),
+    ]
+    line.more = {
+        "deliveries_per_second": count / line.value,
+        "bare_deliveries_per_second": count / median(bare.medians()),
+    }
+    return line
+
+
+def _cycles(found: dict[str, Rounds]) -> Line:
+    ours, bare = found["cycles"], found["bare"]
+    line = Line(
+        "cycles", f"deliver and poll again, {CYCLING:,} clients", "/s", ours.rates("answers")
+    )
+    line.limit, line.limit_title = bare.rates("answers"), "bare protocol"
+    line.cpu, line.generator = ours.cpu, ours.generator
+    line.targets = [Target("", line.value, 20_000, "/s", at_least=True)]
+    line.more = {"bare_generator": bare.generator, "bare_cpu": bare.cpu}
+    return line
+
+
+def _flood(found: dict[str, Rounds]) -> Line:
+    """Beyond what can be delivered one by one: several messages come in one answer."""
+    ours, bare = found["flood"], found["bare"]
+    line = Line(
+        "flood", "the same, and messages without a pause: messages", "/s", ours.rates("messages")
+    )
+    line.limit, line.limit_title = bare.rates("messages"), "bare protocol, one each"
+    line.cpu, line.generator = ours.cpu, ours.generator
+    line.more = {"answers_per_second": median(ours.rates("answers"))}
+    return line
+
+
+CASE = Case(
+    "wait", "10,000 waiting clients: memory, one message to all, deliver and poll", _measure
+)

@@ -1,0 +1,92 @@
+"""Very many rows put into the tables at once, in either database."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import apsw
+import psycopg
+
+from tertulia.config import Config
+from tertulia.store.postgres import DIALECT as POSTGRESQL
+from tertulia.store.sqlite import DIALECT as SQLITE
+from tertulia.store.store import SQLITE_FILE
+
+Rows = Sequence[Sequence[Any]]
+
+
+class Bulk(Protocol):
+    """One transaction for all of it."""
+
+    search_columns: Sequence[str]
+    """Those of `message_search`."""
+    search_indexes: Mapping[str, str]
+    """Its indexes, by name."""
+    tidy: str
+    """What is to be run when all is done."""
+
+    def run(self, sql: str) -> None:
+        """Run one statement."""
+
+    def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
+        """Put in the rows."""
+
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> Sequence[Any]:
+        """A row of `message_search`: the words of a message."""
+
+
+class _Sqlite:
+    search_columns: Sequence[str] = ("rowid", "content", "topic")
+    search_indexes: Mapping[str, str] = {}
+    tidy = "PRAGMA wal_checkpoint(TRUNCATE)"
+    search_row = staticmethod(SQLITE.search_row)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str) -> None:
+        self._connection.execute(sql)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
+        places = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+        self._connection.executemany(sql, rows)
+
+
+class _Postgresql:
+    search_columns: Sequence[str] = ("message_id", "words")
+    search_indexes: Mapping[str, str] = {"message_search_words": "message_search USING gin (words)"}
+    # Or the server would begin to do it by itself while something is measured.
+    tidy = "VACUUM ANALYZE"
+    search_row = staticmethod(POSTGRESQL.search_row)
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self._connection = connection
+
+    def run(self, sql: str) -> None:
+        self._connection.execute(sql.encode())
+
+    def insert(self, table: str, columns: Sequence[str], rows: Rows) -> None:
+        command = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
+        with self._connection.cursor() as cursor, cursor.copy(command) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+@contextmanager
+def begun(config: Config) -> Iterator[Bulk]:
+    """A transaction on the database, which must be migrated; committed when the context ends."""
+    if config.database_url:
+        with psycopg.connect(config.database_url) as postgresql:
+            postgresql.execute("SET LOCAL maintenance_work_mem TO '512MB'")
+            yield _Postgresql(postgresql)
+        return
+    sqlite = apsw.Connection(str(config.data_path / SQLITE_FILE))
+    try:
+        sqlite.execute("PRAGMA synchronous = OFF")
+        with sqlite:
+            yield _Sqlite(sqlite)
+    finally:
+        sqlite.close()

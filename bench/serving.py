@@ -1,0 +1,160 @@
+"""Processes that the bench starts: the server, the bare protocol, generators."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from bench import asking
+
+ROOT = Path(__file__).resolve().parents[1]
+_PATIENCE = 120.0
+"""Seconds until a server must have answered."""
+
+
+class BenchError(Exception):
+    """Something cannot be measured. `str(error)` is for whoever runs the bench."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process that listens."""
+
+    port: int
+    pid: int
+
+
+def environment() -> dict[str, str]:
+    """That of a server with default settings and no limits to requests, from this source."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("TERTULIA_")}
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    return {**kept, "PYTHONPATH": path, "TERTULIA_RATE_LIMITS": "false"}
+
+
+def server_command(data_dir: Path, database_url: str = "", *more: str) -> list[str]:
+    """What starts a server on the data directory, on any port unless `more` names one."""
+    command = [sys.executable, "-m", "tertulia", "serve", "--data-dir", str(data_dir)]
+    if database_url:
+        command += ["--database-url", database_url]
+    return [*command, "--host", asking.HOST, *(more or ("--port", "0"))]
+
+
+@contextmanager
+def running(command: list[str], log: Path, given: str | None = None) -> Iterator[Running]:
+    """The program until the context ends: from when it says at which port it is ready. BenchError
+    with what it wrote to standard error (kept at `log`) where it never does."""
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            env=environment(),
+            cwd=ROOT,
+            stdin=subprocess.PIPE if given is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        if given is not None:
+            assert process.stdin is not None
+            process.stdin.write(given)
+            process.stdin.close()
+        for line in process.stdout:
+            if found := re.search(r"ready at http://127\.0\.0\.1:(\d+)", line):
+                yield Running(int(found[1]), process.pid)
+                break
+        else:
+            raise BenchError(f"{' '.join(command)} did not start:\n{log.read_text()}")
+    finally:
+        process.terminate()
+        process.stdout.close()
+        process.wait(60)
+
+
+@contextmanager
+def served(data_dir: Path, database_url: str = "") -> Iterator[int]:
+    """A server on the data directory, at this port, for the time of the context."""
+    with running(server_command(data_dir, database_url), data_dir / "serve.log") as server:
+        yield server.port
+
+
+def started(command: list[str], port: int, request: str, log: Path) -> float:
+    """The seconds from starting the program, which is to listen at the port, until its first
+    success as an answer to the request. The program is ended again."""
+    with log.open("wb") as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            env=environment(),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+    try:
+        while True:
+            try:
+                asking.asked(port, request)
+            except (OSError, asking.BadAnswer):
+                took = time.perf_counter() - start
+                if process.poll() is not None or took > _PATIENCE:
+                    raise BenchError(f"The server did not start:\n{log.read_text()}") from None
+                time.sleep(0.002)
+            else:
+                return time.perf_counter() - start
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+class Generator:
+    """A generator process; see bench/load.py for the jobs that it does."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input: IO[str] = process.stdin
+        self._output: IO[str] = process.stdout
+        self._process = process
+
+    def do(self, job: str, **arguments: Any) -> dict[str, Any]:
+        """What the job measured. BenchError where it could not be done."""
+        self._input.write(json.dumps({"job": job, **arguments}) + "\n")
+        self._input.flush()
+        line = self._output.readline()
+        if not line:
+            raise BenchError(f"The generator ended ({self._process.wait()}); see above.")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@contextmanager
+def generator() -> Iterator[Generator]:
+    """A generator for the time of the context."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.load"],
+        env=environment(),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield Generator(process)
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
