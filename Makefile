@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz histories bench lock clean
+.PHONY: help serve client test lint format fuzz histories bench soak lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,11 @@ histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=
 bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
 	@QUICK="$(QUICK)" DATABASE="$(DATABASE)" $(BIN)/python -m bench
 
+MINUTES ?= 20
+
+soak: $(VENV)/.dev ## 2,000 clients for twenty minutes, and whether all holds then; MINUTES=2 for less
+	$(BIN)/python -m bench.soak --minutes $(MINUTES)
+
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.txt
@@ -66,10 +71,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package is put on the environment's path as it lies here; only what it stands on is downloaded.
+# It is compiled here, so that not even the first start has to, nor one that may write nothing.
 define place
 	@printf '%s\n' "$(CURDIR)/src" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tertulia.pth"
 	@printf '#!/bin/sh\nexec "%s" -m tertulia "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tertulia
 	@chmod +x $(BIN)/tertulia
+	@$(BIN)/python -m compileall -q src/tertulia
 endef
 
 $(VENV)/.run: requirements.txt | $(BIN)/python

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
@@ -9,7 +10,7 @@ import requests
 from tertulia.wire.protocol import MAX_HEAD
 from tests.e2e.conftest import Town
 from tests.e2e.raw import connected, request
-from tests.e2e.server import Account
+from tests.e2e.server import Account, Server, ended
 
 MIB = 1024 * 1024
 
@@ -222,15 +223,25 @@ def test_requests_in_one_piece_are_answered_in_order(town: Town) -> None:
         assert connection.ask(right).status == 200
 
 
-def test_a_poll_whose_client_has_gone_is_forgotten(town: Town) -> None:
-    with connected(town.server) as connection:
-        answer = connection.ask(request(b"POST", b"/register", town.ben, form=b""))
+def test_a_poll_whose_client_has_gone_is_forgotten(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data")
+    ben = server.found()
+    with ended(server):
+        # Polls that succeed are logged at that level alone.
+        (server.data_dir / "tertulia.toml").write_text('log_level = "debug"\n')
+        server.start()
+        is_forgotten(server, ben)
+
+
+def is_forgotten(server: Server, ben: Account) -> None:
+    with connected(server) as connection:
+        answer = connection.ask(request(b"POST", b"/register", ben, form=b""))
         queue = json.loads(answer.body)
     poll = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
-    before = town.server.log_text().count("path=/api/v1/events ")
-    with connected(town.server) as connection:
-        connection.write(request(b"GET", poll.encode(), town.ben))
-        with connected(town.server) as other:  # By now the poll has been taken up.
+    before = server.log_text().count("path=/api/v1/events ")
+    with connected(server) as connection:
+        connection.write(request(b"GET", poll.encode(), ben))
+        with connected(server) as other:  # By now the poll has been taken up.
             assert other.ask(request(b"GET", b"/server_settings")).status == 200
-        assert town.server.log_text().count("path=/api/v1/events ") == before
-    town.server.wait_for_log("path=/api/v1/events ", before + 1)
+        assert server.log_text().count("path=/api/v1/events ") == before
+    server.wait_for_log("path=/api/v1/events ", before + 1)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tertulia.config import Config
+from tertulia.delivery.posted import Posted
 from tests.property.histories import History, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.reference_client import WAYS, ReferenceClient, differences
@@ -90,6 +91,45 @@ def test_no_event_brings_a_message_that_could_not_be_fetched(
 
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check)
+
+
+@both
+@examples(2)
+@given(seed=seeds)
+def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """At once, and late."""
+
+    async def check(history: History, config: Config) -> None:
+        node = history.org.node
+        delivery, encoder = node.delivery, node.delivery.encoder
+        for viewer in (*VIEWERS, "ben"):
+            for look in LOOKS:
+                if viewer != "gus" or "all_public_streams" not in look:
+                    await history.org[viewer].register(**look)
+        shared = 0
+        for _ in range(20):
+            await history.step()
+            for posted in list(delivery._recent)[-10:]:
+                for queue in list(delivery._queues.values()):
+                    told = encoder.events(posted, queue.record)
+                    assert told == encoder.events(Posted(posted.entry), queue.record)
+                    shared += bool(told) and bool(posted.crowds)
+        assert shared
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+LOOKS: list[dict[str, Any]] = [
+    {},
+    {"apply_markdown": True, "client_gravatar": True},
+    {"all_public_streams": True},
+    {"narrow": [["channel", "lounge"]]},
+    {"event_types": ["message"], "client_capabilities": {"empty_topic_name": True}},
+]
+"""Of queues."""
 
 
 @both

@@ -7,8 +7,6 @@ from urllib.parse import urlsplit
 import msgspec
 import typer
 from msgspec import Meta
-from rich.console import Console
-from rich.markup import escape
 
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import PREFIX, Config, load
@@ -35,6 +33,9 @@ def config(
     TERTULIA_… variables prevail, over which flags do. An unknown one is an error. With --show, the
     ones in effect, as such a file, with secrets hidden.
     """
+    from rich.console import Console  # Only for this command: a server prints no colours.
+    from rich.markup import escape
+
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     if show:
         for name, value in msgspec.structs.asdict(_masked(settings)).items():

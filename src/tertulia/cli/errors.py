@@ -3,7 +3,6 @@
 from typing import Any
 
 import apsw
-import psycopg
 import typer
 from typer.core import TyperGroup
 
@@ -29,6 +28,8 @@ class Failed(Exception):
 
 def told(error: BaseException) -> tuple[str, int] | None:
     """The sentence and the exit code for an error; None for a mistake of ours."""
+    import psycopg  # Only where something went wrong: most servers have no PostgreSQL.
+
     match error:
         case UsageError() | ConfigError() | NoOrganization():
             return str(error), MISUSED

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
@@ -24,13 +24,15 @@ from tertulia import logs
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
-from tertulia.demo import Resident, prepared
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
+
+if TYPE_CHECKING:
+    from tertulia.demo import Resident
 
 EXAMPLE = (
     "Example: `tertulia serve --data-dir data --port 9991`\n\n"
@@ -100,7 +102,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> None:
-    residents = await prepared(settings) if demo else []
+    residents = await _residents(settings) if demo else []
 
     def say(*lines: str) -> None:
         typer.echo("\n".join(lines))
@@ -141,6 +143,12 @@ def _files_allowed() -> int:
     return hard
 
 
+async def _residents(settings: Config) -> "Sequence[Resident]":
+    from tertulia.demo import prepared  # What is told in it is loaded for a demonstration only.
+
+    return await prepared(settings)
+
+
 def _invited(setup: str) -> list[str]:
     """How to create the organization."""
     return [
@@ -161,7 +169,7 @@ def _spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _introduced(residents: Sequence[Resident], address: str) -> list[str]:
+def _introduced(residents: "Sequence[Resident]", address: str) -> list[str]:
     """How to sign in to the demonstration."""
     if not residents:
         return []

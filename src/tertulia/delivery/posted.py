@@ -12,7 +12,7 @@ class Posted:
     """A committed entry, with its events as they were encoded for each distinct view: what
     `views` and `crowds` hold is the encoder's business."""
 
-    __slots__ = ("crowds", "entry", "views")
+    __slots__ = ("crowds", "crowds_at", "entry", "views")
 
     def __init__(self, entry: Entry) -> None:
         self.revise(entry)
@@ -22,6 +22,8 @@ class Posted:
         self.entry = entry
         self.views: dict[Hashable, Any] = {}
         self.crowds: dict[Hashable, Sequence[bytes]] = {}
+        self.crowds_at = 0
+        """The number of the state in which they were looked at."""
 
 
 class Encoder(Protocol):

@@ -517,6 +517,8 @@ class Delivery:
         """The state was loaded anew; what is in memory of the log is still what was committed."""
         while self._recent and self._recent[-1].entry.seq > self._head:
             self._recent.pop()
+        for posted in self._recent:
+            posted.revise(posted.entry)  # It may have been shown as it never was.
 
     def _deliver(self, transient: Transient) -> None:
         match transient:

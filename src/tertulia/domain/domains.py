@@ -4,7 +4,6 @@ import re
 from typing import Final
 
 import msgspec
-from disposable_email_domains import blocklist
 
 from tertulia.domain import organization, permissions
 from tertulia.model.changes import AnyChange, DomainAdded, DomainChanged, DomainRemoved
@@ -91,5 +90,7 @@ def require_admitted(state: State, address: str) -> None:
 
 def is_disposable(host: str) -> bool:
     """Whether it, or a domain that it is below of, gives addresses to anybody for a moment."""
+    from disposable_email_domains import blocklist  # Thousands, which few organizations ask for.
+
     labels = host.casefold().split(".")
     return any(".".join(labels[start:]) in blocklist for start in range(len(labels) - 1))

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import re2  # type: ignore[import-untyped]  # it comes without types
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions, templates
@@ -113,6 +112,8 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
 
 def options() -> Any:
     """How patterns are compiled: what is wrong with one is told to its author, and not logged."""
+    import re2  # type: ignore[import-untyped]  # it comes without types
+
     quiet = re2.Options()
     quiet.log_errors = False
     return quiet
@@ -121,6 +122,8 @@ def options() -> Any:
 def compiled(pattern: str) -> Any:
     """The regular expression. Refused when it is none: its time is linear, so it lacks what would
     make it otherwise (references back, looking ahead)."""
+    import re2
+
     if not 0 < len(pattern) <= MAX_PATTERN:
         raise Refused(f"A pattern has 1 to {MAX_PATTERN} characters.")
     try:

@@ -3,16 +3,13 @@
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
-
-from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
-from pygments.lexers import (  # type: ignore[import-untyped]  # as above
-    find_lexer_class,
-    get_all_lexers,
-)
-from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
+from typing import TYPE_CHECKING, Any, Final
 
 from tertulia.markup.elements import literal, opened
+
+# Pygments is loaded where the first block of code is: reading it takes a moment.
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
 
 MAX_SECONDS: Final = 0.2
 """Of the processor, for colouring the code of one message; a usual block takes a two-hundredth of
@@ -74,6 +71,8 @@ def _block(name: str | None, html: str) -> str:
 @cache
 def _names() -> Mapping[str, str]:
     """What each language is called, by each of its aliases."""
+    from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # as above
+
     return {
         alias.lower(): name
         for name, aliases, _, _ in get_all_lexers(plugins=False)
@@ -82,7 +81,9 @@ def _names() -> Mapping[str, str]:
 
 
 @cache
-def _lexer(name: str) -> Lexer | None:
+def _lexer(name: str) -> "Lexer | None":
+    from pygments.lexers import find_lexer_class
+
     found = find_lexer_class(name) if name in COLOURED else None
     return None if found is None else found(stripnl=False, ensurenl=True)
 
@@ -116,6 +117,8 @@ def _spans(kind: str, text: str) -> str:
 
 def _class(token: Any) -> str:
     """The short name of a kind of word, or of the kind that it is one of."""
+    from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
+
     while token not in STANDARD_TYPES:
         token = token.parent
     name: str = STANDARD_TYPES[token]

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import re2  # type: ignore[import-untyped]  # it comes without types
-import uritemplate
 from markdown_it.token import Token
 
 from tertulia.domain.linkifiers import options
@@ -46,6 +44,8 @@ def ready(state: State) -> Ready | None:
 
 
 def _compiled(defined: Sequence[Linkifier]) -> Ready:
+    import re2  # type: ignore[import-untyped]  # it comes without types
+
     quiet = options()
     every = re2.Set.SearchSet(quiet)
     for linkifier in defined:
@@ -76,6 +76,8 @@ def matches(state: State, text: str) -> list[Match]:
 
 
 def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Match]:
+    import uritemplate  # Only where there are linkifiers.
+
     pattern = linkifiers.patterns[index]
     template = linkifiers.defined[index].url_template
     position = 0

@@ -16,7 +16,7 @@ class TopicsPolicy(Enum):
     EMPTY_ONLY = "empty_topic_only"
 
 
-class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A named place for topics."""
 
     id: int
@@ -59,7 +59,7 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     can_subscribe_group: GroupSetting = SystemGroup.NOBODY.value
 
 
-class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One user's relation to one channel: now, and in the past.
 
     `spans` are the stretches of message IDs during which the user was subscribed, oldest first,
@@ -101,7 +101,7 @@ class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Topic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A conversation in a channel. It exists while it has messages."""
 
     channel_id: int

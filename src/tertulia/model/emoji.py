@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-import emoji
-
 _CUSTOMARY: Mapping[str, tuple[str, ...]] = {
     "1f44d": ("+1", "thumbs_up", "like"),
     "1f44e": ("-1", "thumbs_down"),
@@ -68,6 +66,8 @@ _NEITHER = re.compile(r"[^a-z0-9+_-]+")
 @cache
 def names_by_code() -> Mapping[str, tuple[str, ...]]:
     """The names of every emoji by its code: the usual one first. No two emoji share a name."""
+    import emoji  # Reading its tables takes a moment.
+
     every = {
         code_of(text): list(_names(data))
         for text, data in emoji.EMOJI_DATA.items()

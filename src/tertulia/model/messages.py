@@ -27,7 +27,7 @@ class Flag(IntFlag):
 ANY_MENTION = Flag.MENTIONED | Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A message, in a topic of a channel or in a direct conversation."""
 
     id: int
@@ -130,7 +130,7 @@ class Rendered(Struct, frozen=True, kw_only=True):
     is_me: bool = False
 
 
-class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DirectConversation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A set of people who wrote to each other. One person alone is notes to oneself."""
 
     id: int

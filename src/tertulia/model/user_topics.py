@@ -16,7 +16,7 @@ class Visibility(IntEnum):
     FOLLOWED = 3
 
 
-class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UserTopic(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One user's setting of one topic, which need not have messages."""
 
     user_id: int

@@ -48,7 +48,7 @@ class Bot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One of the server's own voices: notifications, welcome, e-mail gateway."""
 
 
-class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class User(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An account. Its password and key are in `Credential`, its settings in `PersonalSettings`."""
 
     id: int
@@ -94,7 +94,7 @@ class User(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.role is Role.OWNER
 
 
-class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What an account proves itself with. Nothing here can be read back without the secret."""
 
     user_id: int
@@ -118,7 +118,7 @@ FontSize = Annotated[int, Meta(ge=1, le=100)]
 LineHeight = Annotated[int, Meta(ge=10, le=1000)]
 
 
-class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PersonalSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One account's preferences; the defaults are those of a new account."""
 
     user_id: int

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-import jinja2
 from msgspec import Struct
 
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential
 from tertulia.state.organization import State
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 class Links(Protocol):
@@ -81,7 +83,9 @@ def _letter(organization: str, to: str, site: str, parts: _Parts) -> Letter:
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _templates() -> "jinja2.Environment":
+    import jinja2  # Only where there are letters.
+
     return jinja2.Environment(
         loader=jinja2.PackageLoader("tertulia.outbound"),
         autoescape=jinja2.select_autoescape(["html"]),

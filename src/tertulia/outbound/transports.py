@@ -10,7 +10,6 @@ from email.utils import format_datetime, parseaddr
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-import aiosmtplib
 from msgspec import Struct
 
 from tertulia.outbound.letters import Letter
@@ -55,6 +54,8 @@ class Smtp:
         self._server = server
 
     async def send(self, letter: Letter, mail_id: str) -> None:
+        import aiosmtplib  # Only where mails are sent.
+
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 await self._sent(letter, mail_id)
@@ -74,6 +75,8 @@ class Smtp:
             raise Delayed(f"{self._server.host}: {_said(error)}") from None
 
     async def _sent(self, letter: Letter, mail_id: str) -> None:
+        import aiosmtplib
+
         server = self._server
         message = composed(letter, mail_id, server.sender)
         async with aiosmtplib.SMTP(

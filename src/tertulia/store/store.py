@@ -13,7 +13,6 @@ from tertulia.model.errors import Refused
 from tertulia.store import reading
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.migrations import migrate
-from tertulia.store.postgres import PostgresDatabase
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -35,6 +34,8 @@ def database_at(data_dir: Path, url: str | None) -> Database:
         return SqliteDatabase(data_dir / SQLITE_FILE)
     scheme = urlsplit(url).scheme
     if scheme in {"postgresql", "postgres"}:
+        from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
+
         return PostgresDatabase(url)
     if scheme == "sqlite":
         return SqliteDatabase(Path(url.removeprefix("sqlite:///")))

@@ -171,7 +171,10 @@ class EventEncoder:
         if crowd is None:
             return self._seen(projection, posted, Viewer(user, queue))
         # What it comes to is true of one state: another one may show more, or less.
-        key = (state.seq, crowd, queue.registration)
+        if posted.crowds_at != state.seq:
+            posted.crowds.clear()
+            posted.crowds_at = state.seq
+        key = (crowd, queue.registration)
         found = posted.crowds.get(key)
         if found is None:
             found = self._seen(projection, posted, Viewer(user, queue))

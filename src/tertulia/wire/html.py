@@ -1,12 +1,14 @@
 """Pages for people: plain HTML that needs no script."""
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
 from starlette.responses import HTMLResponse, Response
 
 from tertulia.wire.client import TOKENS
+
+if TYPE_CHECKING:
+    import jinja2
 
 STYLES: Final = "/static/page.css"
 MARK: Final = "/static/icon.svg"
@@ -23,7 +25,9 @@ _HEADERS: Final = {
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _templates() -> "jinja2.Environment":
+    import jinja2  # Only where there are pages.
+
     return jinja2.Environment(
         loader=jinja2.PackageLoader("tertulia.wire"),
         autoescape=True,

@@ -11,8 +11,6 @@ from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.caching import unless_known
 from tertulia.wire.http import PREFIX
-from tertulia.wire.openapi import document
-from tertulia.wire.openapi_page import rendered
 
 DOCUMENT: Final = f"{PREFIX}/openapi.json"
 PAGE: Final = "/api"
@@ -29,11 +27,16 @@ _HEADERS: Final = {
 
 @cache
 def _document() -> bytes:
+    from tertulia.wire.openapi import document  # Few servers are ever asked for it.
+
     return msgspec.json.encode(document())
 
 
 @cache
 def _page() -> bytes:
+    from tertulia.wire.openapi import document
+    from tertulia.wire.openapi_page import rendered
+
     return rendered(document(), styles=STYLES, source=DOCUMENT).encode()
 
 

@@ -49,7 +49,7 @@ class Polls:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._of_all: Headers = ()
+        self._of_all: Headers | None = None
         self._start = b""
 
     def take(self, connection: Connection, headers: Headers, query: bytes) -> "Parked | None":
@@ -164,6 +164,7 @@ class Parked:
     def leave(self) -> None:
         """The client went away."""
         self._polls.node.delivery.leave(self.queue_id, self)
+        note("GET", POLLS, self._user_id, 200, self._began)
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

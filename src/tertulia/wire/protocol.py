@@ -17,7 +17,7 @@ from tertulia.wire.polling import TARGET, Headers, Parked, Polls, head_of
 MAX_HEAD = 64 * 1024
 """Bytes of a request line and its headers, before the server hangs up."""
 HEAD_SECONDS = 30.0
-"""How long they may take, and a connection without a first request may last."""
+"""How long they may take, and a connection may last on which nobody asks."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
 
@@ -44,7 +44,7 @@ class TertuliaHttp(HttpToolsProtocol):
     _head = 0
     _is_in_head = False
     _patience: asyncio.TimerHandle | None = None
-    """Ends with a head that does not come to its end."""
+    """Ends with a head that does not come to its end, or where none comes."""
 
     def __init__(
         self,
@@ -71,17 +71,26 @@ class TertuliaHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._head += len(data)
         super().data_received(data)
-        if not self._is_in_head:
+        if not self._is_in_head and self._has_asked:
             if self._patience is not None:
                 self._patience.cancel()
                 self._patience = None
-        elif self._head > MAX_HEAD and not self.transport.is_closing():
+        elif self._is_in_head and self._head > MAX_HEAD and not self.transport.is_closing():
             self._hang_up(HeadTooLarge(MAX_HEAD))
         elif self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
 
+    @property
+    def _has_asked(self) -> bool:
+        """Whether a request is in progress, or was answered just now: empty lines are none."""
+        in_progress = self.cycle is not None and not self.cycle.response_complete
+        return in_progress or self.timeout_keep_alive_task is not None
+
     def _lose_patience(self) -> None:
-        self.transport.close()
+        if self.flow.read_paused:  # It is not the client who is slow.
+            self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
+        else:
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         self._is_in_head = True

@@ -1,81 +1,35 @@
-"""Pictures that people upload: looked at with care, and made the size that they are shown in."""
+"""Pictures as Pillow makes them: what `tertulia.pictures` offers, without its thread."""
 
-import asyncio
 import io
 import random
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from PIL import ExifTags, Image, ImageDraw, ImageFont, ImageOps, ImageSequence
 
-MAX_PIXELS: Final = 90_000_000
-"""Of all frames together. A picture of more is not decoded: a small file can be a huge picture."""
-MAX_FRAMES: Final = 2000
-"""Of one picture. They are counted before a decoder does it, which takes its time with millions."""
+from tertulia.pictures.kinds import MAX_FRAMES, MAX_PIXELS, BadPicture, Described, Scaled
+
 _MAX_BLOCKS: Final = 1_000_000
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
 
-_threads = ThreadPoolExecutor(1, thread_name_prefix="pictures")
 
-
-class BadPicture(Exception):
-    """It is no picture that can be shown. `str(error)` says why, to whom it belongs."""
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A picture in the size that was asked for."""
-
-    content: bytes
-    media_type: str
-    width: int
-    height: int
-    animated: bool = False
-
-
-async def squared(content: bytes, size: int) -> Scaled:
-    """The middle of the picture's first frame as a PNG of `size` by `size` pixels.
-
-    Raises BadPicture.
-    """
-    return await asyncio.get_running_loop().run_in_executor(_threads, _squared, content, size)
-
-
-def _squared(content: bytes, size: int) -> Scaled:
+def squared(content: bytes, size: int) -> Scaled:
     with opened(content) as picture:
         fitted = ImageOps.fit(upright(picture), (size, size))
         return _png(fitted)
 
 
-async def fitted(content: bytes, width: int, height: int) -> Scaled:
-    """The picture's first frame as a PNG, made smaller where it is wider or higher than that.
-
-    Raises BadPicture.
-    """
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads, _fitted, content, width, height)
-
-
-def _fitted(content: bytes, width: int, height: int) -> Scaled:
+def fitted(content: bytes, width: int, height: int) -> Scaled:
     with opened(content) as picture:
         shown = upright(picture)
         shown.thumbnail((width, height))
         return _png(shown)
 
 
-async def animated(content: bytes, size: int) -> Scaled | None:
-    """All frames, each as large as fits into `size` by `size` pixels, as an animated GIF; None for
-    a picture of one frame. Raises BadPicture."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, _animated, content, size)
-
-
-def _animated(content: bytes, size: int) -> Scaled | None:
+def animated(content: bytes, size: int) -> Scaled | None:
     with opened(content) as picture:
         if getattr(picture, "n_frames", 1) < 2:
             return None
@@ -96,22 +50,7 @@ def _animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
-@dataclass(frozen=True)
-class Described:
-    """What a picture is, without decoding it."""
-
-    width: int
-    """Pixels, of the picture upright."""
-    height: int
-    animated: bool
-
-
-async def described(place: Path) -> Described:
-    """What the picture in the file is. Raises BadPicture."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, _described, place)
-
-
-def _described(place: Path) -> Described:
+def described(place: Path) -> Described:
     with opened(place) as picture:
         width, height = picture.size
         if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
@@ -123,15 +62,7 @@ _LYING: Final = frozenset({5, 6, 7, 8})
 """Orientations in which width and height change places."""
 
 
-async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
-    """The picture in the file as WebP, no larger than it is and no larger than that; all of its
-    frames if `moving`. Raises BadPicture."""
-    return await asyncio.get_running_loop().run_in_executor(
-        _threads, _thumbnail, place, (width, height), moving
-    )
-
-
-def _thumbnail(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
+def thumbnail(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
     with opened(place) as picture:
         if moving and _frames(picture, place) > 1:
             return _moving(picture, size)
@@ -234,10 +165,8 @@ def _png(picture: Image.Image) -> Scaled:
     return Scaled(out.getvalue(), "image/png", picture.width, picture.height)
 
 
-@lru_cache(512)
 def drawn(number: int, letters: str, size: int) -> bytes:
-    """A picture for somebody who has none, as a PNG of `size` by `size` pixels: their initials (A
-    to Z; a pattern where there are none) on a colour that follows from the number."""
+    """See `tertulia.pictures.drawn`."""
     # Steps by the golden ratio keep the hues of neighbouring numbers far apart.
     hue = int(number * 0.618033988749895 % 1 * 360)
     picture = Image.new("RGB", (size, size), f"hsl({hue}, 45%, 40%)")

@@ -1,0 +1,232 @@
+"""The crowd: a process of its own, with all clients and everything that they do.
+
+`python -m bench.soak.crowd` reads a job (one line of JSON) from standard input, and afterwards the
+words `stop` and `close`. It prints lines of JSON: what went on in each window, and the verdict.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from bench.soak.doings import Doings
+from bench.soak.line import Line, request
+from bench.soak.record import Record, Watch
+from bench.soak.town import Person, Town
+from bench.soak.visitors import Tally, Visitor
+
+ARRIVING = 32
+"""Clients that register at one moment."""
+QUIET_SECONDS = 3.0
+"""When nothing has come for so long after the end, all has come."""
+PATIENCE_SECONDS = 60.0
+COMPARED = 40
+"""Clients whose messages are compared with GET /messages."""
+PAGE = 1000
+
+
+class Job(msgspec.Struct):
+    """What the crowd is to do."""
+
+    port: int
+    town: Town
+    rate: float
+    """Messages each second."""
+    window: float
+    """Seconds between two lines."""
+
+
+class Crowd:
+    """All of them."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.record = Record()
+        self.tally = Tally()
+        self.visitors = [
+            Visitor(job.port, person, self.record, self.tally) for person in job.town.people
+        ]
+        self.doings = Doings(job.port, job.town, self.visitors, self.record, self.tally)
+
+    async def run(self, words: asyncio.StreamReader) -> None:
+        """Arrive, do everything until told to stop, and judge."""
+        gate = asyncio.Semaphore(ARRIVING)
+
+        async def arrive(visitor: Visitor) -> None:
+            async with gate:
+                await visitor.arrive()
+
+        await asyncio.gather(*(arrive(visitor) for visitor in self.visitors))
+        _say(kind="arrived")
+        telling = asyncio.create_task(self._tell())
+        await self.doings.begin(self.job.rate)
+        await words.readline()
+        telling.cancel()
+        await self.doings.stop()
+        await self._come_to_rest()
+        due = self.record.judge()
+        await self._compare()
+        self.doings.close()
+        _say(
+            kind="verdict",
+            failed=self.record.failed,
+            failures=self.record.failures,
+            done=self.doings.done,
+            put_off=self.doings.put_off,
+            acknowledged=len(self.record.acknowledged),
+            due=due,
+            watches=len(self.record.watches),
+            queues=[visitor.queue_id for visitor in self.visitors],
+            forsaken=self.doings.forsaken,
+            connections=len(self.visitors),
+        )
+        await words.readline()
+
+    async def _tell(self) -> None:
+        """A line for each window."""
+        window = self.job.window
+        loop = asyncio.get_running_loop()
+        due, used = loop.time(), time.process_time()
+        while True:
+            due += window
+            await asyncio.sleep(max(due - loop.time(), 0))
+            tally, now = self.tally, time.process_time()
+            delivered, answered = sorted(tally.delivered), sorted(tally.answered)
+            _say(
+                kind="window",
+                events=tally.events / window,
+                polls=tally.polls / window,
+                sent=tally.sent / window,
+                requests=tally.requests / window,
+                delivered_p50=_quantile(delivered, 0.5),
+                delivered_p99=_quantile(delivered, 0.99),
+                answered_p50=_quantile(answered, 0.5),
+                answered_p99=_quantile(answered, 0.99),
+                here=sum(visitor.here for visitor in self.visitors),
+                put_off=self.doings.put_off,
+                unfinished=self.doings.unfinished,
+                forsaken=len(self.doings.forsaken),
+                failed=self.record.failed,
+                failure=self.record.failures[0] if self.record.failures else "",
+                crowd_cpu=(now - used) / window,
+            )
+            used = now
+            tally.events = tally.polls = tally.sent = tally.requests = 0
+            tally.delivered.clear()
+            tally.answered.clear()
+
+    async def _come_to_rest(self) -> None:
+        """Wait until all have come back and nothing comes any more."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_SECONDS
+        while loop.time() < until:
+            before = self.tally.polls
+            await asyncio.sleep(QUIET_SECONDS)
+            if before == self.tally.polls and all(visitor.here for visitor in self.visitors):
+                return
+        missing = [visitor.person.id for visitor in self.visitors if not visitor.here]
+        if missing:
+            self.record.fail(f"{len(missing)} clients are without a queue: users {missing[:8]}")
+        else:
+            self.record.fail(f"events still came {PATIENCE_SECONDS:.0f} s after the last request")
+
+    async def _compare(self) -> None:
+        """What clients received that had their queue throughout, with what they can fetch."""
+        first: dict[int, Watch] = {}
+        for watch in self.record.watches:
+            first.setdefault(watch.user_id, watch)
+        steady = [v for v in self.visitors if v.watch is first.get(v.person.id)]
+        line = await Line.to(self.job.port)
+        for visitor in random.sample(steady, min(COMPARED, len(steady))):
+            assert visitor.watch is not None
+            received = set(visitor.watch.received) - self.record.excused
+            stays = visitor.watch.stays
+            fetched: set[int] = set()
+            for place in stays:
+                fetched |= await self._fetched(line, visitor.person, place)
+            told = fetched & self.record.acknowledged.keys() - self.record.excused
+            who = f"user {visitor.person.id}"
+            # Of a channel that is public, more can be read than what came while they were there.
+            unheard = {m for m in told - received if self._was_due(m, visitor.watch)}
+            if unheard:
+                self.record.fail(f"{who} can fetch and did not get {sorted(unheard)[:8]}")
+            if received - fetched:
+                self.record.fail(f"{who} got and cannot fetch {sorted(received - fetched)[:8]}")
+        line.drop()
+
+    def _was_due(self, message_id: int, watch: Watch) -> bool:
+        event_id = self.record.event_of[message_id]
+        return event_id > watch.start and any(
+            since < event_id < until
+            for place in self.record.acknowledged[message_id]
+            for since, until in watch.stays.get(place, ())
+        )
+
+    async def _fetched(self, line: Line, person: Person, place: int) -> set[int]:
+        """All messages of a channel, or all direct messages, that the person can read."""
+        operator, operand = ("is", "dm") if place < 0 else ("channel", place)
+        narrow = [{"operator": operator, "operand": operand}]
+        found: set[int] = set()
+        anchor = 0
+        while True:
+            asked = request(
+                "GET",
+                "/messages",
+                person.authorization,
+                narrow=narrow,
+                anchor=anchor,
+                include_anchor=False,
+                num_before=0,
+                num_after=PAGE,
+                apply_markdown=False,
+            )
+            status, body = await line.answer(asked)
+            if status != 200:
+                self.record.fail(f"GET /messages: {status} {body!r}")
+                return found
+            page: dict[str, Any] = msgspec.json.decode(body)
+            found |= {message["id"] for message in page["messages"]}
+            if page["found_newest"]:
+                return found
+            anchor = page["messages"][-1]["id"]
+
+
+def _quantile(ordered: list[float], part: float) -> float | None:
+    return ordered[min(int(len(ordered) * part), len(ordered) - 1)] if ordered else None
+
+
+def _say(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+async def _main() -> None:
+    loop = asyncio.get_running_loop()
+    words = asyncio.StreamReader(limit=1 << 26)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(words), sys.stdin)
+    job = msgspec.json.decode(await words.readline(), type=Job)
+    crowd = Crowd(job)
+
+    def broke(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        crowd.record.fail(f"{context['message']}: {context.get('exception')!r}")
+
+    loop.set_exception_handler(broke)
+    await crowd.run(words)
+
+
+def main() -> None:
+    """Do the job."""
+    loops: Any = asyncio
+    with contextlib.suppress(ImportError):
+        import uvloop as loops
+    with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
+        runner.run(_main())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""What people do: each kind of thing at a rate of its own, at random moments."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from bench.soak.line import Line, request
+from bench.soak.record import Record
+from bench.soak.town import Person, Town
+from bench.soak.visitors import Tally, Visitor, stamp
+
+PER_MESSAGE = {
+    "edit": 0.05,
+    "move": 0.01,
+    "delete": 0.02,
+    "react": 0.1,
+    "flag": 0.05,
+    "roam": 0.01,
+    "type": 0.05,
+    "report": 0.02,
+}
+"""How often each thing is done for one message that is sent."""
+PER_VISITOR = {"vanish": 1 / 500, "renew": 1 / 1000, "forsake": 1 / 4000}
+"""How often each second, for each client."""
+DIRECT, LARGE, BETWEEN_CHANNELS = 0.1, 0.01, 0.1
+"""The parts of messages that are direct or go to everybody, and of moves that change channels."""
+TOPICS = 8
+"""In each channel."""
+LINES = 16
+"""Connections that it is all asked by."""
+UNFINISHED = 200
+"""Things under way at most: a server that is slower than the rate gets less to do, and no backlog
+that it would be asked to work off after the end."""
+REMEMBERED = 3000
+"""Messages to which something may still be done."""
+FORSAKEN_SECONDS = 20
+"""The idle timeout of queues that nobody comes back to."""
+PRESENT = 60
+"""People who report that they are there."""
+WORDS = "Shall we have supper at **seven**? The others come later, as far as I know."
+
+
+@dataclass
+class Sent:
+    """A message that something may still be done to."""
+
+    id: int
+    sender: Person
+    channel_id: int
+    topic: str
+    reacted: bool = False
+    starred: bool = False
+
+
+@dataclass
+class Doings:
+    """Everything that is done, until told to stop."""
+
+    port: int
+    town: Town
+    visitors: list[Visitor]
+    record: Record
+    tally: Tally
+    forsaken: list[str] = field(default_factory=list)
+    """Queues that nobody will poll again."""
+    done: dict[str, int] = field(default_factory=dict)
+    """How often each thing was done."""
+    put_off: int = 0
+    """Things that were not begun, because too many were under way."""
+
+    def __post_init__(self) -> None:
+        self._lines: asyncio.Queue[Line] = asyncio.Queue()
+        self._recent: deque[Sent] = deque(maxlen=REMEMBERED)
+        self._roaming: dict[int, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def begin(self, rate: float) -> None:
+        """Do everything, with so many messages each second, from now on."""
+        for _ in range(LINES):
+            self._lines.put_nowait(await Line.to(self.port))
+        kinds: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {"send": (self._send, rate)}
+        for name, part in PER_MESSAGE.items():
+            kinds[name] = (getattr(self, f"_{name}"), part * rate)
+        for name, part in PER_VISITOR.items():
+            kinds[name] = (getattr(self, f"_{name}"), part * len(self.visitors))
+        for name, (do, often) in kinds.items():
+            self._loops.append(asyncio.create_task(self._repeat(name, do, often)))
+
+    async def stop(self) -> None:
+        """Begin nothing any more, and wait until all is done that was begun."""
+        for loop in self._loops:
+            loop.cancel()
+        while self._tasks:
+            await asyncio.wait(self._tasks, timeout=30)
+
+    def close(self) -> None:
+        """Close the connections."""
+        while not self._lines.empty():
+            self._lines.get_nowait().drop()
+
+    @property
+    def unfinished(self) -> int:
+        """Things that were begun."""
+        return len(self._tasks)
+
+    async def _repeat(self, name: str, do: Callable[[], Awaitable[None]], often: float) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while often:
+            due += random.expovariate(often)
+            await asyncio.sleep(max(due - loop.time(), 0))
+            if len(self._tasks) >= UNFINISHED:
+                self.put_off += 1
+                continue
+            task = asyncio.ensure_future(self._try(name, do))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _try(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await do()
+            self.done[name] = self.done.get(name, 0) + 1
+        except Exception as error:
+            self.record.fail(f"{name}: {error!r}")
+
+    async def _ask(self, method: str, target: str, by: Person, **parameters: Any) -> dict[str, Any]:
+        """The answer; whatever is no success is a failure of the soak. What is written begins with
+        the time at which it is sent."""
+        line = await self._line()
+        try:
+            began = stamp()
+            if "content" in parameters:
+                parameters["content"] = f"{began} {parameters['content']}"
+            status, body = await line.answer(
+                request(method, target, by.authorization, **parameters)
+            )
+            self.tally.answered.append((stamp() - began) / 1000)
+            self.tally.requests += 1
+        finally:
+            self._lines.put_nowait(line)
+        if status != 200:
+            raise RuntimeError(f"{method} {target} {parameters}: {status} {body!r}")
+        answer: dict[str, Any] = msgspec.json.decode(body)
+        return answer
+
+    async def _line(self) -> Line:
+        """A connection that nobody uses."""
+        line = await self._lines.get()
+        if line.is_fresh:
+            return line
+        line.drop()
+        return await Line.to(self.port)
+
+    def _anybody(self) -> Person:
+        return random.choice(self.town.people)
+
+    def _a_visitor(self) -> Visitor | None:
+        """One who waits and is not concerned with anything else."""
+        visitor = random.choice(self.visitors)
+        return None if visitor.busy or not visitor.here else visitor
+
+    def _pick(self) -> Sent | None:
+        """A message, which nobody else does anything to until it is put back."""
+        if not self._recent:
+            return None
+        place = random.randrange(len(self._recent))
+        sent = self._recent[place]
+        del self._recent[place]
+        return sent
+
+    # Messages
+
+    async def _send(self) -> None:
+        sender = self._anybody()
+        if random.random() < DIRECT:
+            to = self._anybody()
+            answer = await self._post(sender, type="direct", to=[to.id])
+            self.record.acknowledged[answer["id"]] = (-sender.id, -to.id)
+            return
+        is_large = random.random() < LARGE
+        channel_id = self.town.everybody if is_large else random.choice(sender.homes)
+        topic = f"topic {random.randrange(TOPICS)}"
+        answer = await self._post(sender, type="channel", to=channel_id, topic=topic)
+        self.record.acknowledged[answer["id"]] = (channel_id,)
+        if not is_large:
+            self._recent.append(Sent(answer["id"], sender, channel_id, topic))
+
+    async def _post(self, sender: Person, **where: Any) -> dict[str, Any]:
+        answer = await self._ask("POST", "/messages", sender, content=WORDS, **where)
+        self.tally.sent += 1
+        return answer
+
+    async def _edit(self) -> None:
+        if sent := self._pick():
+            await self._ask("PATCH", f"/messages/{sent.id}", sent.sender, content="Well. " + WORDS)
+            self._recent.append(sent)
+
+    async def _move(self) -> None:
+        """To another topic; the whole topic, now and then; or one message to another channel."""
+        if not (sent := self._pick()):
+            return
+        quietly = {
+            "send_notification_to_old_thread": False,
+            "send_notification_to_new_thread": False,
+        }
+        target = f"/messages/{sent.id}"
+        topic = f"topic {random.randrange(TOPICS)}"
+        if random.random() < BETWEEN_CHANNELS:
+            channel_id = random.choice([c for c in sent.sender.homes if c != sent.channel_id])
+            self.record.excused.add(sent.id)
+            await self._ask("PATCH", target, sent.sender, stream_id=channel_id, **quietly)
+            sent.channel_id = channel_id
+        elif topic != sent.topic:
+            await self._ask("PATCH", target, sent.sender, topic=topic, **quietly)
+            sent.topic = topic
+        self._recent.append(sent)
+
+    async def _delete(self) -> None:
+        if sent := self._pick():
+            self.record.excused.add(sent.id)
+            await self._ask("DELETE", f"/messages/{sent.id}", sent.sender)
+
+    async def _react(self) -> None:
+        if sent := self._pick():
+            method = "DELETE" if sent.reacted else "POST"
+            target = f"/messages/{sent.id}/reactions"
+            await self._ask(method, target, sent.sender, emoji_name="octopus")
+            sent.reacted = not sent.reacted
+            self._recent.append(sent)
+
+    async def _flag(self) -> None:
+        """A star, given or taken; and somebody reads what is new in a channel."""
+        if sent := self._pick():
+            op = "remove" if sent.starred else "add"
+            target = "/messages/flags"
+            await self._ask("POST", target, sent.sender, messages=[sent.id], op=op, flag="starred")
+            sent.starred = not sent.starred
+            reader = self._anybody()
+            own = [one.id for one in self._recent if one.channel_id in reader.homes]
+            if own:
+                await self._ask("POST", target, reader, messages=own, op="add", flag="read")
+            self._recent.append(sent)
+
+    # Channels
+
+    async def _roam(self) -> None:
+        """Join a channel, or leave the one that was joined."""
+        visitor = self._a_visitor()
+        if visitor is None:
+            return
+        visitor.busy = True
+        try:
+            person, channels, target = visitor.person, self.town.channels, "/users/me/subscriptions"
+            left = self._roaming.pop(person.id, None)
+            if left is not None:
+                await self._ask("DELETE", target, person, subscriptions=[channels[left]])
+                return
+            joined = random.choice([c for c in channels if c not in person.homes])
+            await self._ask("POST", target, person, subscriptions=[{"name": channels[joined]}])
+            self._roaming[person.id] = joined
+        finally:
+            visitor.busy = False
+
+    # What is not written down
+
+    async def _type(self) -> None:
+        person = self._anybody()
+        channel_id, topic = random.choice(person.homes), f"topic {random.randrange(TOPICS)}"
+        where = {"type": "channel", "stream_id": channel_id, "topic": topic}
+        await self._ask("POST", "/typing", person, op="start", **where)
+        await self._ask("POST", "/typing", person, op="stop", **where)
+
+    async def _report(self) -> None:
+        person = random.choice(self.town.people[:PRESENT])
+        status = random.choice(["active", "idle"])
+        await self._ask("POST", "/users/me/presence", person, status=status, ping_only=True)
+
+    # Queues
+
+    async def _vanish(self) -> None:
+        if visitor := self._a_visitor():
+            visitor.busy = True
+            await visitor.vanish()
+            visitor.busy = False
+
+    async def _renew(self) -> None:
+        if visitor := self._a_visitor():
+            visitor.busy = True
+            line = await Line.to(self.port)
+            try:
+                await visitor.renew(line)
+            finally:
+                line.drop()
+            visitor.busy = False
+
+    async def _forsake(self) -> None:
+        """Somebody opens one more client, which waits and never comes back."""
+        person = self._anybody()
+        line = await Line.to(self.port)
+        asked = request(
+            "POST",
+            "/register",
+            person.authorization,
+            event_types=["message"],
+            fetch_event_types=["message"],
+            idle_queue_timeout=FORSAKEN_SECONDS,
+        )
+        status, body = await line.answer(asked)
+        if status != 200:
+            raise RuntimeError(f"POST /register: {status} {body!r}")
+        queue = msgspec.json.decode(body)
+        self.forsaken.append(queue["queue_id"])
+        target = f"/events?queue_id={queue['queue_id']}&last_event_id={queue['last_event_id']}"
+        line.ask(request("GET", target, person.authorization), lambda status, body: None)
+        await asyncio.sleep(random.uniform(0.0, 2.0))
+        line.drop()

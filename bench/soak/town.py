@@ -1,0 +1,98 @@
+"""The organization that the soak takes place in: made in process before the server starts."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.asking import basic
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.domain import realms, subscribing, users
+from tertulia.domain.subscribing import COLORS
+from tertulia.model.changes import ChannelCreated
+from tertulia.model.channels import Channel
+from tertulia.model.users import Credential, User
+from tertulia.state.moment import Decision, Moment
+
+BATCH = 500
+CHANNELS = 100
+HOMES = 2
+"""Channels that each person is in for good, besides the one that everybody is in."""
+MIRRORED = 6
+"""The same for the people with full clients."""
+EVERYBODY = "everybody"
+
+
+class Person(msgspec.Struct):
+    """Somebody to ask as."""
+
+    id: int
+    email: str
+    api_key: str
+    homes: list[int]
+    """Channels; never left."""
+
+    @property
+    def authorization(self) -> str:
+        return basic(self.email, self.api_key)
+
+
+class Town(msgspec.Struct):
+    """Who and what there is."""
+
+    people: list[Person]
+    mirrored: list[Person]
+    """Those with full clients."""
+    channels: dict[int, str]
+    """Names by ID, without the one of everybody."""
+    everybody: int
+    """The channel that all are in."""
+
+
+async def founded(config: Config, people: int, mirrored: int, chance: random.Random) -> Town:
+    """Found the organization and fill it, by the log alone."""
+    vault = opened_vault(config, create=True)
+    found: list[Person] = []
+    async with opened_log(config, lambda _: None) as log:
+        owner = await vault.credential(realms.FIRST_USER, None)
+        uuid = "00000000-0000-4000-8000-000000000000"
+        await log.submit(None, realms.found, "Soak", uuid, "o@example.com", "Owner", owner)
+        first = log.state.users.next_id()
+        total = people + mirrored
+        for start in range(0, total, BATCH):
+            batch: dict[User, Credential] = {}
+            for number in range(start, min(start + BATCH, total)):
+                name = f"p{number}"
+                user = User(id=first + number, address=f"{name}@example.com", full_name=name)
+                batch[user] = await vault.credential(user.id, None)
+                found.append(Person(user.id, user.address, vault.api_key(batch[user]), []))
+            await log.submit(None, _join, list(batch.items()))
+        inhabitants: list[list[int]] = [[] for _ in range(CHANNELS)]
+        for number, person in enumerate(found):
+            homes = HOMES if number < people else MIRRORED
+            for place in chance.sample(range(CHANNELS), homes):
+                inhabitants[place].append(person.id)
+        channels: dict[int, str] = {}
+        for place, own in enumerate(inhabitants):
+            channel_id = await log.submit(None, _open, f"channel {place}", own)
+            channels[channel_id] = f"channel {place}"
+            for user_id in own:
+                found[user_id - first].homes.append(channel_id)
+        everybody = await log.submit(None, _open, EVERYBODY, [person.id for person in found])
+    vault.close()
+    return Town(found[:people], found[people:], channels, everybody)
+
+
+def _join(moment: Moment, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
+    state, now = moment.state, moment.now
+    return Decision(None, [users.created(state, user, own, now) for user, own in batch])
+
+
+def _open(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision[int]:
+    state = moment.state
+    channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
+    people = [state.users[user_id] for user_id in user_ids]
+    colors = dict.fromkeys(user_ids, COLORS[0])
+    subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+    return Decision(channel.id, [ChannelCreated(channel=channel), subscribed])

@@ -1,0 +1,104 @@
+"""The soak's judgement finds what is wrong, and only that."""
+
+import pytest
+from bench.soak.judgement import of_files, of_memory, of_queues, slope
+from bench.soak.picture import Curve, Panel, drawn
+from bench.soak.record import Record, Watch
+
+CHANNEL = 7
+
+
+def under_way(*received: int) -> Record:
+    """Messages 1 to 4 in a channel, brought by events 10 to 40; a client that joined after the
+    first and left before the last, and what it received."""
+    record = Record(acknowledged=dict.fromkeys((1, 2, 3, 4), (CHANNEL,)))
+    for message_id in (1, 2, 3, 4):
+        record.brought(message_id, message_id * 10)
+    watch = Watch(user_id=5, start=5)
+    watch.enter(CHANNEL, 15)
+    watch.leave(CHANNEL, 35)
+    watch.received.extend(received)
+    record.watches.append(watch)
+    return record
+
+
+def test_a_client_that_got_what_came_while_it_was_there_is_well() -> None:
+    record = under_way(2, 3)
+    assert record.judge() == 2
+    assert record.failures == []
+
+
+@pytest.mark.parametrize(
+    ("received", "said"),
+    [
+        ((2,), "did not get 1 messages: [3]"),
+        ((2, 3, 3), "more than once"),
+        ((1, 2, 3), "should not have got 1 messages: [1]"),
+        ((2, 3, 4), "should not have got 1 messages: [4]"),
+        ((2, 3, 99), "should not have got 1 messages: [99]"),
+    ],
+)
+def test_each_way_to_be_wrong_is_told(received: tuple[int, ...], said: str) -> None:
+    record = under_way(*received)
+    record.judge()
+    assert record.failed == 1
+    assert said in record.failures[0]
+
+
+def test_what_is_deleted_need_not_have_come() -> None:
+    record = under_way(2)
+    record.excused.add(3)
+    record.judge()
+    assert record.failures == []
+
+
+def test_what_came_after_the_queue_had_ended_is_not_due() -> None:
+    record = under_way(2)
+    record.watches[0].end = 25
+    assert record.judge() == 1
+    assert record.failures == []
+
+
+def test_a_message_that_came_to_nobody_is_told() -> None:
+    record = under_way(2, 3)
+    record.acknowledged[9] = (CHANNEL,)
+    record.judge()
+    assert record.failures == ["message 9 was acknowledged and came to nobody"]
+
+
+def test_a_message_has_one_event() -> None:
+    record = under_way(2, 3)
+    record.brought(2, 21)
+    assert record.failed == 1
+
+
+def test_the_slope_is_that_of_the_line() -> None:
+    assert slope([(0, 5), (1, 8), (2, 11)]) == pytest.approx(3)
+    assert slope([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("minutes", "each_minute", "wrong"), [(20, 0, 0), (20, 400, 0), (20, 600, 1), (5, 600, 0)]
+)
+def test_memory_must_be_flat_in_the_second_half(
+    minutes: int, each_minute: float, wrong: int
+) -> None:
+    """However it grew in the first; short runs are not judged."""
+    half = minutes / 2
+    heap = [(m, 9000.0 * min(m, half) + each_minute * max(m - half, 0)) for m in range(minutes + 1)]
+    assert len(of_memory(heap)[1]) == wrong
+
+
+def test_files_and_queues_that_are_left_over_are_told() -> None:
+    assert of_files(20, 2025, 2000, 22) == []
+    assert len(of_files(20, 2100, 2000, 90)) == 2
+    assert of_queues({"a"}, {"a"}) == []
+    assert len(of_queues({"a", "b"}, {"a", "c"})) == 2
+
+
+def test_the_picture_has_every_curve_in_its_frame() -> None:
+    points = [(0.0, 1.0), (10.0, 130.0)]
+    svg = drawn("Title", "Subtitle", [Panel("Memory", "MiB", [Curve("all", points)])])
+    assert svg.count("<polyline") == 1
+    assert "Memory, MiB" in svg
+    assert ">150<" in svg

@@ -1,0 +1,50 @@
+"""What a server loads before anybody has asked for anything."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.unit.test_architecture import ROOT
+
+NOT_AT_THE_START = (
+    ("PIL", "pictures"),
+    ("psycopg", "PostgreSQL"),
+    ("jinja2", "pages and mails"),
+    ("pygments", "code in messages"),
+    ("quickjs", "formulas"),
+    ("latex2mathml", "formulas"),
+    ("lxml", "pages of other servers"),
+    ("httpx", "pages of other servers"),
+    ("aiosmtplib", "mails"),
+    ("re2", "linkifiers"),
+    ("uritemplate", "linkifiers"),
+    ("emoji", "emoji in messages"),
+    ("disposable_email_domains", "signing up"),
+    ("rich", "commands that show a bar"),
+    ("tertulia.demo", "the demonstration"),
+    ("tertulia.wire.openapi", "the interface's description"),
+)
+"""Modules that take memory and time, and what they are for."""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> frozenset[str]:
+    """The modules in a process that has read the code of the server."""
+    code = "import sys, tertulia.cli; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return frozenset(done.stdout.split())
+
+
+@pytest.mark.parametrize(("module", "purpose"), NOT_AT_THE_START)
+def test_a_start_does_not_load_what_only_some_need(
+    module: str, purpose: str, loaded: frozenset[str]
+) -> None:
+    assert "tertulia.wire.routes" in loaded
+    assert module not in loaded, f"only {purpose} should load it"

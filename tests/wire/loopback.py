@@ -1,0 +1,203 @@
+"""A server on loopback that answers polls in one of two ways, and connections to it by hand."""
+
+import asyncio
+import base64
+import socket
+import struct
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from tertulia.app import asgi
+from tertulia.wire.load import Load
+from tertulia.wire.polling import Connection, Headers, Parked, Polls
+from tertulia.wire.protocol import TertuliaHttp
+from tests.support import Organization, Person
+
+WAYS = ("below", "endpoint")
+"""How polls are answered: by the protocol, below the application; or by the endpoint."""
+SECONDS = 60
+"""Until a test is given up."""
+SERVER_SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: chat.test\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    """In alphabetical order."""
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The body, decoded."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.body)
+        return decoded
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events of a success."""
+        assert (self.status, self.told["result"]) == (200, "success"), self.body
+        found: list[dict[str, Any]] = self.told["events"]
+        return found
+
+    def header(self, name: str) -> str | None:
+        return dict(self.headers).get(name)
+
+
+class Line:
+    """A connection of a client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def write(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def read(self, method: str = "GET") -> Answer:
+        """The next answer."""
+        async with asyncio.timeout(SECONDS):
+            first, *lines = (await self._reader.readuntil(b"\r\n\r\n"))[:-4].decode().split("\r\n")
+            named = (line.partition(": ")[::2] for line in lines)
+            # What is left to a client is one less with each request.
+            headers = sorted(
+                (n.lower(), v) for n, v in named if not n.lower().startswith("x-ratelimit-")
+            )
+            length = 0 if method == "HEAD" else int(dict(headers).get("content-length", 0))
+            return Answer(int(first.split()[1]), headers, await self._reader.readexactly(length))
+
+    async def ask(self, data: bytes, method: str = "GET") -> Answer:
+        """The answer to a request."""
+        self.write(data)
+        return await self.read(method)
+
+    async def ended(self) -> bytes:
+        """What else comes until the server hangs up."""
+        async with asyncio.timeout(SECONDS):
+            try:
+                return await self._reader.read()
+            except ConnectionResetError:
+                return b""
+
+    def half_close(self) -> None:
+        """Say that no more requests come."""
+        self._writer.write_eof()
+
+    def reset(self) -> None:
+        """Go away without a word."""
+        plug = self._writer.get_extra_info("socket")
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+class CountedPolls(Polls):
+    """Counts the polls that it took."""
+
+    taken = 0
+
+    def take(self, connection: Connection, headers: Headers, query: bytes) -> Parked | None:
+        parked = super().take(connection, headers, query)
+        self.taken += parked is not None
+        return parked
+
+
+class Loopback:
+    """The server of an organization."""
+
+    def __init__(self, org: Organization, way: str) -> None:
+        self.org = org
+        self.way = way
+        self.polls = CountedPolls(org.node) if way == "below" else None
+        self.state = ServerState()
+        self.state.default_headers = [(b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")]
+        self._config = Config(asgi(org.node), ws="none", lifespan="off", log_config=None)
+        self._config.load()
+        self._port = 0
+        self._lines: list[Line] = []
+
+    @property
+    def waiting(self) -> int:
+        return self.org.node.delivery.waiting
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Loopback"]:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: TertuliaHttp(
+                lambda: self.polls, Load(SECONDS), 1000, self._config, self.state, {}
+            ),
+            "127.0.0.1",
+            0,
+        )
+        self._port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for line in self._lines:
+                await line.close()
+            for connection in list(self.state.connections):
+                connection.transport.abort()
+            if self.state.tasks:
+                await asyncio.wait(self.state.tasks)
+            await server.wait_closed()
+
+    async def connect(self) -> Line:
+        line = Line(*await asyncio.open_connection("127.0.0.1", self._port))
+        self._lines.append(line)
+        return line
+
+    async def settle(self) -> None:
+        """Return when the server has taken up what was sent before. (What is no HTTP is answered
+        at once, whatever else is going on.)"""
+        for _ in range(3):
+            line = await self.connect()
+            assert (await line.ask(b"nonsense\r\n\r\n")).status == 400
+
+
+@asynccontextmanager
+async def serving(org: Organization, way: str) -> AsyncIterator[Loopback]:
+    """The organization on loopback."""
+    async with Loopback(org, way).open() as server:
+        yield server
+
+
+def basic(person: Person) -> str:
+    """The value of the person's Authorization header."""
+    return "Basic " + base64.b64encode(f"{person.email}:{person.api_key}".encode()).decode()
+
+
+def request(
+    target: str,
+    person: Person | None = None,
+    *more: str,
+    method: str = "GET",
+    version: str = "1.1",
+    body: str = "",
+) -> bytes:
+    """A request below `/api/v1`, with more header lines."""
+    lines: Sequence[str] = (
+        f"{method} /api/v1{target} HTTP/{version}",
+        *(() if any(line.startswith("Host:") for line in more) else ("Host: chat.test",)),
+        *(() if person is None else (f"Authorization: {basic(person)}",)),
+        *more,
+    )
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode("latin-1")
+
+
+def poll(queue_id: str, last: int, person: Person | None, *more: str) -> bytes:
+    """A plain poll."""
+    return request(f"/events?queue_id={queue_id}&last_event_id={last}", person, *more)

@@ -1,0 +1,116 @@
+"""How long a client may take to ask."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tertulia.wire import protocol
+from tests.support import Organization
+from tests.unit.test_log import until
+from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+
+@pytest.fixture(params=WAYS)
+async def server(
+    org: Organization, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Loopback]:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+    async with serving(org, request.param) as server:
+        yield server
+
+
+async def patience_is_over(server: Loopback) -> None:
+    """Return when a connection that was made after this was called has lasted too long."""
+    line = await server.connect()
+    assert await line.ended() == b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET",
+        b"GET /api/v1/server_settings HTTP/1.1\r\n",
+        b"GET /api/v1/server_settings HTTP/1.1\r\nHost: chat.test\r\nX: ",
+        b"\r\n",
+        b"\r\n\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("first", [b"", SERVER_SETTINGS], ids=["first", "later"])
+async def test_who_does_not_come_to_the_end_of_a_head_is_hung_up_on(
+    server: Loopback, first: bytes, sent: bytes
+) -> None:
+    if first and not sent:
+        pytest.skip("a connection is kept for a next request, for longer")
+    line = await server.connect()
+    if first:
+        assert (await line.ask(first)).status == 200
+    line.write(sent)
+    assert await line.ended() == b""
+
+
+async def test_it_is_no_help_to_send_a_little_now_and_then(server: Loopback) -> None:
+    line = await server.connect()
+    line.write(b"GET /api/v1/server_settings HTTP/1.1\r\n")
+    await server.settle()
+    line.write(b"Host: chat.test\r\n")
+    assert await line.ended() == b""
+
+
+async def test_a_connection_between_requests_is_kept(server: Loopback) -> None:
+    line = await server.connect()
+    for _ in range(3):
+        assert (await line.ask(SERVER_SETTINGS)).status == 200
+        await patience_is_over(server)
+
+
+async def test_a_poll_may_wait_for_longer(server: Loopback) -> None:
+    org = server.org
+    await org.channel("lounge", "ann", "ben")
+    ann = await org["ann"].register()
+    line = await server.connect()
+    line.write(poll(ann.queue_id, ann.last_event_id, ann.person))
+    await until(lambda: server.waiting == 1)
+    await patience_is_over(server)
+    line.write(b"\r\n")  # Which is nothing.
+    await patience_is_over(server)
+    await org["ben"].send("lounge", "t", "hi")
+    assert [event["type"] for event in (await line.read()).events] == ["message"]
+
+
+@pytest.mark.parametrize("server", ["below"], indirect=True)
+async def test_a_head_that_the_server_does_not_read_on_may_take_longer(server: Loopback) -> None:
+    """Of requests behind a poll it takes no more than a few until that is answered."""
+    org = server.org
+    await org.channel("lounge", "ann", "ben")
+    ann = await org["ann"].register()
+    line = await server.connect()
+    waiting = poll(ann.queue_id, ann.last_event_id, ann.person)
+    line.write(waiting + SERVER_SETTINGS + SERVER_SETTINGS[:-2])
+    await until(lambda: server.waiting == 1)
+    await patience_is_over(server)
+    line.write(SERVER_SETTINGS[-2:])
+    await org["ben"].send("lounge", "t", "hi")
+    assert [event["type"] for event in (await line.read()).events] == ["message"]
+    assert [(await line.read()).status for _ in range(2)] == [200, 200]
+
+
+async def test_an_upload_may_take_longer(server: Loopback) -> None:
+    ann = server.org["ann"]
+    body = "status_text=" + "x" * 40
+    line = await server.connect()
+    line.write(
+        request(
+            "/users/me/status",
+            ann,
+            "Content-Type: application/x-www-form-urlencoded",
+            f"Content-Length: {len(body)}",
+            method="POST",
+        )
+    )
+    for half in (body[:20], body[20:]):
+        await patience_is_over(server)
+        line.write(half.encode())
+    assert (await line.read()).told["result"] == "success"

@@ -1,0 +1,107 @@
+"""GET /events where the disk, or its client, is slow: whichever way it is answered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.support import Organization
+from tests.unit.test_log import Counting, until
+from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, serving
+
+MESSAGE = {"type": "stream", "to": "lounge", "topic": "t", "content": "not on disk"}
+LARGE = 9000
+"""Characters of a message of which many do not fit into what the network holds."""
+POLLS = 600
+
+
+@pytest.fixture(params=WAYS)
+async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
+    await org.channel("lounge", "ann", "ben")
+    async with serving(org, request.param) as server:
+        yield server
+
+
+@pytest.fixture
+def counting(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    return Counting(server.org.node.store, monkeypatch)
+
+
+async def held(
+    server: Loopback, counting: Counting
+) -> tuple[Line, "asyncio.Task[Answer]", "asyncio.Task[Any]"]:
+    """A poll for which there are events, while something else is being committed: its connection,
+    its answer, and the other thing."""
+    org = server.org
+    ann = await org["ann"].register()
+    await org["ben"].send("lounge", "t", "on disk")
+    counting.gate = asyncio.Event()
+    before = counting.commits
+    sending = asyncio.create_task(org["ben"].post("/messages", **MESSAGE))
+    await until(lambda: counting.commits == before + 1)
+    line = await server.connect()
+    line.write(poll(ann.queue_id, ann.last_event_id, ann.person))
+    answer = asyncio.create_task(line.read())
+    await server.settle()
+    assert not answer.done()
+    assert server.waiting == 0
+    return line, answer, sending
+
+
+async def test_an_answer_waits_until_what_the_state_shows_is_on_disk(
+    server: Loopback, counting: Counting
+) -> None:
+    _, answer, sending = await held(server, counting)
+    assert counting.gate is not None
+    counting.gate.set()
+    events = (await answer).events
+    assert events[0]["message"]["content"] == "on disk"
+    (await sending).ok
+
+
+async def test_an_answer_that_may_show_what_was_not_written_is_none(
+    server: Loopback, counting: Counting
+) -> None:
+    line, answer, sending = await held(server, counting)
+    assert counting.gate is not None
+    counting.breaks = {"commit"}
+    counting.gate.set()
+    refused = await answer
+    assert (refused.status, refused.told["result"]) == (503, "error")
+    (await sending).refused("SERVER_NOT_READY", 503)
+    counting.breaks = set()
+    await until(lambda: server.org.node.log._settling is None)
+    assert (await line.ask(SERVER_SETTINGS)).status == 200
+    (queue_id,) = server.org.node.delivery._queues
+    events = (await line.ask(poll(queue_id, -1, server.org["ann"]))).events
+    assert [event["message"]["content"] for event in events] == ["on disk"]
+
+
+async def test_a_client_may_go_away_before_it_is_on_disk(
+    server: Loopback, counting: Counting, nothing_broke: None
+) -> None:
+    line, answer, sending = await held(server, counting)
+    line.reset()
+    await until(lambda: not server.state.connections)
+    assert counting.gate is not None
+    counting.gate.set()
+    (await sending).ok
+    with pytest.raises((OSError, EOFError)):
+        await answer
+    assert server.waiting == 0
+
+
+async def test_who_does_not_read_is_not_written_to(server: Loopback, nothing_broke: None) -> None:
+    org = server.org
+    ann = await org["ann"].register()
+    for _ in range(4):
+        await org["ben"].send("lounge", "t", "x" * LARGE)
+    line = await server.connect()
+    line.write(poll(ann.queue_id, -1, ann.person) * POLLS)
+    await server.settle()
+    unsent = [one.transport.get_write_buffer_size() for one in server.state.connections]
+    assert max(unsent) < 1024 * 1024
+    answers = [await line.read() for _ in range(POLLS)]
+    assert len({answer.body for answer in answers}) == 1
+    assert len(answers[0].events) == 4

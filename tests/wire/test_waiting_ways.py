@@ -1,0 +1,304 @@
+"""GET /events is answered in two ways: nobody can tell which it was."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.delivery import event_ids
+from tertulia.model.changes import RealmChanged
+from tests.browsers import FIREFOX, signed_in, token_of
+from tests.support import Organization, Person, TestClock, founded
+from tests.wire.loopback import WAYS, Answer, Loopback, request, serving
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+
+@dataclass
+class Both:
+    """An organization that is served in both ways."""
+
+    org: Organization
+    below: Loopback
+    endpoint: Loopback
+    words: dict[str, Any] = field(default_factory=dict)
+    """What stands in targets and headers in braces."""
+
+    async def ask(
+        self, target: str, person: Person | None, *headers: str, **how: Any
+    ) -> tuple[Answer, bool]:
+        """The answer, which must be the same in both ways; and whether it was given below the
+        application."""
+        more = [header.format(**self.words) for header in headers]
+        data = request(target.format(**self.words), person, *more, **how)
+        method = how.get("method", "GET")
+        closes = how.get("version") == "1.0" or "Connection: close" in headers
+        assert self.below.polls is not None
+        before = self.below.polls.taken
+        answers = []
+        for server in (self.below, self.endpoint):
+            line = await server.connect()
+            answers.append(await line.ask(data, method))
+            if closes:
+                assert await line.ended() == b""
+            else:
+                assert (await line.ask(data, method)) == answers[-1]
+        below, endpoint = answers
+        assert below == endpoint
+        return below, self.below.polls.taken > before
+
+
+@pytest.fixture
+async def both(org: Organization) -> Any:
+    """With queues of ann's, one for which there are events and one for which there are none, and
+    one of ben's."""
+    await org.channel("lounge", "ann", "ben")
+    idle = await org["ann"].register(event_types=["realm_bot"])
+    busy, other = await org["ann"].register(), await org["ben"].register()
+    for number in range(3):
+        await org["ben"].send("lounge", "t", f"m{number} ☕")
+    head = event_ids.of_entry(org.node.state.seq, 0)
+    ann = org["ann"]
+    words = {
+        "idle": idle.queue_id,
+        "queue": busy.queue_id,
+        "other": other.queue_id,
+        "last": busy.last_event_id,
+        "second": (await busy.events(acknowledge=False))[0]["id"],
+        "head": head,
+        "key": ann.api_key,
+        "email": ann.email,
+    }
+    async with AsyncExitStack() as stack:
+        below, endpoint = [await stack.enter_async_context(serving(org, way)) for way in WAYS]
+        yield Both(org, below, endpoint, words)
+
+
+PLAIN = [
+    "queue_id={queue}&last_event_id={last}",
+    "queue_id={queue}&last_event_id={second}",
+    "queue_id={queue}&last_event_id=-1",
+    "last_event_id=-1&queue_id={queue}",
+    "queue_id={queue}&last_event_id=-1&dont_block=true",
+    "queue_id={queue}&last_event_id=-1&dont_block=false",
+    "queue_id={idle}&last_event_id=-1&dont_block=true",
+    "queue_id={idle}&last_event_id={last}&dont_block=true",
+    "queue_id={queue}&last_event_id={head}&dont_block=true",
+    "queue_id={other}&queue_id={queue}&last_event_id=-1",
+    "queue_id={queue}&last_event_id=+1&last_event_id=-1",
+]
+
+
+@pytest.mark.parametrize("query", PLAIN)
+async def test_a_plain_poll_is_answered_below_and_in_the_same_bytes(both: Both, query: str) -> None:
+    answer, is_below = await both.ask(f"/events?{query}", both.org["ann"])
+    assert answer.told["result"] == "success"
+    assert is_below
+
+
+UNUSUAL = [
+    # Of queues
+    ("queue_id=00000000-0000-4000-8000-000000000000&last_event_id=-1", 400),
+    ("queue_id={other}&last_event_id=-1", 400),
+    ("queue_id={queue}&queue_id={other}&last_event_id=-1", 400),
+    ("queue_id=&last_event_id=-1", 400),
+    ("queue_id&last_event_id=-1", 400),
+    ("queue_id=%00&last_event_id=-1", 400),
+    ("queue_id=%ff&last_event_id=-1", 400),
+    ("queue_id=%22{queue}%22&last_event_id=-1&dont_block=true", 400),
+    ("queue_id=a%2Db&last_event_id=-1", 400),
+    ("last_event_id=-1", 400),
+    ("", 400),
+    # Of IDs
+    *(
+        (f"queue_id={{queue}}&dont_block=true&last_event_id={number}", status)
+        for number, status in [
+            ("", 400),
+            ("0", 400),
+            ("1", 400),
+            ("01", 400),
+            ("+1", 400),
+            ("%2B1", 400),
+            ("1e3", 400),
+            ("1.0", 400),
+            ("-0", 400),
+            ("-2", 400),
+            ("-01", 400),
+            (f"{2**53}", 400),
+            (f"{2**53 + 1}", 400),
+            (f"{2**54}", 400),
+            ("9" * 17, 400),
+            ("9" * 5000, 400),
+            ("null", 400),
+            ("%2D1", 200),
+            ("%201", 400),
+            ("%D9%A1", 400),
+            ("-1%20", 200),
+            ("-1%00", 400),
+            ("[-1]", 400),
+            ("-1#x", 200),
+        ]
+    ),
+    ("queue_id={queue}", 400),
+    # Of how to wait
+    *(
+        (f"queue_id={{queue}}&last_event_id=-1&dont_block={value}", status)
+        for value, status in [
+            ("", 400),
+            ("True", 400),
+            ("1", 400),
+            ("%22true%22", 400),
+            ("null", 200),
+            ("tru%65", 200),
+            ("yes", 400),
+        ]
+    ),
+    # Of what is not known
+    ("queue_id={queue}&last_event_id=-1&client=me", 200),
+    ("queue_id={queue}&last_event_id=-1&colour=red", 200),
+    ("queue_id={queue}&last_event_id=-1&", 200),
+    ("queue_id={queue}&&last_event_id=-1", 200),
+    ("queue%5Fid={queue}&last_event_id=-1", 200),
+    ("queue_id={queue};last_event_id=-1", 400),
+]
+
+
+@pytest.mark.parametrize(("query", "status"), UNUSUAL)
+async def test_what_is_unusual_about_a_query_is_answered_the_same(
+    both: Both, query: str, status: int
+) -> None:
+    answer, _ = await both.ask(f"/events?{query}", both.org["ann"])
+    assert answer.status == status, answer.body
+
+
+POLL = "/events?queue_id={queue}&last_event_id=-1"
+HEADERS: list[tuple[list[str], int]] = [
+    ([], 401),
+    (["Authorization: "], 401),
+    (["Authorization: Basic"], 401),
+    (["Authorization: Basic ====", f"User-Agent: {FIREFOX}"], 401),
+    (["Authorization: Basic YW5uQGV4YW1wbGUuY29tOndyb25n"], 401),
+    (["Authorization: Basic \xff"], 401),
+    (["Authorization: Bearer {key}"], 400),
+    (["Sec-Fetch-Mode: cors"], 401),
+    (["Cookie: tertulia_session=none"], 401),
+]
+
+
+@pytest.mark.parametrize(("headers", "status"), HEADERS)
+async def test_who_is_not_known_hears_the_same(both: Both, headers: list[str], status: int) -> None:
+    answer, is_below = await both.ask(POLL, None, *headers)
+    assert answer.status == status, answer.body
+    assert not is_below
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (["User-Agent: ZulipMobile/1.0"], 200),
+        ([f"User-Agent: {FIREFOX}", "Sec-Fetch-Mode: cors"], 200),
+        (["Cookie: tertulia_session=none"], 200),
+        (["Connection: keep-alive"], 200),
+        (["Connection: close"], 200),
+        (["Host: [::1"], 200),
+        (["Host: [::1]:9991"], 200),
+        (["Host: caf\xe9"], 200),
+        (["Host: a\xb9b"], 200),
+        (["Host: "], 200),
+        (["Origin: http://elsewhere.test"], 200),
+        (["Accept-Encoding: gzip"], 200),
+        (["Content-Type: application/json"], 200),
+        (["X-Forwarded-Proto: https", "X-Forwarded-For: 10.0.0.1"], 200),
+    ],
+)
+async def test_other_headers_make_no_difference(
+    both: Both, headers: list[str], status: int
+) -> None:
+    answer, _ = await both.ask(POLL, both.org["ann"], *headers)
+    assert answer.status == status, answer.body
+
+
+@pytest.mark.parametrize(
+    ("how", "headers", "status"),
+    [
+        ({"method": "HEAD"}, [], 200),
+        ({"method": "POST"}, [], 405),
+        ({"method": "PUT"}, [], 405),
+        ({"method": "OPTIONS"}, [], 204),
+        ({"version": "1.0"}, [], 200),
+        ({"body": "last_event_id=5"}, ["Content-Length: 15"], 200),
+        ({"body": "1\r\nx\r\n0\r\n\r\n"}, ["Transfer-Encoding: chunked"], 200),
+        ({}, ["Content-Length: 0"], 200),
+        ({}, ["Upgrade: h2c", "Connection: Upgrade"], 200),
+    ],
+)
+async def test_what_is_unusual_about_a_request_is_answered_the_same(
+    both: Both, how: dict[str, Any], headers: list[str], status: int
+) -> None:
+    answer, is_below = await both.ask(POLL, both.org["ann"], *headers, **how)
+    assert answer.status == status, answer.body
+    assert not is_below
+
+
+# What the organization says of who asks
+
+
+async def deactivated(both: Both) -> Person:
+    (await both.org["ann"].delete(f"/users/{both.org['ben'].user_id}")).ok
+    return both.org["ben"]
+
+
+async def closed(both: Both) -> Person:
+    await both.org.do(RealmChanged(values={"deactivated": True}))
+    return both.org["ann"]
+
+
+async def webhook(both: Both) -> Person:
+    bot = (await both.org["ann"].post("/bots", full_name="Hook", short_name="hook", bot_type=2)).ok
+    user = both.org.node.state.users[bot["user_id"]]
+    return both.org.know("hook", user)
+
+
+@pytest.mark.parametrize(
+    ("setting", "status", "code"),
+    [
+        (deactivated, 401, "USER_DEACTIVATED"),
+        (closed, 401, "REALM_DEACTIVATED"),
+        (webhook, 400, "BAD_REQUEST"),
+    ],
+)
+async def test_who_may_not_ask_hears_the_same(
+    both: Both, setting: Callable[[Both], Awaitable[Person]], status: int, code: str
+) -> None:
+    person = await setting(both)
+    answer, is_below = await both.ask(POLL, person)
+    assert (answer.status, answer.told["code"]) == (status, code)
+    assert not is_below
+
+
+async def test_a_session_is_as_good_as_a_key(both: Both) -> None:
+    browser = await signed_in(both.org)
+    cookie = f"Cookie: tertulia_session={token_of(browser)}"
+    answer, is_below = await both.ask(POLL, None, cookie, f"User-Agent: {FIREFOX}")
+    assert answer.told["result"] == "success"
+    assert is_below
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_session_that_polls_is_renewed(config: Config, way: str) -> None:
+    clock = TestClock()
+    async with founded(config, clock=clock) as org, serving(org, way) as server:
+        browser = await signed_in(org)
+        listener = await browser.register(event_types=["realm_bot"])
+        clock.ahead = 2 * 86400
+        line = await server.connect()
+        target = f"/events?queue_id={listener.queue_id}&last_event_id=-1&dont_block=true"
+        data = request(target, None, f"Cookie: tertulia_session={token_of(browser)}")
+        cookies = [
+            [name for name, _ in (await line.ask(data)).headers].count("set-cookie")
+            for _ in range(2)
+        ]
+        assert cookies == [2, 0]
