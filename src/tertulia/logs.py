@@ -38,7 +38,7 @@ class _Lines(logging.Formatter):
 
     def facts(self, record: logging.LogRecord) -> dict[str, Any]:
         facts: dict[str, Any] = {
-            "at": f"{_second(int(record.created))}.{int(record.msecs):03}Z",
+            "at": f"{_second(int(record.created))}.{int(record.created % 1 * 1000):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
