@@ -300,6 +300,9 @@ class Log:
                 command.answer.set_exception(outcome)
             else:
                 command.answer.set_result(outcome)
+        # Let them be answered. Once the state is ahead of the disk again, they would have to wait
+        # for that, behind those who came after them.
+        await asyncio.sleep(0)
 
     def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
         """The command's result, its changes folded and added to the entries, its mails to the
