@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
 from tertulia.config import Config
 from tertulia.model.messages import ANY_MENTION, Flag, Message
@@ -106,19 +107,20 @@ async def assert_unread(history: History, user_id: int) -> None:
         return reading.messages(connection, ids), reading.relations(connection, user_id, ids)
 
     messages, relations = await history.org.node.store.read(look)
-    expected = Unread()
+    expected = Unread(BitMap())
     for message in messages:
         relation = relations[message.id]
         if relation.read or not counts(state, user_id, message, relation):
             continue
+        expected.all.add(message.id)
         if message.channel_id is not None:
             key = (message.channel_id, message.topic.casefold())
-            expected.topics.setdefault(key, []).append(message.id)
+            expected.topics.setdefault(key, BitMap()).add(message.id)
         else:
-            expected.directs.setdefault(message.direct_id or 0, []).append(message.id)
+            expected.directs.setdefault(message.direct_id or 0, BitMap()).add(message.id)
         reached = message.mentions_all and state.received(user_id, message)
         if relation.flags & ANY_MENTION or reached:
-            expected.mentions.append(message.id)
+            expected.mentions.add(message.id)
     assert await unread_of(history, user_id) == expected
 
 

@@ -2,9 +2,11 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
+from pyroaring import BitMap
 
 from tertulia.config import Config
 from tertulia.model import narrow
@@ -14,7 +16,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.words import Phrase, phrases_of
 from tertulia.store import finding, reading
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, Row
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 from tertulia.store.writing import CHUNK_BITS, Batch, write
@@ -151,7 +153,7 @@ def conditions_at_random(rng: random.Random, messages: list[Message]) -> list[Co
         narrow.HasFlag(int(Flag.MENTIONED | Flag.HAS_ALERT_WORD), spans),
         narrow.Mentions(READER),
         narrow.Mentions(3),
-        narrow.IsUnread(tuple(sorted(rng.sample(ids, 10)))),
+        narrow.IsUnread(BitMap(rng.sample(ids, 10))),
         narrow.HasPart("link"),
         narrow.HasPart("image"),
         narrow.HasId(rng.choice(ids)),
@@ -177,8 +179,19 @@ def scopes_at_random(rng: random.Random, messages: list[Message]) -> Scope:
     )
 
 
+READS, ASKS, TAKES_TURNS = (0.0, 1e9), (1e9, 0.0), (5.0, 1.5)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_finds_what_a_plain_filter_finds(connection: Connection, seed: int) -> None:
+@pytest.mark.parametrize("costs", [READS, ASKS, TAKES_TURNS])
+def test_a_search_finds_what_a_plain_filter_finds(
+    connection: Connection, seed: int, costs: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way it thinks the shorter one, and however many steps it takes."""
+    monkeypatch.setattr(finding, "_READ", costs[0])
+    monkeypatch.setattr(finding, "_ASKED", costs[1])
+    monkeypatch.setattr(finding, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(finding, "_GROWTH", 2)
     rng = random.Random(seed)
     messages, flags = messages_at_random(rng, 120)
     written(connection, messages, flags)
@@ -257,10 +270,111 @@ def test_read_state_survives_being_cut_into_rows(connection: Connection) -> None
         write(connection, Batch(entries, {}))
         bitmap, kept = reading.reader(connection, READER)
         assert set(bitmap) == read
-        assert kept == {mid: flag for mid, flag in flags.items() if flag}
+        assert {flag: set(mids) for flag, mids in kept.items() if mids} == {
+            flag: having
+            for flag in (Flag.STARRED, Flag.COLLAPSED)
+            if (having := {mid for mid, own in flags.items() if own & flag})
+        }
     relations = reading.relations(connection, READER, ids)
     assert {mid for mid, relation in relations.items() if relation.read} == read
     assert {mid: r.flags for mid, r in relations.items()} == {
         mid: flags.get(mid, Flag(0)) for mid in ids
     }
     assert reading.reader(connection, READER + 1) == (reading.BitMap(), {})
+
+
+class Counting:
+    """A connection that counts the statements, and the rows that they answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.dialect = connection.dialect
+        self.statements = self.rows = 0
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        rows = self._connection.query(sql, parameters)
+        self.statements += 1
+        self.rows += len(rows)
+        return rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+MANY = 3000
+
+
+def archive(text: Callable[[int], str]) -> list[Message]:
+    """Three thousand messages of one channel."""
+    return [
+        Message(
+            id=mid,
+            sender_id=1 + mid % 3,
+            sent_at=mid,
+            channel_id=1,
+            topic=f"topic {mid % 5}",
+            content=text(mid),
+            rendered="",
+        )
+        for mid in range(1, MANY + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        ("the", 10),
+        ("rare", 2),
+        ("the rare", 2),
+        ("seldom", 3),
+        ("mid", 10),
+        ("nowhere", 0),
+        ("the nowhere", 0),
+    ],
+)
+def test_a_search_looks_at_few_messages_however_common_the_word_is(
+    connection: Connection, asked: str, count: int
+) -> None:
+    def text(mid: int) -> str:
+        rest = "rare" if mid in {7, 2000} else "mid" if mid % 40 == 0 else "apple"
+        return f"the {rest} {'seldom' if mid % 900 == 5 else ''} tree"
+
+    written(connection, archive(text), {})
+    counting = Counting(connection)
+    search = Search(
+        Scope(user_id=READER, channel_ids=frozenset({1})),
+        (Term(narrow.Matches(phrases_of(asked))),),
+        anchor=LARGEST,
+        before=10,
+        after=0,
+    )
+    page = finding.find(counting, search)
+    wanted = [m for m in range(1, MANY + 1) if all(w in text(m) for w in asked.split())]
+    assert [message.id for message in page.messages] == wanted[-10:]
+    assert len(page.messages) == min(count, 10) or count == 3
+    assert counting.rows < MANY / 3
+
+
+def test_what_a_channel_has_is_read_without_reading_its_messages(connection: Connection) -> None:
+    written(connection, archive(str), {})
+    counting = Counting(connection)
+    found = reading.channel_messages(counting, [1, 2])
+    assert {key: len(ids) for key, ids in found[1].topics.items()} == {
+        f"topic {number}": MANY // 5 for number in range(5)
+    }
+    assert (len(found[1].all), len(found[2].all)) == (MANY, 0)
+    assert (counting.statements, counting.rows) == (2, 5)
+
+
+def test_a_reader_may_have_been_in_very_many_channels(connection: Connection) -> None:
+    """More than a statement may have conditions."""
+    written(connection, archive(str), {})
+    spans = tuple(
+        Span(channel_id, after, until)
+        for channel_id in (*range(2, 1500), 1)
+        for after, until in ((0, 10), (20, 30), (2990, None))
+    )
+    terms = (Term(narrow.HasFlag(int(Flag.MENTIONED), spans), negated=True),)
+    search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
+    page = finding.find(connection, search)
+    assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]

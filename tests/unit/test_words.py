@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tertulia.model.words import Phrase, phrases_of, placed_words, places, words_of
+from tertulia.model.words import Phrase, phrases_of, placed_words, places, says, words_of
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,47 @@ def test_a_text_shows_where_it_was_found(search: str, text: str, marked: str) ->
         made += f"{text[at:start]}[{text[start:end]}]"
         at = end
     assert made + text[at:] == marked
+
+
+LETTERS = "aAb1ßéİ日本が\u3099 \n*~_-.'🎉\u0301…«½ا"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_phrase_has_the_same_places_whatever_else_a_text_says(seed: int) -> None:
+    """A script without spaces, or an emoji, in another part of it changes how they are found."""
+    rng = random.Random(seed)
+    for _ in range(500):
+        text = "".join(rng.choices(LETTERS, k=rng.randint(0, 20)))
+        begin = rng.randint(0, len(text))
+        phrases = phrases_of(text[begin : begin + rng.randint(1, 6)] or "a")
+        found = places(text, phrases)
+        for more in (" . 東", " . 🎉", " . ﬁ"):
+            there = [one for one in places(text + more, phrases) if one[1] <= len(text)]
+            assert there == found, (text, phrases)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_text_says_what_is_among_its_words(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(500):
+        texts = ["".join(rng.choices(LETTERS, k=rng.randint(0, 12))) for _ in range(2)]
+        part = rng.choice(texts)[rng.randint(0, 5) :][: rng.randint(1, 5)] or "b"
+        phrases = phrases_of(rng.choice([part, f'"{part}"', part + " a"]))
+        expected = all(any(is_among(words_of(t), one) for t in texts) for one in phrases)
+        assert says(texts, phrases) is expected, (texts, phrases)
+
+
+def is_among(words: list[str], phrase: Phrase) -> bool:
+    *before, last = phrase.words
+    stretches = (words[n : n + len(before) + 1] for n in range(len(words) - len(before)))
+    return any(
+        one[:-1] == before and (one[-1].startswith(last) if phrase.is_open else one[-1] == last)
+        for one in stretches
+    )
+
+
+def test_a_text_says_a_word_of_which_only_the_beginning_counts() -> None:
+    assert says(["a" * 5000], phrases_of("a" * 3000))
+    assert says(["x " + "a" * 5000 + " y"], phrases_of(f'"{"a" * 100} y"'))
+    assert places("a" * 200 + " b", phrases_of("a" * 100)) == [(0, 200)]
+    assert not says(["a" * 99], phrases_of("a" * 100))

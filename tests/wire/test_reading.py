@@ -8,6 +8,7 @@ import pytest
 from tertulia.config import Config
 from tertulia.domain import flags as flag_verbs
 from tertulia.model.changes import Subscribed, Unsubscribed
+from tertulia.state import reading
 from tests.support import Organization, Person, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -383,3 +384,50 @@ async def test_marking_a_channel_that_one_left_changes_nothing(org: Organization
     listener = await ben.register()
     assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
     assert await listener.events() == []
+
+
+# What is not asked for gives way
+
+
+async def test_what_nobody_asked_for_in_a_long_while_gives_way(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "ROOM", 0)
+    monkeypatch.setattr(reading, "SPARED", 4)
+    lounge = await org.channel("lounge", "ann", "ben")
+    for name in ("ann", "ben", "cleo", "gus"):
+        await org.channel(name, name)
+    await org["ann"].send("lounge", "tea", "hello")
+    await unread(org["ben"])
+    kept, ben = org.node.state.reading, org["ben"].user_id
+    assert ben in kept.readers
+    assert lounge in kept.channels
+    for _ in range(8):
+        await unread(org["gus"])
+    assert set(kept.readers) == {org["gus"].user_id}
+    assert lounge not in kept.channels
+    # What comes while it is forgotten is unread all the same.
+    await org["ann"].send("lounge", "tea", "again")
+    assert (await unread(org["ben"]))["count"] == 2
+
+
+async def test_what_a_waiting_command_needs_stays_or_is_looked_up_again(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question of one takes away what another one's command is about to look at."""
+    monkeypatch.setattr(reading, "ROOM", 0)
+    monkeypatch.setattr(reading, "SPARED", 1)
+    people = [org[name] for name in ("ann", "ben", "cleo")]
+    await org.channel("lounge", "ann", "ben", "cleo")
+    for person in people:
+        await person.send("lounge", "tea", "hello")
+        await person.write([people[0].user_id, people[1].user_id], "hello")
+    counts = [(await unread(person))["count"] for person in people]
+    assert all(counts)
+    replies: list[Any] = await asyncio.gather(
+        *(person.post("/mark_all_as_read") for person in people),
+        *(person.register() for person in people),
+    )
+    for reply in replies[: len(people)]:
+        assert reply.ok["complete"]
+    assert [(await unread(person))["count"] for person in people] == [0, 0, 0]

@@ -174,5 +174,5 @@ def _unread(talk: Conversation, name: str, now: float) -> Sequence[Said]:
 
 def _mark_read(moment: Moment, kept: set[int]) -> Decision[None]:
     """Mark all that is unread as read, but these."""
-    unread = moment.state.reading.unread(moment.state, moment.actor.id).ids()
+    unread = moment.state.reading.unread_ids(moment.state, moment.actor.id)
     return flags.mark_given_read(moment, [one for one in unread if one not in kept])

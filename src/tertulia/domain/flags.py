@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.domain import permissions
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
@@ -10,7 +11,7 @@ from tertulia.model.channels import topic_key
 from tertulia.model.errors import Overtaken, Refused
 from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.reading import Unread
+from tertulia.state.reading import Reading, Unread
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -114,7 +115,7 @@ def mark_everything_read(moment: Moment) -> Decision[bool]:
 
     Raises Overtaken where it is not known what is unread.
     """
-    ids = _unread(moment).ids()
+    ids = _unread_ids(moment)
     is_all = len(ids) <= MAX_AT_ONCE
     change = MessagesRead(
         user_id=moment.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
@@ -126,7 +127,8 @@ def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
     """Mark the channel's messages as read. Raises NoSuchChannel, Overtaken."""
     _visible(moment, channel_id)
     topics = _unread(moment).topics
-    return _read(moment, [m for (c, _), ids in topics.items() if c == channel_id for m in ids])
+    own = (ids for (c, _), ids in topics.items() if c == channel_id)
+    return _read(moment, BitMap.union(BitMap(), *own))
 
 
 def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
@@ -143,12 +145,12 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
         moment.now,
     ):
         raise Refused("There is no such topic.")
-    return _read(moment, _unread(moment).topics.get((channel_id, key), []))
+    return _read(moment, _unread(moment).topics.get((channel_id, key), ()))
 
 
 def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
     """Mark these messages as read, as far as they are unread. Raises Overtaken."""
-    unread = set(_unread(moment).ids())
+    unread = _unread_ids(moment)
     return _read(moment, [m for m in message_ids if m in unread])
 
 
@@ -157,13 +159,21 @@ def _visible(moment: Moment, channel_id: int) -> None:
 
 
 def _unread(moment: Moment) -> Unread:
-    reading, user_id = moment.state.reading, moment.actor.id
-    if reading.missing(moment.state, user_id):
+    return _reading(moment).unread(moment.state, moment.actor.id)
+
+
+def _unread_ids(moment: Moment) -> BitMap:
+    return _reading(moment).unread_ids(moment.state, moment.actor.id)
+
+
+def _reading(moment: Moment) -> Reading:
+    reading = moment.state.reading
+    if reading.missing(moment.state, moment.actor.id):
         raise Overtaken
-    return reading.unread(moment.state, user_id)
+    return reading
 
 
-def _read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
+def _read(moment: Moment, message_ids: BitMap | Sequence[int]) -> Decision[None]:
     if not message_ids:
         return Decision(None)
     change = MessagesRead(user_id=moment.actor.id, message_ids=tuple(sorted(message_ids)))

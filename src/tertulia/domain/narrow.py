@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.domain import names, permissions, users
 from tertulia.model import narrow
@@ -48,7 +49,7 @@ class Reader(Struct, frozen=True):
     user: User | None
     now: float
     host: str
-    unread: tuple[int, ...] = ()
+    unread: BitMap = BitMap()
     conversation: Message | None = None
 
 

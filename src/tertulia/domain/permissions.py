@@ -123,11 +123,12 @@ def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
 
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
-    if channel.is_web_public or state.is_subscribed(user.id, channel.id):
+    # What is asked of many channels at once is asked of the channel first.
+    if channel.is_web_public or not (channel.is_private or user.is_guest):
         return True
-    if user.is_guest:
-        return False
-    return not channel.is_private or _invited_by_setting(state, user, channel, now)
+    if state.is_subscribed(user.id, channel.id):
+        return True
+    return not user.is_guest and _invited_by_setting(state, user, channel, now)
 
 
 def reads_whole_history(state: State, user: User, channel: Channel, now: float) -> bool:

@@ -74,7 +74,7 @@ class Clock:
                     await asyncio.sleep(REST_SECONDS)
 
     async def tick(self) -> None:
-        """Do what is due now."""
+        """Do what is due now. It is on disk then, whoever did it."""
         for work in self._work:
             seq = -1
             while self._is_due(work) and self._log.state.seq != seq:
@@ -87,6 +87,7 @@ class Clock:
                 except (Refused, Unavailable):
                     logger.exception("%s failed", work.verb)
                     break
+        await self._log.settled()
 
     def _is_due(self, work: Due) -> bool:
         if self._log.state.is_closed:

@@ -19,7 +19,7 @@ from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.state.organization import State
-from tertulia.state.reading import ChannelMessages, Reader
+from tertulia.state.reading import ChannelMessages, DirectMessages, Reader
 from tertulia.store import reading
 from tertulia.store.database import Connection
 from tertulia.store.store import CATCH_UP, Store
@@ -384,6 +384,8 @@ class Log:
                 break
         if loaded is not None:
             self._install(loaded)
+        if snapshot.reader_id is not None:
+            self.state.reading.asked(self.state, snapshot.reader_id)
         try:
             result = snapshot.conclude(self.state, seen)
         except Exception as error:
@@ -401,8 +403,8 @@ class Log:
             return None
         return (
             (reader_id, reading.reader(connection, reader_id)) if missing.reader else None,
-            {c: reading.channel_messages(connection, c) for c in missing.channel_ids},
-            {d: reading.direct_messages(connection, d) for d in missing.direct_ids},
+            reading.channel_messages(connection, missing.channel_ids),
+            reading.direct_messages(connection, missing.direct_ids),
         )
 
     def _install(self, loaded: Any) -> None:
@@ -411,8 +413,11 @@ class Log:
         if reader is not None:
             kept.readers[reader[0]] = Reader(*reader[1])
         for channel_id, messages in channels.items():
-            kept.channels[channel_id] = ChannelMessages(*messages)
-        kept.directs.update(directs)
+            kept.channels[channel_id] = ChannelMessages(
+                messages.all, messages.topics, messages.wildcards
+            )
+        for direct_id, ids in directs.items():
+            kept.directs[direct_id] = DirectMessages(ids)
 
     async def _recover(self, waiting: Sequence[Any]) -> None:
         """The commit failed: nothing of it is true. Say so, and load the state again."""

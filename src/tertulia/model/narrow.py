@@ -7,6 +7,7 @@ it against what the reader may see, `tertulia.store` turns it into a query.
 from collections.abc import Iterable
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.words import Phrase
 
@@ -77,9 +78,9 @@ class Mentions(Struct, frozen=True):
 
 
 class IsUnread(Struct, frozen=True):
-    """The reader has not read it. `ids` are the unread messages, ascending."""
+    """The reader has not read it. `ids` are the unread messages."""
 
-    ids: tuple[int, ...]
+    ids: BitMap
 
 
 class HasPart(Struct, frozen=True):

@@ -198,20 +198,54 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 # Finding again
 
 
+def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
+    """Whether each of the phrases is in one of the texts: what a search finds a message by."""
+    read = [_spaced(text) or [word.text for word in placed_words(text)] for text in texts]
+    return all(any(_has(one, phrase) for one in read) for phrase in phrases)
+
+
+def _has(text: str | list[str], phrase: Phrase) -> bool:
+    """Whether the text, folded or as its words, has the phrase."""
+    if isinstance(text, str):
+        return _pattern(phrase).search(text) is not None
+    return any(_is_at(text, first, phrase) for first in range(len(text)))
+
+
+def _is_at(words: Sequence[str], first: int, phrase: Phrase) -> bool:
+    *before, last = phrase.words
+    after = first + len(before)
+    if after >= len(words) or list(words[first:after]) != before:
+        return False
+    return words[after].startswith(last) if phrase.is_open else words[after] == last
+
+
+def _spaced(text: str) -> str | None:
+    """The text folded, its words apart by spaces; None where words are not all that is between
+    spaces."""
+    folded = text.translate(_FOLDING)
+    return folded if text.isascii() or _UNSPACED.search(folded) is None else None
+
+
+@lru_cache(maxsize=2000)
+def _pattern(phrase: Phrase) -> re.Pattern[str]:
+    """What the phrase is in a text whose words are apart by spaces; its place is the group."""
+    beyond = {False: "(?![^ ])", True: "[^ ]*"}
+    *before, last = (re.escape(word) for word in phrase.words)
+    is_long = [len(word) >= MAX_LENGTH for word in phrase.words]
+    words = [f"{word}{beyond[cut]}" for word, cut in zip(before, is_long, strict=False)]
+    words.append(last + beyond[phrase.is_open or is_long[-1]])
+    return re.compile(f"(?<![^ ])(?=({' +'.join(words)}))")
+
+
 def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     """Where a text has the phrases: stretches in order, none touching another."""
-    beginnings: list[Phrase] = []
-    by_first: dict[str, list[Phrase]] = defaultdict(list)
-    for phrase in phrases:
-        is_beginning = phrase.is_open and len(phrase.words) == 1
-        (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
-    words = list(placed_words(text))
-    found = sorted(
-        stretch
-        for first, word in enumerate(words)
-        for phrase in (*beginnings, *by_first.get(word.text, ()))
-        if (stretch := _stretch(words[first : first + len(phrase.words)], phrase)) is not None
-    )
+    folded = _spaced(text)
+    if folded is not None and _keeps_places(text):
+        found = sorted(
+            match.span(1) for phrase in phrases for match in _pattern(phrase).finditer(folded)
+        )
+    else:
+        found = _placed(text, phrases)
     merged: list[tuple[int, int]] = []
     for start, end in found:
         if merged and start <= merged[-1][1]:
@@ -219,6 +253,26 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
         else:
             merged.append((start, end))
     return merged
+
+
+def _keeps_places(text: str) -> bool:
+    """Whether each character stands for itself when the text is folded."""
+    return text.isascii() or all(len(_FOLDING[ord(one)]) == 1 for one in set(text))
+
+
+def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
+    beginnings: list[Phrase] = []
+    by_first: dict[str, list[Phrase]] = defaultdict(list)
+    for phrase in phrases:
+        is_beginning = phrase.is_open and len(phrase.words) == 1
+        (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
+    words = list(placed_words(text))
+    return sorted(
+        stretch
+        for first, word in enumerate(words)
+        for phrase in (*beginnings, *by_first.get(word.text, ()))
+        if (stretch := _stretch(words[first : first + len(phrase.words)], phrase)) is not None
+    )
 
 
 def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:

@@ -2,11 +2,12 @@
 
 Nothing here is written down as such: it is loaded from the messages and the readers' bitmaps when
 somebody first asks, and then kept in step by the fold. A channel or reader that is not loaded is
-not kept, which costs nothing.
+not kept, which costs nothing. What nobody asked for in a long while gives way (`make_room`).
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from pyroaring import BitMap
 
@@ -15,6 +16,19 @@ from tertulia.model.messages import ANY_MENTION, Flag, Message
 
 if TYPE_CHECKING:
     from tertulia.state.organization import State
+
+ROOM: Final = 32_000_000
+"""Bytes, roughly, that what is loaded may take."""
+SPARED: Final = 256
+"""What one of so many last questions looked at is kept all the same: a command that was prepared by
+one of them may wait for it. After as many it is looked what takes more room than there is."""
+_BYTES: Final = 2
+"""That a number takes in a bitmap, at most, beside the bitmap itself."""
+_BITMAP_BYTES: Final = 100
+
+
+def _bytes(*maps: BitMap) -> int:
+    return sum(_BITMAP_BYTES + _BYTES * len(one) for one in maps)
 
 
 @dataclass
@@ -26,30 +40,57 @@ class ChannelMessages:
     """By topic key."""
     wildcards: BitMap
     """Those that mention everybody."""
+    asked: int = 0
+    """The last question that looked at it, here and below."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        topics = _BITMAP_BYTES * len(self.topics) + _BYTES * len(self.all)
+        return _bytes(self.all, self.wildcards) + topics
+
+
+@dataclass
+class DirectMessages:
+    """The IDs of one direct conversation's messages."""
+
+    all: BitMap
+    asked: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return _bytes(self.all)
 
 
 @dataclass
 class Reader:
-    """What one user has read, and the sparse flags that they have."""
+    """What one user has read, and the messages on which they have sparse flags, by flag."""
 
     read: BitMap
-    flags: dict[int, Flag]
+    flagged: dict[Flag, BitMap]
+    asked: int = 0
+
+    def with_any(self, flags: Flag) -> BitMap:
+        """The messages that have one of the flags."""
+        return BitMap.union(BitMap(), *(ids for flag, ids in self.flagged.items() if flag & flags))
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return _bytes(self.read, *self.flagged.values())
 
 
 @dataclass
 class Unread:
-    """One user's unread messages, by conversation; every list of IDs ascends."""
+    """One user's unread messages, by conversation."""
 
-    topics: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    all: BitMap
+    topics: dict[tuple[int, str], BitMap] = field(default_factory=dict)
     """By channel ID and topic key."""
-    directs: dict[int, list[int]] = field(default_factory=dict)
+    directs: dict[int, BitMap] = field(default_factory=dict)
     """By conversation ID."""
-    mentions: list[int] = field(default_factory=list)
-
-    def ids(self) -> list[int]:
-        """All of them, ascending."""
-        every = [*self.topics.values(), *self.directs.values()]
-        return sorted(message_id for ids in every for message_id in ids)
+    mentions: BitMap = field(default_factory=BitMap)
 
 
 @dataclass
@@ -79,8 +120,10 @@ class Reading:
 
     def __init__(self) -> None:
         self.channels: dict[int, ChannelMessages] = {}
-        self.directs: dict[int, BitMap] = {}
+        self.directs: dict[int, DirectMessages] = {}
         self.readers: dict[int, Reader] = {}
+        self.questions = 0
+        """How many were asked."""
 
     def missing(self, state: "State", user_id: int) -> Missing:
         """What is not loaded yet of that which `unread` looks at."""
@@ -109,7 +152,7 @@ class Reading:
                 if message.mentions_all:
                     channel.wildcards.add(message.id)
         elif message.direct_id in self.directs:
-            self.directs[message.direct_id].add(message.id)
+            self.directs[message.direct_id].all.add(message.id)
 
     def mentions_all(self, message: Message) -> None:
         """A message mentions everybody now, or does not any more."""
@@ -145,20 +188,21 @@ class Reading:
             for key in list(channel.topics):
                 _take_out(channel, ids, key)
         if direct_id in self.directs:
-            self.directs[direct_id] -= ids
-        for user_id in self.readers:
-            self.forget(user_id, message_ids)
+            self.directs[direct_id].all -= ids
+        for reader in self.readers.values():
+            for flagged in reader.flagged.values():
+                flagged.difference_update(ids)
 
     def forget(self, user_id: int, message_ids: tuple[int, ...]) -> None:
         """A user has no sparse flags on these messages any more."""
         reader = self.readers.get(user_id)
         if reader is not None:
-            for message_id in message_ids:
-                reader.flags.pop(message_id, None)
+            for flagged in reader.flagged.values():
+                flagged.difference_update(BitMap(message_ids))
 
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""
-        self.directs[direct_id] = BitMap()
+        self.directs[direct_id] = DirectMessages(BitMap(), asked=self.questions)
 
     def mark(self, user_id: int, message_ids: tuple[int, ...], *, read: bool) -> None:
         """A user's messages became read or unread."""
@@ -175,49 +219,89 @@ class Reading:
         reader = self.readers.get(user_id)
         if reader is None:
             return
-        for message_id in message_ids:
-            before = reader.flags.get(message_id, Flag(0))
-            after = before | flag if added else before & ~flag
-            if after:
-                reader.flags[message_id] = after
+        for one in flag:
+            ids = reader.flagged.setdefault(one, BitMap())
+            if added:
+                ids.update(message_ids)
             else:
-                reader.flags.pop(message_id, None)
+                ids.difference_update(BitMap(message_ids))
 
     def unread(self, state: "State", user_id: int) -> Unread:
-        """What the user has not read. All that `missing` names must be loaded.
-
-        Messages of the present subscriptions and of direct conversations are unread until read;
-        others only where the user gave them a record of their own and made them unread.
-        """
+        """What the user has not read, by conversation. All that `missing` names must be loaded."""
         reader = self.readers[user_id]
-        unread = Unread()
+        unread = Unread(self.unread_ids(state, user_id))
         wildcards = BitMap()
-        recorded = BitMap(m for m, flag in reader.flags.items() if flag & Flag.RECORD)
-        for channel_id in self._channel_ids(state, user_id):
+        for channel_id, fresh in self._fresh(state, reader, user_id):
             channel = self.channels[channel_id]
             subscription = state.subscriptions[(channel_id, user_id)]
-            since = state.unread_since(subscription)
-            fresh = channel.all - reader.read
-            if fresh and fresh.min() <= since:
-                fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
-            if not fresh:
-                continue
             # A wildcard mentions those who received it, which a record of one's own does not say.
             wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
             left = len(fresh)
             for key, ids in channel.topics.items():
                 hit = ids & fresh
                 if hit:
-                    unread.topics[(channel_id, key)] = list(hit)
+                    unread.topics[(channel_id, key)] = hit
                     left -= len(hit)
                     if not left:
                         break
         for direct_id in state.directs_of_user.get(user_id, ()):
-            fresh = self.directs[direct_id] - reader.read
+            fresh = self.directs[direct_id].all - reader.read
             if fresh:
-                unread.directs[direct_id] = list(fresh)
-        # Flags are few, the unread may be many; and numbers are compared faster than flags.
-        mention = int(ANY_MENTION)
-        mentioned = wildcards | BitMap(m for m, flag in reader.flags.items() if int(flag) & mention)
-        unread.mentions = [message_id for message_id in unread.ids() if message_id in mentioned]
+                unread.directs[direct_id] = fresh
+        unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
         return unread
+
+    def unread_ids(self, state: "State", user_id: int) -> BitMap:
+        """What the user has not read. All that `missing` names must be loaded.
+
+        Messages of the present subscriptions and of direct conversations are unread until read;
+        others only where the user gave them a record of their own and made them unread.
+        """
+        reader = self.readers[user_id]
+        own = state.directs_of_user.get(user_id, ())
+        directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
+        return BitMap.union(
+            directs - reader.read, *(fresh for _, fresh in self._fresh(state, reader, user_id))
+        )
+
+    def _fresh(self, state: "State", reader: Reader, user_id: int) -> Iterator[tuple[int, BitMap]]:
+        """The channels in which the user has something unread, each with it."""
+        recorded = reader.with_any(Flag.RECORD)
+        for channel_id in self._channel_ids(state, user_id):
+            fresh = self.channels[channel_id].all - reader.read
+            since = state.unread_since(state.subscriptions[(channel_id, user_id)])
+            if fresh and fresh.min() <= since:
+                fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
+            if fresh:
+                yield channel_id, fresh
+
+    # Room
+
+    def asked(self, state: "State", user_id: int) -> None:
+        """A question about what the user has not read is about to be answered."""
+        self.questions += 1
+        for one in self._looked_at(state, user_id):
+            one.asked = self.questions
+        if self.questions % SPARED == 0:
+            self.make_room()
+
+    def _looked_at(
+        self, state: "State", user_id: int
+    ) -> Iterable[Reader | ChannelMessages | DirectMessages]:
+        yield self.readers[user_id]
+        yield from (self.channels[one] for one in self._channel_ids(state, user_id))
+        yield from (self.directs[one] for one in state.directs_of_user.get(user_id, ()))
+
+    def make_room(self) -> None:
+        """Forget what nobody asked for since the longest, until there is room for the rest, or the
+        rest was asked for lately."""
+        kept: list[tuple[int, int, dict[int, Any], int]] = []
+        for table in (self.readers, self.channels, self.directs):
+            kept += [(one.asked, one.size, table, key) for key, one in table.items()]
+        used = sum(size for _, size, _, _ in kept)
+        kept.sort(key=lambda one: one[0])
+        for asked, size, table, key in kept:
+            if used <= ROOM or asked > self.questions - SPARED:
+                return
+            del table[key]
+            used -= size

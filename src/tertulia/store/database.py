@@ -70,6 +70,21 @@ class Dialect(ABC):
         """The parameter that `among` takes."""
 
     @abstractmethod
+    def within(self) -> str:
+        """A condition that a message of `messages` lies in one of a list of spans, which is one
+        parameter: `spans(list)`."""
+
+    @abstractmethod
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> Any:
+        """The parameter that `within` takes: stretches of channels, each as the channel, the ID
+        that it comes after, and its last one."""
+
+    @abstractmethod
+    def collected(self, column: str) -> str:
+        """An aggregate of a group: the column's numbers, as a JSON array, which costs a fraction of
+        a row for each."""
+
+    @abstractmethod
     def tables(self) -> str:
         """A query for the names of our tables, without what only serves the search."""
 
@@ -105,9 +120,14 @@ class Dialect(ABC):
         """A query for the number of messages that the search does not know."""
 
     @abstractmethod
-    def search_join(self) -> tuple[str, str, str]:
-        """How to find messages newest or oldest first: what to join to `messages`, the condition
-        (one parameter: `search_query(…)`), the expression that is the message's ID."""
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
+        """A query for the IDs of so many messages that the search names, beyond one and in that
+        order. Two parameters: `search_query(…)`, and that one's ID."""
+
+    @abstractmethod
+    def named_messages(self) -> str:
+        """`messages`, of which those are looked up first whose IDs are in one parameter:
+        `array(…)`."""
 
     @abstractmethod
     def search_match(self) -> str:

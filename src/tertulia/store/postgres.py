@@ -1,6 +1,7 @@
 """PostgreSQL, by way of psycopg."""
 
 import contextlib
+import json
 import selectors
 import socket
 import threading
@@ -32,6 +33,23 @@ class PostgresDialect(Dialect):
 
     def array(self, values: Iterable[int] | Iterable[str]) -> list[Any]:
         return list(values)
+
+    def within(self) -> str:
+        of_channel = "CAST(? AS jsonb) -> CAST(messages.channel_id AS TEXT)"
+        return (
+            f"EXISTS (SELECT 1 FROM jsonb_array_elements({of_channel}) AS span"
+            " WHERE messages.id > CAST(span ->> 0 AS BIGINT)"
+            " AND messages.id <= CAST(span ->> 1 AS BIGINT))"
+        )
+
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        by_channel: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for channel_id, after, until in spans:
+            by_channel[channel_id].append((after, until))
+        return json.dumps(by_channel)
+
+    def collected(self, column: str) -> str:
+        return f"CAST(json_agg({column}) AS TEXT)"
 
     def tables(self) -> str:
         return (
@@ -78,12 +96,14 @@ class PostgresDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('message_id')}"
 
-    def search_join(self) -> tuple[str, str, str]:
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
         return (
-            "JOIN message_search ON message_search.message_id = messages.id",
-            "message_search.words @@ CAST(? AS tsquery)",
-            "messages.id",
+            "SELECT message_id FROM message_search WHERE words @@ CAST(? AS tsquery)"
+            f" AND message_id {comparison} ? ORDER BY message_id {order} LIMIT {limit}"
         )
+
+    def named_messages(self) -> str:
+        return "unnest(CAST(? AS BIGINT[])) AS named (id) JOIN messages ON messages.id = named.id"
 
     def search_match(self) -> str:
         return (

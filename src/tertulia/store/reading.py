@@ -25,6 +25,7 @@ from tertulia.store.database import Connection
 from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
+_ids_decoder = msgspec.json.Decoder(list[int])
 
 
 class Relation(Struct, frozen=True):
@@ -169,42 +170,75 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
         (user_id, dialect.array(chunks)),
     )
     read = _union(rows)
-    return {mid: Relation(Flag(flags.get(mid, 0)), mid in read) for mid in wanted}
+    none = Flag(0)
+    return {
+        mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
+    }
 
 
-def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[int, Flag]]:
-    """All that the user has read, and all their sparse flags."""
+def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
+    """All that the user has read, and the messages with each of their sparse flags."""
     read = _union(connection.query("SELECT bitmap FROM read_state WHERE user_id = ?", (user_id,)))
     rows = connection.query(
         "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
     )
-    return read, {mid: Flag(flags) for mid, flags in rows}
+    by_flags: dict[int, list[int]] = defaultdict(list)
+    for mid, flags in rows:
+        by_flags[flags].append(mid)
+    flagged: dict[Flag, BitMap] = defaultdict(BitMap)
+    for flags, ids in by_flags.items():
+        for flag in Flag(flags):
+            flagged[flag].update(ids)
+    return read, dict(flagged)
 
 
 def _union(rows: Iterable[tuple[Any, ...]]) -> BitMap:
     return BitMap.union(BitMap(), *(BitMap.deserialize(bytes(row[0])) for row in rows))
 
 
-def channel_messages(
-    connection: Connection, channel_id: int
-) -> tuple[BitMap, dict[str, BitMap], BitMap]:
-    """The IDs of a channel's messages: all, by topic key, and those that mention everybody."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    wildcards: list[int] = []
-    for key, mid, mentions_all in connection.query(
-        "SELECT topic_key, id, mentions_all FROM messages WHERE channel_id = ?", (channel_id,)
+class ChannelIds(Struct):
+    """The IDs of a channel's messages."""
+
+    topics: dict[str, BitMap]
+    """By topic key."""
+    wildcards: BitMap
+    """Those that mention everybody."""
+
+    @property
+    def all(self) -> BitMap:
+        return BitMap.union(BitMap(), *self.topics.values())
+
+
+def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
+    """The IDs of the channels' messages, of all of these channels."""
+    found = {channel_id: ChannelIds({}, BitMap()) for channel_id in channel_ids}
+    dialect = connection.dialect
+    # An index has what is asked for: no message is looked at.
+    for channel_id, key, ids in connection.query(
+        f"SELECT channel_id, topic_key, {dialect.collected('id')} FROM messages"
+        f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
+        (dialect.array(channel_ids),),
     ):
-        topics[key].append(mid)
-        if mentions_all:
-            wildcards.append(mid)
-    maps = {key: BitMap(ids) for key, ids in topics.items()}
-    return BitMap.union(BitMap(), *maps.values()), maps, BitMap(wildcards)
+        found[channel_id].topics[key] = BitMap(_ids_decoder.decode(ids))
+    for channel_id, mid in connection.query(
+        "SELECT channel_id, id FROM messages"
+        f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
+        (dialect.array(channel_ids),),
+    ):
+        found[channel_id].wildcards.add(mid)
+    return found
 
 
-def direct_messages(connection: Connection, direct_id: int) -> BitMap:
-    """The IDs of a direct conversation's messages."""
-    rows = connection.query("SELECT id FROM messages WHERE direct_id = ?", (direct_id,))
-    return BitMap([mid for (mid,) in rows])
+def direct_messages(connection: Connection, direct_ids: Sequence[int]) -> dict[int, BitMap]:
+    """The IDs of the messages of direct conversations."""
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT direct_id, {dialect.collected('id')} FROM messages"
+        f" WHERE {dialect.among('direct_id')} GROUP BY direct_id",
+        (dialect.array(direct_ids),),
+    )
+    found = {direct_id: BitMap(_ids_decoder.decode(ids)) for direct_id, ids in rows}
+    return {direct_id: found.get(direct_id, BitMap()) for direct_id in direct_ids}
 
 
 def first_at_or_after(connection: Connection, moment: float) -> int | None:

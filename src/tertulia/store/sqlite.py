@@ -29,6 +29,20 @@ class SqliteDialect(Dialect):
     def array(self, values: Iterable[int] | Iterable[str]) -> str:
         return json.dumps(list(values))
 
+    def within(self) -> str:
+        return (
+            "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
+            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+            " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
+            " AND messages.id > after AND messages.id <= until)"
+        )
+
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        return json.dumps(list(spans))
+
+    def collected(self, column: str) -> str:
+        return f"json_group_array({column})"
+
     def tables(self) -> str:
         return (
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -70,12 +84,15 @@ class SqliteDialect(Dialect):
     def search_delete(self) -> str:
         return f"DELETE FROM message_search WHERE {self.among('rowid')}"
 
-    def search_join(self) -> tuple[str, str, str]:
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
         return (
-            "JOIN message_search ON message_search.rowid = messages.id",
-            "message_search MATCH ?",
-            "message_search.rowid",
+            f"SELECT rowid FROM message_search WHERE message_search MATCH ?"
+            f" AND rowid {comparison} ? ORDER BY rowid {order} LIMIT {limit}"
         )
+
+    def named_messages(self) -> str:
+        # A cross join is made from left to right.
+        return "json_each(?) AS named CROSS JOIN messages ON messages.id = named.value"
 
     def search_match(self) -> str:
         return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"

@@ -20,11 +20,15 @@ def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
     phrases = phrases_in(terms)
     if not phrases:
         return
+    subjects: dict[str, str] = {}
     for message in shown:
         is_html = message.content_type == "text/html"
         content = message.content if is_html else html.escape(message.content)
         message.match_content = marked(content, phrases)
-        message.match_subject = marked(html.escape(message.subject), phrases)
+        subject = message.subject
+        if subject not in subjects:
+            subjects[subject] = marked(html.escape(subject), phrases)
+        message.match_subject = subjects[subject]
 
 
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
@@ -40,24 +44,37 @@ def marked(text: str, phrases: Sequence[Phrase]) -> str:
     remaining = iter([*found, (len(plain) + 1, len(plain) + 1)])
     start, end = next(remaining)
     for piece, seen in pieces:
-        is_tag = piece[0] == "<"
-        if is_open and (is_tag or at >= end):
-            made.append(_CLOSING)
-            is_open = False
-        while at >= end:
-            start, end = next(remaining)
-        if not is_tag and not is_open and at >= start:
-            made.append(_OPENING)
-            is_open = True
-        made.append(piece)
-        at += len(seen)
+        if piece[0] == "<":
+            if is_open:
+                made.append(_CLOSING)
+                is_open = False
+            made.append(piece)
+            at += len(seen)
+            continue
+        begin, stop = at, at + len(seen)
+        while at < stop:
+            if at >= end:
+                if is_open:
+                    made.append(_CLOSING)
+                    is_open = False
+                while at >= end:
+                    start, end = next(remaining)
+            if at >= start and not is_open:
+                made.append(_OPENING)
+                is_open = True
+            until = min(end if is_open else start, stop)
+            if piece[0] == "&":
+                until = stop
+            made.append(piece if until - at == len(seen) else seen[at - begin : until - begin])
+            at = until
     if is_open:
         made.append(_CLOSING)
     return "".join(made)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The HTML's tags and characters, each with what it is to a reader."""
+    """The HTML's tags, characters that are written as names, and stretches of text, each with what
+    it is to a reader."""
     for match in _PIECES.finditer(text):
         piece = match[0]
         if piece[0] == "<":
@@ -65,4 +82,4 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         elif piece[0] == "&":
             yield piece, html.unescape(piece)
         else:
-            yield from ((character, character) for character in piece)
+            yield piece, piece

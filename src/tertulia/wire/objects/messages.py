@@ -1,6 +1,7 @@
 """Messages on the wire."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -101,6 +102,27 @@ def recipient_id(message: Message) -> int:
     return (message.direct_id or 0) * 2 + 1
 
 
+class _Sender(Struct, frozen=True):
+    """A message's sender, as those are told who see (or do not see) their real address."""
+
+    id: int
+    address: str
+    full_name: str
+    avatar_url: str | None
+
+
+def _sender(
+    state: State, user_id: int, host: str, *, sees_address: bool, client_gravatar: bool
+) -> _Sender:
+    user = state.users[user_id]
+    return _Sender(
+        id=user_id,
+        address=api_email(state, user, host, sees_address=sees_address),
+        full_name=user.full_name,
+        avatar_url=avatar_url(user, gravatar_by_client=client_gravatar, sees_address=sees_address),
+    )
+
+
 def message_object(
     state: State,
     message: Message,
@@ -114,11 +136,38 @@ def message_object(
 ) -> MessageObject:
     """The message for all viewers alike who see (or do not see) its sender's real address, as yet
     without reactions."""
-    sender = state.users[message.sender_id]
-    is_channel = message.channel_id is not None
+    sender = _sender(
+        state,
+        message.sender_id,
+        host,
+        sees_address=sees_address,
+        client_gravatar=client_gravatar,
+    )
+    return _message_object(
+        state,
+        message,
+        sender,
+        host,
+        apply_markdown=apply_markdown,
+        empty_topic_name=empty_topic_name,
+        attached=attached,
+    )
+
+
+def _message_object(
+    state: State,
+    message: Message,
+    sender: _Sender,
+    host: str,
+    *,
+    apply_markdown: bool,
+    empty_topic_name: bool,
+    attached: Attached,
+) -> MessageObject:
+    channel_id = message.channel_id
     recipient: str | list[Participant]
-    if message.channel_id is not None:
-        recipient = state.channels[message.channel_id].name
+    if channel_id is not None:
+        recipient = state.channels[channel_id].name
     else:
         recipient = [
             Participant(
@@ -128,11 +177,12 @@ def message_object(
             )
             for user_id in state.directs[message.direct_id].members
         ]
+    is_channel = channel_id is not None
     return MessageObject(
         id=message.id,
         type="stream" if is_channel else "private",
         sender_id=sender.id,
-        sender_email=api_email(state, sender, host, sees_address=sees_address),
+        sender_email=sender.address,
         sender_full_name=sender.full_name,
         client=message.client,
         content=message.rendered if apply_markdown else message.content,
@@ -140,57 +190,78 @@ def message_object(
         timestamp=message.sent_at,
         subject=topic_shown(message.topic, empty_topic_name=empty_topic_name) if is_channel else "",
         topic_links=topic_links(state, message.topic),
-        stream_id=message.channel_id if message.channel_id is not None else UNSET,
+        stream_id=UNSET if channel_id is None else channel_id,
         display_recipient=recipient,
         recipient_id=recipient_id(message),
-        avatar_url=avatar_url(
-            sender, gravatar_by_client=client_gravatar, sees_address=sees_address
-        ),
+        avatar_url=sender.avatar_url,
         is_me_message=message.is_me,
         submessages=[submessage_object(part) for part in attached.submessages],
     )
 
 
-def message_object_for(
-    state: State,
-    viewer: User | None,
-    message: Message,
-    host: str,
-    now: float,
-    *,
-    apply_markdown: bool,
-    client_gravatar: bool,
-    empty_topic_name: bool,
-    attached: Attached = NOTHING,
-) -> MessageObject:
-    """The message as one viewer (None: a spectator) may see it, as yet without flags."""
-    sender = state.users[message.sender_id]
-    shown = message_object(
-        state,
-        message,
-        host,
-        sees_address=permissions.sees_address(state, viewer, sender),
-        apply_markdown=apply_markdown,
-        client_gravatar=client_gravatar,
-        empty_topic_name=empty_topic_name,
-        attached=attached,
-    )
-    reactors = {reaction.user_id for reaction in attached.reactions}
-    by = {user_id: _reactor(state, viewer, user_id, host, now) for user_id in reactors}
-    shown.reactions = [reaction_object(one, by[one.user_id]) for one in attached.reactions]
-    return shown
+class Showing:
+    """Messages as one viewer (None: a spectator) may see them at one moment."""
 
+    def __init__(
+        self,
+        state: State,
+        viewer: User | None,
+        host: str,
+        now: float,
+        *,
+        apply_markdown: bool,
+        client_gravatar: bool,
+        empty_topic_name: bool,
+    ) -> None:
+        self._state = state
+        self._viewer = viewer
+        self._host = host
+        self._now = now
+        self._apply_markdown = apply_markdown
+        self._client_gravatar = client_gravatar
+        self._empty_topic_name = empty_topic_name
+        self._senders: dict[int, _Sender] = {}
 
-def _reactor(state: State, viewer: User | None, user_id: int, host: str, now: float) -> Reactor:
-    user = state.users[user_id]
-    return reactor(
-        state,
-        user,
-        host,
-        # Spectators are told the names of those who write as well.
-        sees_user=viewer is None or permissions.sees_user(state, viewer, user, now),
-        sees_address=permissions.sees_address(state, viewer, user),
-    )
+    def shown(self, message: Message, attached: Attached) -> MessageObject:
+        """The message, as yet without flags."""
+        sender = self._senders.get(message.sender_id)
+        if sender is None:
+            sender = self._senders[message.sender_id] = self._sender(message.sender_id)
+        shown = _message_object(
+            self._state,
+            message,
+            sender,
+            self._host,
+            apply_markdown=self._apply_markdown,
+            empty_topic_name=self._empty_topic_name,
+            attached=attached,
+        )
+        if attached.reactions:
+            reactors = {reaction.user_id for reaction in attached.reactions}
+            by = {user_id: self._reactor(user_id) for user_id in reactors}
+            shown.reactions = [reaction_object(one, by[one.user_id]) for one in attached.reactions]
+        return shown
+
+    def _sender(self, user_id: int) -> _Sender:
+        sender = self._state.users[user_id]
+        return _sender(
+            self._state,
+            user_id,
+            self._host,
+            sees_address=permissions.sees_address(self._state, self._viewer, sender),
+            client_gravatar=self._client_gravatar,
+        )
+
+    def _reactor(self, user_id: int) -> Reactor:
+        state, viewer, user = self._state, self._viewer, self._state.users[user_id]
+        return reactor(
+            state,
+            user,
+            self._host,
+            # Spectators are told the names of those who write as well.
+            sees_user=viewer is None or permissions.sees_user(state, viewer, user, self._now),
+            sees_address=permissions.sees_address(state, viewer, user),
+        )
 
 
 _NAMES = (
@@ -206,13 +277,18 @@ _WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
 
 def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str]:
     """A reader's flags by name."""
+    return [*_flag_names(int(flags), read, historical)]
+
+
+@lru_cache
+def _flag_names(flags: int, read: bool, historical: bool) -> tuple[str, ...]:
     names = ["read"] if read else []
     names += [name for flag, name in _NAMES if flags & flag]
     if flags & _WILDCARDS:
         names.append("wildcard_mentioned")
     if historical:
         names.append("historical")
-    return names
+    return tuple(names)
 
 
 def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:

@@ -1,10 +1,13 @@
 """Fetching messages: a page of them around an anchor, or one."""
 
+import functools
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from pyroaring import BitMap
 
 from tertulia.domain import narrow, permissions
 from tertulia.domain.narrow import Asked
@@ -20,12 +23,16 @@ from tertulia.wire.call import Call
 from tertulia.wire.highlighting import highlight
 from tertulia.wire.objects.messages import (
     MessageObject,
+    Showing,
     add_history,
     flags_of,
-    message_object_for,
 )
 from tertulia.wire.parameters import Int, Params, Path, Reads
 from tertulia.wire.routing import Answer
+
+T = TypeVar("T")
+Look = Callable[[Connection, Sequence[Message]], T]
+"""Reads what else is wanted of the messages that were found."""
 
 _NUMBER = re.compile(r"-?[0-9]+")
 NOTHING_UNREAD = 10_000_000_000_000_000
@@ -77,9 +84,9 @@ class MessagePage(Answer, kw_only=True):
 async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     """Messages around an anchor, filtered by a narrow."""
     user = _spectator_or_user(call, params)
-    found = await messages_asked_for(call, user, params)
+    found = await messages_asked_for(call, user, params, beside(user))
     page, anchor = found.page, found.anchor
-    shown = await shown_to(call, user, page.messages, params)
+    shown = shown_to(call, user, page.messages, found.beside, params)
     highlight(shown, found.compiled.terms)
     return MessagePage(
         messages=shown,
@@ -90,16 +97,20 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
     )
 
 
-class Found(Struct, frozen=True):
+class Found(Struct, Generic[T], frozen=True):
     """A page of messages, and what it was found by."""
 
     page: finding.Page
     anchor: int | None
     """None where the messages were asked for by their IDs."""
     compiled: narrow.Compiled
+    beside: T
+    """What else was read, at the same moment."""
 
 
-async def messages_asked_for(call: Call, user: User | None, params: GetMessages) -> Found:
+async def messages_asked_for(
+    call: Call, user: User | None, params: GetMessages, look: Look[T]
+) -> Found[T]:
     """The messages around an anchor, or of these IDs, that the user (None: a spectator) may read.
 
     Raises BadNarrow, and Refused for an anchor or a number that makes no sense.
@@ -113,11 +124,20 @@ async def messages_asked_for(call: Call, user: User | None, params: GetMessages)
         conversation=await _conversation(call, user, params.narrow),
     )
     compiled = narrow.compiled(reader, params.narrow)
+    anchor: int | None = None
     if params.message_ids is not None:
-        return Found(await _by_ids(call, reader, compiled, params.message_ids), None, compiled)
-    anchor = await _anchor(call, params, reader, compiled)
-    page = await call.node.store.read(finding.find, _search(params, compiled, anchor))
-    return Found(page, anchor, compiled)
+        find = _by_ids(reader, compiled, params.message_ids)
+    else:
+        anchor = await _anchor(call, params, reader, compiled)
+        search = _search(params, compiled, anchor)
+        find = functools.partial(finding.find, search=search)
+
+    def read(connection: Connection) -> tuple[finding.Page, T]:
+        page = find(connection)
+        return page, look(connection, page.messages)
+
+    page, beside = await call.node.store.read(read)
+    return Found(page, anchor, compiled, beside)
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
@@ -132,22 +152,22 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
     return None
 
 
-async def _unread(call: Call, user: User | None, params: GetMessages) -> tuple[int, ...]:
+async def _unread(call: Call, user: User | None, params: GetMessages) -> BitMap:
     """The reader's unread messages, where the request asks for them."""
     wants = _first_unread(params) or any(
         term.operator == "is" and term.operand == "unread" for term in params.narrow
     )
     if user is None or not wants:
-        return ()
+        return BitMap()
     return await unread_ids(call, user.id)
 
 
-async def unread_ids(call: Call, user_id: int) -> tuple[int, ...]:
-    """All that the user has not read, ascending."""
+async def unread_ids(call: Call, user_id: int) -> BitMap:
+    """All that the user has not read."""
     return await call.node.log.snapshot(
         user_id,
         lambda _: None,
-        lambda state, _: tuple(state.reading.unread(state, user_id).ids()),
+        lambda state, _: state.reading.unread_ids(state, user_id),
     )
 
 
@@ -251,53 +271,71 @@ def _search(params: GetMessages, compiled: narrow.Compiled, anchor: int) -> Sear
     )
 
 
-async def _by_ids(
-    call: Call, reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
-) -> finding.Page:
+def _by_ids(
+    reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
+) -> Callable[[Connection], finding.Page]:
     if len(ids) > MAX_PAGE:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
     search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
-    found = await call.node.store.read(finding.matching, search, ids)
-    return finding.Page(found, found_oldest=False, found_newest=False)
+
+    def find(connection: Connection) -> finding.Page:
+        found = finding.matching(connection, search, ids)
+        return finding.Page(found, found_oldest=False, found_newest=False)
+
+    return find
 
 
-async def shown_to(
-    call: Call, user: User | None, found: list[Message], params: GetMessages
+class Beside(Struct, frozen=True):
+    """What else is shown with messages, by their IDs."""
+
+    relations: dict[int, reading.Relation]
+    """The reader's; none of a spectator."""
+    attached: dict[int, attached.Attached]
+    edits: dict[int, list[Edit]]
+
+
+def beside(user: User | None) -> Look[Beside]:
+    """Reads what is shown to the user with messages."""
+
+    def look(connection: Connection, messages: Sequence[Message]) -> Beside:
+        ids = [message.id for message in messages]
+        return Beside(
+            relations={} if user is None else reading.relations(connection, user.id, ids),
+            attached=attached.attached(connection, ids),
+            edits=editing.edits(connection, ids),
+        )
+
+    return look
+
+
+def shown_to(
+    call: Call, user: User | None, found: list[Message], beside: Beside, params: GetMessages
 ) -> list[MessageObject]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
-    ids = [message.id for message in found]
-
-    def look(
-        connection: Connection,
-    ) -> tuple[dict[int, reading.Relation], dict[int, attached.Attached], dict[int, list[Edit]]]:
-        relations = {} if user is None else reading.relations(connection, user.id, ids)
-        return relations, attached.attached(connection, ids), editing.edits(connection, ids)
-
-    relations, hanging, edits = await call.node.store.read(look)
     shown = []
+    showing = Showing(
+        call.state,
+        user,
+        call.node.config.address_host,
+        call.node.clock(),
+        apply_markdown=params.apply_markdown,
+        client_gravatar=params.client_gravatar and user is not None,
+        empty_topic_name=params.allow_empty_topic_name,
+    )
     for message in found:
-        one = message_object_for(
-            call.state,
-            user,
-            message,
-            call.node.config.address_host,
-            call.node.clock(),
-            apply_markdown=params.apply_markdown,
-            client_gravatar=params.client_gravatar and user is not None,
-            empty_topic_name=params.allow_empty_topic_name,
-            attached=hanging.get(message.id, attached.NOTHING),
-        )
+        one = showing.shown(message, beside.attached.get(message.id, attached.NOTHING))
         one.flags = (
             ["read"]
             if user is None
-            else flags_of(call.state, user.id, message, relations[message.id])
+            else flags_of(call.state, user.id, message, beside.relations[message.id])
         )
-        add_history(
-            call.state,
-            one,
-            edits.get(message.id, ()),
-            empty_topic_name=params.allow_empty_topic_name,
-        )
+        if message.id in beside.edits:
+            add_history(
+                call.state,
+                one,
+                beside.edits[message.id],
+                empty_topic_name=params.allow_empty_topic_name,
+            )
         shown.append(one)
     return shown
 
@@ -320,17 +358,24 @@ class OneMessage(Answer, kw_only=True):
 async def get_message(call: Call, params: GetMessage) -> OneMessage:
     """One message that the caller can read."""
     user = call.user if call.user_id is not None else None
-    message = await readable(call, user, params.message_id)
-    if message is None:
+    look = beside(user)
+
+    def read(connection: Connection) -> tuple[list[Message], Beside]:
+        found = reading.messages(connection, [params.message_id])
+        return found, look(connection, found)
+
+    found, more = await call.node.store.read(read)
+    if not found or not _may_read(call, user, found[0]):
         raise NoSuchMessage
-    (shown,) = await shown_to(
+    (shown,) = shown_to(
         call,
         user,
-        [message],
+        found,
+        more,
         GetMessages(
             apply_markdown=params.apply_markdown,
             allow_empty_topic_name=params.allow_empty_topic_name,
             client_gravatar=False,
         ),
     )
-    return OneMessage(raw_content=message.content, message=shown)
+    return OneMessage(raw_content=found[0].content, message=shown)

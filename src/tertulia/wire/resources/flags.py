@@ -141,7 +141,7 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
         num_after=params.num_after,
         narrow=params.narrow,
     )
-    found = (await messages_asked_for(call, call.user, page)).page
+    found = (await messages_asked_for(call, call.user, page, lambda *_: None)).page
     ids = [message.id for message in found.messages]
     known = await _known(call, ids)
     updated = await _update(call, known, params.flag, add=params.op == "add")

@@ -12,6 +12,7 @@ from tertulia.wire.highlighting import highlight
 from tertulia.wire.parameters import Int, Params, Reads
 from tertulia.wire.resources.fetching import (
     GetMessages,
+    beside,
     messages_asked_for,
     shown_to,
 )
@@ -41,8 +42,8 @@ class MatchingMessages(Answer, kw_only=True):
 async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     """Which of the messages are in a narrow."""
     asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
-    found = await messages_asked_for(call, call.user, asked)
-    shown = await shown_to(call, call.user, found.page.messages, asked)
+    found = await messages_asked_for(call, call.user, asked, beside(call.user))
+    shown = shown_to(call, call.user, found.page.messages, found.beside, asked)
     highlight(shown, found.compiled.terms)
     return MatchingMessages(
         messages={

@@ -56,7 +56,7 @@ async def mute_user(call: Call, params: OtherUser) -> Answer:
 
     async def attempt() -> None:
         unread = await unread_ids(call, call.user.id)
-        theirs = await call.node.store.read(attached.from_sender, muted_id, unread)
+        theirs = await call.node.store.read(attached.from_sender, muted_id, list(unread))
         await call.submit(flags.mark_given_read, theirs)
 
     await undisturbed(attempt)

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.messages import Flag
 from tertulia.model.users import User
@@ -82,12 +83,11 @@ def unread_messages(
 ) -> UnreadMessages:
     """The newest unread messages, at most `limit`, by conversation."""
     found = state.reading.unread(state, reader.id)
-    ids = found.ids()
-    missing = len(ids) > limit
-    oldest = ids[-limit] if missing else 0
+    missing = len(found.all) > limit
+    newest = found.all[-limit:]
 
-    def kept(message_ids: list[int]) -> list[int]:
-        return [m for m in message_ids if m >= oldest] if missing else message_ids
+    def kept(message_ids: BitMap) -> list[int]:
+        return list(message_ids & newest if missing else message_ids)
 
     shown = UnreadMessages(mentions=kept(found.mentions), old_unreads_missing=missing)
     for (channel_id, key), message_ids in sorted(found.topics.items()):
@@ -123,10 +123,8 @@ def starred(scene: Scene) -> dict[str, Any]:
     """The messages that the viewer starred, ascending."""
     if scene.viewer is None:
         return {"starred_messages": []}
-    flags = scene.state.reading.readers[scene.viewer.id].flags
-    return {
-        "starred_messages": sorted(m for m, flag in flags.items() if flag & Flag.STARRED),
-    }
+    reader = scene.state.reading.readers[scene.viewer.id]
+    return {"starred_messages": list(reader.with_any(Flag.STARRED))}
 
 
 def recent_directs(scene: Scene) -> dict[str, Any]:

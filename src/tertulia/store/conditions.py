@@ -1,0 +1,177 @@
+"""The narrow as SQL, with the right index for each condition."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tertulia.model import narrow
+from tertulia.model.messages import Flag
+from tertulia.model.narrow import Scope, Span, Term
+from tertulia.store.database import Connection, Dialect
+
+Clause = tuple[str, list[Any]]
+_FEW = 5000
+"""Messages that are looked up faster than met."""
+_NONE: Clause = ("1 = 0", [])
+
+
+def compiled(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
+    """A condition on `messages`, with its parameters: that the scope has it and the terms hold."""
+    dialect = connection.dialect
+    clauses: list[Clause] = []
+    for term in terms:
+        few = None if term.negated else _few(connection, scope, terms, term.condition)
+        sql, values = few or _condition(dialect, term.condition, scope.user_id)
+        # A condition on a missing value is neither true nor false in SQL.
+        clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
+    clauses.append(seen(dialect, scope))
+    return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
+
+
+def _few(
+    connection: Connection, scope: Scope, terms: Sequence[Term], condition: narrow.Condition
+) -> Clause | None:
+    """The messages of some conversations, taken out by an index: where they are so few that to
+    meet enough of them on a walk through all messages takes longer."""
+    dialect = connection.dialect
+    table, column = "messages", "id"
+    match condition:
+        case narrow.InDirect(direct_ids=ids) if ids:
+            inside, values = dialect.among("messages.direct_id"), [dialect.array(sorted(ids))]
+        case narrow.InTopics(topics=topics) if topics:
+            inside, values = _topics(dialect, topics)
+        case narrow.InTopic(key=key) if not _names_channels(terms):
+            inside = f"{dialect.among('messages.channel_id')} AND messages.topic_key = ?"
+            values = [dialect.array(sorted(scope.every_channel)), key]
+        case narrow.HasReaction():
+            table, column, inside, values = "reactions", "message_id", "1 = 1", []
+        case _:
+            return None
+    rows = f"SELECT {table}.{column} FROM {table} WHERE {inside}"
+    ((count,),) = connection.query(
+        f"SELECT COUNT(*) FROM ({rows} LIMIT {_FEW + 1}) AS found", values
+    )
+    return (f"messages.id IN ({rows})", values) if count <= _FEW else None
+
+
+def _names_channels(terms: Sequence[Term]) -> bool:
+    return any(isinstance(t.condition, narrow.InChannels) and not t.negated for t in terms)
+
+
+def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | None) -> Clause:
+    match condition:
+        case narrow.InChannels(channel_ids=ids):
+            if len(ids) == 1:
+                return "messages.channel_id = ?", list(ids)
+            return dialect.among("messages.channel_id"), [dialect.array(sorted(ids))]
+        case narrow.InTopic(key=key):
+            return "messages.topic_key = ?", [key]
+        case narrow.InTopics(topics=topics):
+            return _topics(dialect, topics)
+        case narrow.IsMuted(channel_ids=ids, topics=muted, heard=heard):
+            channels = dialect.among("messages.channel_id")
+            spared, spared_values = _topics(dialect, heard)
+            by_topic, values = _topics(dialect, muted)
+            return (
+                f"(({channels} AND NOT {spared}) OR {by_topic})",
+                [dialect.array(sorted(ids)), *spared_values, *values],
+            )
+        case narrow.TopicBegins(prefix=prefix):
+            return "SUBSTR(messages.topic_key, 1, ?) = ?", [len(prefix), prefix]
+        case narrow.FromSender(user_id=sender):
+            return "messages.sender_id = ?", [sender]
+        case narrow.InDirect(direct_ids=ids):
+            if len(ids) == 1:
+                return "messages.direct_id = ?", list(ids)
+            return (
+                f"(messages.direct_id IS NOT NULL AND {dialect.among('+messages.direct_id')})",
+                [dialect.array(sorted(ids))],
+            )
+        case narrow.AnyDirect():
+            return "messages.direct_id IS NOT NULL", []
+        case narrow.HasFlag(flags=flags, wildcards=spans):
+            flagged = (
+                "SELECT message_id FROM message_flags"
+                " WHERE user_id = ? AND (flags & CAST(? AS BIGINT)) != 0"
+            )
+            if not spans:
+                return f"messages.id IN ({flagged})", [user_id, flags]
+            within, values = _spans(dialect, spans)
+            wildcards = f"SELECT messages.id FROM messages WHERE mentions_all = 1 AND {within}"
+            return f"messages.id IN ({flagged} UNION {wildcards})", [user_id, flags, *values]
+        case narrow.Mentions(user_id=mentioned):
+            return (
+                "messages.id IN (SELECT message_id FROM message_flags WHERE user_id = ?"
+                f" AND (flags & {int(Flag.MENTIONED)}) != 0)",
+                [mentioned],
+            )
+        case narrow.IsUnread(ids=unread):
+            return dialect.among("messages.id"), [dialect.array(unread)]
+        case narrow.HasPart(part=part):
+            return f"messages.has_{part} = 1", []
+        case narrow.HasReaction():
+            reacted = "SELECT 1 FROM reactions WHERE reactions.message_id = messages.id"
+            return f"EXISTS ({reacted})", []
+        case narrow.HasId(message_id=message_id):
+            return "messages.id = ?", [message_id]
+        case narrow.Matches(phrases=phrases):
+            return dialect.search_match(), [dialect.search_query(phrases)]
+        case narrow.Nothing():
+            return _NONE
+
+
+def _topics(dialect: Dialect, topics: Iterable[tuple[int, str]]) -> Clause:
+    by_channel: dict[int, list[str]] = defaultdict(list)
+    for channel_id, key in sorted(topics):
+        by_channel[channel_id].append(key)
+    either = f"(messages.channel_id = ? AND {dialect.among('messages.topic_key')})"
+    parameters: list[Any] = []
+    for channel_id, keys in by_channel.items():
+        parameters += [channel_id, dialect.array(keys)]
+    return (f"({' OR '.join([either] * len(by_channel))})", parameters) if parameters else _NONE
+
+
+def seen(dialect: Dialect, scope: Scope) -> Clause:
+    """Which messages may be seen. The `+` keeps the planner from gathering them channel by channel
+    where walking the messages in order is what finds a page."""
+    either: list[str] = []
+    parameters: list[Any] = []
+    if scope.channel_ids:
+        either.append(dialect.among("+messages.channel_id"))
+        parameters.append(dialect.array(sorted(scope.channel_ids)))
+    if scope.spans:
+        sql, values = _spans(dialect, scope.spans)
+        either.append(sql)
+        parameters += values
+    if scope.direct_ids:
+        either.append(dialect.among("+messages.direct_id"))
+        parameters.append(dialect.array(sorted(scope.direct_ids)))
+    if scope.recorded:
+        either.append(
+            f"({dialect.among('+messages.channel_id')} AND EXISTS (SELECT 1 FROM message_flags"
+            " WHERE message_flags.user_id = ? AND message_flags.message_id = messages.id"
+            f" AND (flags & {int(Flag.RECORD)}) != 0))"
+        )
+        parameters += [dialect.array(sorted(scope.recorded)), scope.user_id]
+    return (f"({' OR '.join(either)})", parameters) if either else _NONE
+
+
+def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
+    """People may have been in so many channels that the spans are no part of the statement."""
+    whole: list[int] = []
+    parts: list[tuple[int, int, int]] = []
+    for span in spans:
+        if span.after == 0 and span.until is None:
+            whole.append(span.channel_id)
+        else:
+            until = narrow.LARGEST if span.until is None else span.until
+            parts.append((span.channel_id, span.after, until))
+    either: list[str] = []
+    parameters: list[Any] = []
+    if whole:
+        either.append(dialect.among("+messages.channel_id"))
+        parameters.append(dialect.array(whole))
+    if parts:
+        either.append(dialect.within())
+        parameters.append(dialect.spans(parts))
+    return (f"({' OR '.join(either)})", parameters) if either else _NONE
