@@ -7,6 +7,7 @@ memory. Nothing has to be reset afterwards: less to do is less to wait for.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -23,6 +24,9 @@ _WEIGHT: Final = 0.2
 """Of a new sample, beside all before."""
 _LATE_SECONDS: Final = 0.005
 """How long what is to be done at once may wait for the event loop while that has time."""
+_LATE_FACTOR: Final = 10
+"""It is late where that is so for such a part of the time: between two turns that have much in
+them, there are some that have little."""
 _TELL_SECONDS: Final = 1.0
 
 
@@ -55,7 +59,7 @@ class Load:
         self._soon = soon
         self._looking: float | None = None
         """Since when it is being found out whether the loop is late."""
-        self._was_late = False
+        self._late_until = -math.inf
         self._cost = 0.0
         self._pace = 0.0
         """Seconds between answers, when it was last late."""
@@ -101,13 +105,15 @@ class Load:
         if self._looking is None:
             self._looking = now
             self._soon(self._look)
-            return self._was_late
-        return self._was_late or now - self._looking > _LATE_SECONDS
+        return now < self._late_until or now - self._looking > _LATE_SECONDS
 
     def _look(self) -> None:
+        now = self._clock()
         if self._looking is not None:
-            self._was_late = self._clock() - self._looking > _LATE_SECONDS
+            waited = now - self._looking
             self._looking = None
+            if waited > _LATE_SECONDS:
+                self._late_until = max(self._late_until, now + _LATE_FACTOR * waited)
 
     def refused(self) -> None:
         """One was refused for that. It is logged, but not each of them."""
