@@ -17,10 +17,12 @@ logger = logging.getLogger("tertulia.http")
 ALWAYS: Final = 32
 """So many requests at once are never too many."""
 _SAMPLE: Final = 32
-"""Requests after which it is looked at what one costs."""
-_SAMPLE_SECONDS: Final = 1.0
+"""Requests, at least, after which it is looked at what one costs;"""
+_LEAST_SECONDS: Final = 0.25
+"""and seconds, at least: those that are committed together are answered at one moment."""
+_MOST_SECONDS: Final = 1.0
 """Where they took longer, the node had little to do, and much of it was something else."""
-_WEIGHT: Final = 0.2
+_WEIGHT: Final = 0.5
 """Of a new sample, beside all before."""
 _LATE_SECONDS: Final = 0.005
 """How long what is to be done at once may wait for the event loop while that has time."""
@@ -77,18 +79,18 @@ class Load:
         """One of them is being answered, or was given up."""
         self.in_progress -= 1
         self._ended += 1
-        if self._ended >= _SAMPLE:
+        if self._ended >= _SAMPLE and self._clock() - self._sampled[0] >= _LEAST_SECONDS:
             self._sample()
 
     def _sample(self) -> None:
         began, before = self._sampled
         self._sampled = now, used = self._clock(), self._used()
         cost, pace = (used - before) / self._ended, (now - began) / self._ended
-        if now - began <= _SAMPLE_SECONDS or cost < self._cost:
-            self._cost += _WEIGHT * (cost - self._cost)
+        if now - began <= _MOST_SECONDS or cost < self._cost:
+            self._cost = _weighed(self._cost, cost)
         is_full = self.in_progress >= ALWAYS
         if is_full and self._was_full and self._is_late():
-            self._pace += _WEIGHT * (pace - self._pace)
+            self._pace = _weighed(self._pace, pace)
         self._ended, self._was_full = 0, is_full
 
     def is_too_high(self) -> bool:
@@ -123,3 +125,7 @@ class Load:
             fields = {"refused": self._refused, "in_progress": self.in_progress}
             logger.warning("there is too much to do", extra={"fields": fields})
             self._refused, self._told = 0, now
+
+
+def _weighed(before: float, now: float) -> float:
+    return before + _WEIGHT * (now - before) if before else now
