@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 
 HOST = "127.0.0.1"
 CONTENT = "Shall we have supper at **seven**? The others come a little later, as far as I know."
-SETTINGS = b"GET /api/v1/server_settings HTTP/1.1\r\nHost: localhost\r\n\r\n"
 OK, REFUSED = b"200", b"503"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 

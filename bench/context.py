@@ -174,6 +174,5 @@ def _answers(like: Served) -> dict[str, str]:
         "/register": registered,
         "/messages": sent,
         "/events": asked(poll),
-        "/server_settings": asked(asking.SETTINGS.decode()),
         "/users/me": asked(asking.empty(person)),
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from bench.asking import SETTINGS, BadAnswer, body_of, listen, poll_around
+from bench.asking import BadAnswer, body_of, empty, listen, poll_around
 from bench.connections import Connection, Loop
 
 CHECKED: Final = 997
@@ -84,6 +84,7 @@ class Fleet:
     def __init__(self, loop: Loop, port: int, people: list[str], send: str) -> None:
         self._loop = loop
         self._send = send.encode()
+        self._empty = empty(people[0]).encode()
         self.answers = 0
         """Polls that were answered."""
         self.messages = 0
@@ -145,7 +146,7 @@ class Fleet:
     def _everybody_waits(self) -> None:
         # What was sent before these is read before their answers.
         for _ in range(3):
-            self._sender.answer(SETTINGS)
+            self._sender.answer(self._empty)
 
     def burst(self) -> dict[str, float]:
         """One message to all, while `sending`: seconds from sending it until the first has it

@@ -68,6 +68,62 @@ async def check_fold(history: History, config: Config) -> None:
 
 
 @both
+@examples(4)
+@given(seed=seeds)
+def test_what_is_kept_of_answers_is_what_would_be_made_anew(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check_kept)
+
+
+async def check_kept(history: History, config: Config) -> None:
+    for _ in range(6):
+        await history.run(10)
+        # Nothing changes in between but queues: of those an answer says only which.
+        kept = await answers(history)
+        history.org.node.fragments.clear()
+        for (who, how), made in (await answers(history)).items():
+            assert made == kept[who, how], (who, how, history.done)
+
+
+WAYS_TO_ASK: tuple[dict[str, Any], ...] = (
+    {},
+    {
+        "include_subscribers": True,
+        "client_gravatar": False,
+        "client_capabilities": {"user_list_incomplete": True, "archived_channels": True},
+    },
+    {
+        "include_subscribers": "partial",
+        "slim_presence": True,
+        "client_capabilities": {
+            "notification_settings_null": True,
+            "include_deactivated_groups": True,
+        },
+    },
+)
+
+
+async def answers(history: History) -> dict[tuple[str, int], Any]:
+    """What everybody is answered who asks for everything, by who asks and how."""
+    found = {}
+    for name in PEOPLE:
+        who = history.org[name]
+        if not history.state.users[who.user_id].is_active:
+            continue
+        for how, sent in enumerate(WAYS_TO_ASK):
+            data = (await who.post("/register", **sent)).ok
+            for own in ("queue_id", "last_event_id", "server_timestamp"):
+                del data[own]
+            users = await who.get(
+                "/users", client_gravatar=how != 1, include_custom_profile_fields=how == 1
+            )
+            found[name, how] = data, users.ok
+    return found
+
+
+@both
 @examples(5)
 @given(seed=seeds)
 def test_what_is_unread_is_what_a_plain_count_says(

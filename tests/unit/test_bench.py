@@ -175,7 +175,7 @@ def test_an_answer_that_is_no_success_ends_the_measurement(answer: bytes) -> Non
 def bare(tmp_path: Path) -> Iterator[Running]:
     body = '{"result":"success","msg":"","queue_id":"q","last_event_id":-1}'
     plain = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    paths = ("/register", "/messages", "/server_settings", "/users/me")
+    paths = ("/register", "/messages", "/users/me")
     answers = {**dict.fromkeys(paths, plain), "/events": answered(MESSAGE % 5).decode()}
     command = [sys.executable, "-m", "bench.bare"]
     with serving.running(command, tmp_path / "bare.log", json.dumps(answers)) as running:

@@ -5,15 +5,19 @@ crash costs nothing.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from tertulia.model.transients import PresenceChanged
+from tertulia.state.tables import Stretches, next_version
 from tertulia.store.writing import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
 """A user who was not heard of for so long is offline."""
 PING_SECONDS = 60
 DAY = 86400
+LATELY = 14
+"""Days, and the day that it is."""
 
 
 class Presence:
@@ -27,6 +31,9 @@ class Presence:
         """The last day on which each user gave input to a client."""
         self._input_unwritten: list[InputSeen] = []
         self.last_update_id = 0
+        self._lately: tuple[int, frozenset[int]] | None = None
+        self._times: dict[int, tuple[int, list[int]]] = {}
+        """Of each stretch of users: a version, and when they were last there, ascending."""
 
     def load(self, seen: Iterable[PresenceSeen]) -> None:
         """Begin with what was written down."""
@@ -38,6 +45,8 @@ class Presence:
                 update_id=max(row.active_at, row.idle_at) * 1000,
             )
             self.last_update_id = max(self.last_update_id, self._latest[row.user_id].update_id)
+        self._lately = None
+        self._times.clear()
 
     def report(self, user_id: int, *, active: bool) -> PresenceChanged:
         """The user is there. The result is `notable` when they come back or become active."""
@@ -85,6 +94,9 @@ class Presence:
     def learn(self, latest: PresenceChanged) -> None:
         """Take in a report, this node's or another's."""
         self._latest[latest.user_id] = latest
+        if self._lately is not None and latest.user_id not in self._lately[1]:
+            self._lately = None
+        self._times.pop(latest.user_id // Stretches.SIZE, None)
         self.last_update_id = max(self.last_update_id, latest.update_id)
 
     def of(self, user_id: int) -> PresenceChanged | None:
@@ -98,6 +110,28 @@ class Presence:
             for latest in self._latest.values()
             if latest.update_id > update_id and max(latest.active_at, latest.idle_at) >= oldest
         ]
+
+    def stamp(self, first: int, oldest: float) -> tuple[int, int]:
+        """Something else whenever other reports of users seen since `oldest` (UNIX seconds) are
+        the latest ones of the stretch of users in which the ID is."""
+        number = first // Stretches.SIZE
+        if number not in self._times:
+            users = range(number * Stretches.SIZE, (number + 1) * Stretches.SIZE)
+            reports = [self._latest[user_id] for user_id in users if user_id in self._latest]
+            times = sorted(max(report.active_at, report.idle_at) for report in reports)
+            self._times[number] = next_version(), times
+        version, times = self._times[number]
+        return version, bisect_left(times, oldest)
+
+    @property
+    def lately(self) -> frozenset[int]:
+        """Who was seen in the last two weeks, counted by days. The same object until others are."""
+        day = int(self._clock()) // DAY
+        if self._lately is None or self._lately[0] != day:
+            oldest = (day - LATELY) * DAY
+            found = frozenset(latest.user_id for latest in self.since(0, oldest))
+            self._lately = day, found
+        return self._lately[1]
 
     def used(self, user_id: int) -> None:
         """The user gave input to a client: this is kept by the day, for the statistics."""

@@ -122,7 +122,7 @@ class Delivery:
         if len(own) > self._queues_per_user:
             idle = [q for q in own.values() if q.poll is None and q.record.id != record.id]
             if idle:
-                self._delete(min(idle, key=lambda q: q.seen_at))
+                self._delete(min(idle, key=lambda q: q.seen_at), soon=False)
 
     def has_room(self, user_id: int) -> bool:
         """Whether the user may register one more queue."""
@@ -292,8 +292,8 @@ class Delivery:
         if len(self._gone) > GONE:
             self._gone.popitem(last=False)
 
-    def _delete(self, queue: Queue) -> None:
-        self.log.note(QueueDeleted(queue.record.id))
+    def _delete(self, queue: Queue, *, soon: bool = True) -> None:
+        self.log.note(QueueDeleted(queue.record.id), soon=soon)
         self._forget(queue)
         self.publish(QueueGone(queue_id=queue.record.id))
 

@@ -34,6 +34,11 @@ GROUP = 256
 """Commands that are committed together at most."""
 RETRY_SECONDS = 0.5
 
+
+def unseen(_: Connection) -> None:
+    """What a snapshot looks at that wants nothing of the database."""
+
+
 Follower = Callable[[Sequence[Entry]], None]
 
 
@@ -83,7 +88,8 @@ class Log:
         self._snapshots: deque[_Snapshot[Any, Any]] = deque()
         self._notes: deque[Note] = deque()
         self._held: list[Note] = []
-        """Notes of a commit that failed, for the next one that there is a reason for."""
+        """Notes of a commit that failed, and others without hurry: for the next one that there is
+        a reason for."""
         self._wake = asyncio.Event()
         self._grown = False
         self._closing = False
@@ -169,9 +175,10 @@ class Log:
         """Look at the database and at the state at the same entry of the log.
 
         `look` runs in a thread, on a transaction that sees exactly what the state has folded;
-        `conclude` then runs at once on the event loop. What is unread of `reader_id` is loaded
-        (`state.reading`). `queue`, given that entry's sequence number, is a queue to register: it
-        is on disk when this returns. It may be asked for several, of which the last one counts.
+        with `unseen` the database is read only where something is missing. `conclude` then runs at
+        once on the event loop. What is unread of `reader_id` is loaded (`state.reading`). `queue`,
+        given that entry's sequence number, is a queue to register: it is on disk when this
+        returns. It may be asked for several, of which the last one counts.
         """
         self._admit()
         answer = asyncio.get_running_loop().create_future()
@@ -179,8 +186,12 @@ class Log:
         result: R = await answer
         return result
 
-    def note(self, note: Note) -> None:
-        """Write this down with the next commit, or within a moment."""
+    def note(self, note: Note, *, soon: bool = True) -> None:
+        """Write this down with the next commit, or within a moment; or, if it need not be `soon`,
+        with the next commit that there is another reason for, if one comes."""
+        if not soon:
+            self._held.append(note)
+            return
         self._notes.append(note)
         self._wake.set()
 
@@ -208,7 +219,7 @@ class Log:
 
     async def catch_up(self) -> None:
         """Fold what other processes have written, and return."""
-        await self.snapshot(None, lambda _: None, lambda *_: None)
+        await self.snapshot(None, unseen, lambda *_: None)
 
     def _admit(self) -> None:
         if self._closing:
@@ -372,7 +383,8 @@ class Log:
         if snapshot.answer.cancelled():
             return
         queue = snapshot.registered
-        while True:
+        loaded = seen = None
+        while not self._is_at_hand(snapshot):
             newer, loaded, seen = await self.store.read(look)
             self._adopt(newer)
             if queue is not None and queue.start != self.state.seq:
@@ -394,6 +406,13 @@ class Log:
         else:
             if not snapshot.answer.done():
                 snapshot.answer.set_result(result)
+
+    def _is_at_hand(self, snapshot: _Snapshot[Any, Any]) -> bool:
+        """Whether the state alone shows what is asked for, as it is where the queue begins."""
+        queue, reader_id = snapshot.registered, snapshot.reader_id
+        if snapshot.look is not unseen or queue is None or queue.start != self.state.seq:
+            return False
+        return reader_id is None or not self.state.reading.missing(self.state, reader_id)
 
     def _load_reading(self, connection: Connection, reader_id: int | None) -> Any:
         if reader_id is None:

@@ -38,7 +38,7 @@ from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
-from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.tables import Grouped, Ordered, Stretches, Table, next_version
 from tertulia.state.touched import Touched
 from tertulia.state.uploads import Uploads
 
@@ -127,8 +127,14 @@ class State:
         self.users_by_name: dict[str, set[int]] = {}
         self.user_by_key_digest: dict[str, int] = {}
         self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
+        self.bots: set[int] = set()
+        """Deactivated ones and the system's too."""
         self.channel_by_name: dict[str, int] = {}
         self.group_by_name: dict[str, int] = {}
+        self.membership = next_version()
+        """Another one after each change of a group, or of who is in which."""
+        self.activity_of_users = next_version()
+        """Another one after somebody was deactivated or came back."""
         self.members_of_group: dict[int, frozenset[int]] = {}
         """Those of the named groups, deactivated accounts too: see `direct_members`."""
         self._members: dict[int, frozenset[int]] = {}
@@ -136,6 +142,14 @@ class State:
         """Past ones too: see `Subscription.is_active`."""
         self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
         self._subscribers: dict[int, tuple[int, ...]] = {}
+        self.people = Stretches(self.users)
+        """Accounts with their settings, profiles and statuses."""
+        self.people.also(self.settings, lambda settings: settings.user_id)
+        self.people.also(self.profile_values, lambda value: value.user_id)
+        self.people.also(self.statuses, lambda status: status.user_id)
+        self.places = Stretches(self.channels)
+        """Channels with their subscribers."""
+        self.places.also(self.subscriptions, lambda subscription: subscription.channel_id)
         self.topics_of_channel: dict[int, dict[str, Topic]] = {}
         self.message_count: dict[int, int] = {}
         """Messages of each channel."""
@@ -254,6 +268,7 @@ class State:
         if before is not None:
             self.user_by_address.pop(before.address.casefold(), None)
             self.active_by_role[before.role].discard(before.id)
+            self.bots.discard(before.id)
             same_name = self.users_by_name[before.full_name]
             same_name.discard(before.id)
             if not same_name:
@@ -263,14 +278,22 @@ class State:
             self.user_by_address[after.address.casefold()] = after.id
             if after.is_active and not after.is_system_bot:
                 self.active_by_role[after.role].add(after.id)
+            if after.is_bot:
+                self.bots.add(after.id)
         if before is None or after is None or _standing(before) != _standing(after):
-            self._members.clear()
+            self._forget_members()
         if before is not None and after is not None and before.is_active is not after.is_active:
+            self.activity_of_users = next_version()
             for channel_id in self.subscriptions_of_user.get(after.id, ()):
                 self._subscribers.pop(channel_id, None)
+                self.places.touch(channel_id)
+
+    def _forget_members(self) -> None:
+        self._members.clear()
+        self.membership = next_version()
 
     def _index_realm(self, before: Realm | None, after: Realm | None) -> None:
-        self._members.clear()
+        self._forget_members()
 
     def _index_credential(self, before: Credential | None, after: Credential | None) -> None:
         if before is not None:
@@ -297,7 +320,7 @@ class State:
             self.group_by_name[after.name.casefold()] = after.id
             if before is None or before.members != after.members:
                 self.members_of_group[after.id] = frozenset(after.members)
-        self._members.clear()
+        self._forget_members()
 
     def _index_subscription(self, before: Subscription | None, after: Subscription | None) -> None:
         if after is not None:

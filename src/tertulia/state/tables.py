@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -9,6 +10,13 @@ from msgspec import Struct
 from tertulia.model.nouns import Key, Noun
 
 R = TypeVar("R", bound=Struct)
+
+_versions = count(1)
+
+
+def next_version() -> int:
+    """A number that nothing had before, in no state of this process."""
+    return next(_versions)
 
 
 class Table(Generic[R]):
@@ -24,6 +32,8 @@ class Table(Generic[R]):
         self.dirty: set[Key] = set()
         self.highest = 0
         """The largest ID that was ever given, where the key is an ID."""
+        self.version = next_version()
+        """Another one after each change."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
@@ -35,6 +45,7 @@ class Table(Generic[R]):
         before = self.rows.get(key)
         self.rows[key] = record
         self.dirty.add(key)
+        self.version = next_version()
         if isinstance(key, int) and key > self.highest:
             self.highest = key
         for watcher in self._watchers:
@@ -44,6 +55,7 @@ class Table(Generic[R]):
         """Take the record away. A missing one is a KeyError."""
         before = self.rows.pop(key)
         self.dirty.add(key)
+        self.version = next_version()
         for watcher in self._watchers:
             watcher(before, None)
 
@@ -129,3 +141,47 @@ class Ordered(Generic[R]):
     def first(self) -> R | None:
         """The record that comes first, if there is any; of equal ones, that of the lowest key."""
         return self._table[self._places[0][1]] if self._places else None
+
+
+class Stretches(Generic[R]):
+    """An index: the IDs of a table's records by stretches of IDs, and when something of each
+    stretch was last changed, be it in this table or in another one that says more of its records.
+
+    So what is made of a stretch is made once, and again when it is another.
+    """
+
+    SIZE = 128
+    """IDs of a stretch. A power of two."""
+
+    def __init__(self, table: Table[R]) -> None:
+        self.table = table
+        self._ids: dict[int, list[int]] = {}
+        self._versions: dict[int, int] = {}
+        table.watch(self._index)
+
+    def also(self, table: Table[Any], of: Callable[[Any], int]) -> None:
+        """Count a change of the other table's records as one of the record with the ID that `of`
+        says."""
+
+        def index(before: Any, after: Any) -> None:
+            self.touch(of(before if after is None else after))
+
+        table.watch(index)
+
+    def _index(self, before: R | None, after: R | None) -> None:
+        key: Any = self.table.noun.key_of(after or before)
+        self.touch(key)
+        if before is None:
+            insort(self._ids.setdefault(key // self.SIZE, []), key)
+        elif after is None:
+            self._ids[key // self.SIZE].remove(key)
+
+    def touch(self, key: int) -> None:
+        """Something of the record with that ID is not as it was."""
+        self._versions[key // self.SIZE] = next_version()
+
+    def __iter__(self) -> Iterator[tuple[int, Sequence[int], int]]:
+        """The first ID of each stretch that has records, its IDs, and its version; ascending."""
+        for number in sorted(self._ids):
+            if self._ids[number]:
+                yield number * self.SIZE, self._ids[number], self._versions[number]

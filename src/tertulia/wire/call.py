@@ -22,6 +22,7 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import ArrivedFile, Uploads
 from tertulia.vault import Vault
+from tertulia.wire.fragments import Fragments
 from tertulia.wire.hosts import site_of
 from tertulia.wire.pacing import SignIns
 from tertulia.wire.rates import Rates
@@ -48,6 +49,8 @@ class Node:
     """UNIX seconds."""
     sign_ins: SignIns
     rates: Rates
+    fragments: Fragments = field(default_factory=Fragments)
+    """What answers are put together of."""
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which need no password."""
 

@@ -22,6 +22,7 @@ from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
+from tertulia.wire.fragments import Part, Spliced, body_of
 from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
@@ -52,16 +53,17 @@ class JsonResponse(Response):
     media_type = "application/json"
 
 
-def success(answer: Any, ignored: list[str]) -> bytes:
+def success(answer: Any, ignored: list[str]) -> list[Part]:
     """The body of a success response: an answer's fields beside the common ones."""
+    # What the request said stands by itself: see decision 0016.
+    told = b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) if ignored else b""
+    if isinstance(answer, Spliced):
+        return [SUCCESS, *answer.parts, told + b"}"]
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
     # What an answer says of itself in words stands in place of the empty `msg`.
     begins = SUCCESS if not fields.startswith(b'{"msg":') else _SUCCESS_TOLD
-    body = begins + (b"," + fields[1:] if len(fields) > 2 else b"}")
-    if ignored:
-        body = body[:-1] + b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) + b"}"
-    return body
+    return [begins + (b"," + fields[1:-1] if len(fields) > 2 else b""), told + b"}"]
 
 
 def failure(error: Exception) -> JsonResponse:
@@ -157,8 +159,10 @@ class Endpoint:
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
         passed_over = [*ignored, *call.ignored]
-        body = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
-        return JsonResponse(body)
+        parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
+        accepted = request.headers.get("accept-encoding", "") if route.packs else None
+        body, headers = body_of(parts, accepted)
+        return JsonResponse(body, headers=headers)
 
     def _authenticated(self, request: Request, route: Route) -> User | None:
         if route.access is Access.ANYONE:

@@ -58,6 +58,9 @@ class Route:
     """Whether it tells what is not for the caller (403) from what is not there (404)."""
     paced: bool = False
     """Whether whoever tries it again and again in vain is held up."""
+    packs: bool = False
+    """Whether the answer, which can be large, is compressed for clients that read that. Not for
+    answers with something in them by which somebody is known: see decision 0016."""
     polls: bool = False
     """Whether clients ask it all the time, which is counted apart from what else they ask."""
     params: type[Params] = field(init=False)

@@ -23,6 +23,7 @@ from tertulia.wire.authentication import authenticate
 from tertulia.wire.call import Node
 from tertulia.wire.errors import TusRefused
 from tertulia.wire.forms import MIB
+from tertulia.wire.fragments import body_of
 from tertulia.wire.http import PREFIX, JsonResponse, failure, success
 from tertulia.wire.incoming import Body, drained
 from tertulia.wire.rates import EXPOSED
@@ -284,7 +285,7 @@ class _Tus:
         attachment = self._node.state.uploads.at_path(partial.path or "")
         if attachment is None:
             raise TusRefused(410, "The file has been deleted since.")
-        body = success(_answer(attachment), [])
+        body, _ = body_of(success(_answer(attachment), []), None)
         return JsonResponse(body, 200 if status == 204 else status, headers)
 
     async def _take(

@@ -1,11 +1,11 @@
 """Channels and subscriptions on the wire."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.delivery.presence import Presence
 from tertulia.domain import permissions
 from tertulia.model.channels import Channel, Subscription
 from tertulia.model.groups import SystemGroup
@@ -15,7 +15,6 @@ from tertulia.state.organization import State
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
 
 WEEK: Final = 7 * 86400
-RECENTLY_SEEN: Final = 14 * 86400
 PARTIAL_FROM: Final = 250
 """Channels with fewer subscribers have their list complete even where it may be partial."""
 
@@ -98,8 +97,7 @@ class SubscriptionObject(ChannelObject, kw_only=True):
     push_notifications: bool | None
     email_notifications: bool | None
     wildcard_mentions_notify: bool | None
-    email_address: str = ""
-    """For clients of old, which cannot show a channel without it: no channel takes mail."""
+    email_address: str
 
 
 def post_policy(channel: Channel) -> int:
@@ -171,36 +169,40 @@ def subscription_object(
     nulls: bool,
 ) -> SubscriptionObject:
     """The subscription. Without `nulls`, inherited notification settings are spelled out."""
-    channel = channel_object(state, state.channels[subscription.channel_id], now)
-    return as_subscription(state, channel, subscription, nulls=nulls)
-
-
-def as_subscription(
-    state: State, channel: ChannelObject, subscription: Subscription, *, nulls: bool
-) -> SubscriptionObject:
-    """The same, of a channel that is at hand as an object."""
-    settings = state.settings.get(subscription.user_id) or PersonalSettings(
-        user_id=subscription.user_id
-    )
-    notifications = {
-        name: getattr(settings, inherited)
-        if getattr(subscription, name) is None and not nulls
-        else getattr(subscription, name)
-        for name, inherited in NOTIFICATIONS.items()
-    }
+    channel = state.channels[subscription.channel_id]
     return SubscriptionObject(
-        **{name: getattr(channel, name) for name in ChannelObject.__struct_fields__},
-        color=subscription.color,
-        is_muted=subscription.is_muted,
-        in_home_view=not subscription.is_muted,
-        pin_to_top=subscription.pin_to_top,
-        **notifications,
+        **_channel_fields(state, channel, now),
+        **subscription_fields(own_settings(state, subscription, nulls=nulls)),
     )
 
 
-def recently_seen(presence: Presence, now: float) -> frozenset[int]:
-    """Who was there of late: they are in a list of subscribers even where it is partial."""
-    return frozenset(seen.user_id for seen in presence.since(0, now - RECENTLY_SEEN))
+_SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
+_INHERITED = attrgetter(*NOTIFICATIONS.values())
+
+
+def own_settings(state: State, subscription: Subscription, *, nulls: bool) -> tuple[Any, ...]:
+    """What the subscriber has set of the channel, for `subscription_fields`."""
+    found: tuple[Any, ...] = _SET(subscription)
+    if nulls or None not in found:
+        return found
+    user_id = subscription.user_id
+    settings = state.settings.get(user_id) or PersonalSettings(user_id=user_id)
+    inherited = (None, None, None, *_INHERITED(settings))
+    return tuple(other if own is None else own for own, other in zip(found, inherited, strict=True))
+
+
+def subscription_fields(own: tuple[Any, ...]) -> dict[str, Any]:
+    """What a subscription adds to its channel."""
+    color, is_muted, pin_to_top, *notifications = own
+    return {
+        "color": color,
+        "is_muted": is_muted,
+        "in_home_view": not is_muted,
+        "pin_to_top": pin_to_top,
+        **dict(zip(NOTIFICATIONS, notifications, strict=True)),
+        # For clients of old, which cannot show a channel without it: no channel takes mail.
+        "email_address": "",
+    }
 
 
 def add_subscribers(
@@ -210,21 +212,33 @@ def add_subscribers(
     shown: ChannelObject,
     wanted: str,
     now: float,
-    recently_seen: frozenset[int] = frozenset(),
+    lately: frozenset[int] = frozenset(),
+) -> None:
+    """Add the list of subscribers, as far as the viewer may know it."""
+    told = viewer is None or permissions.sees_subscribers(state, viewer, channel, now)
+    list_subscribers(state, channel, shown, wanted, lately, told=told)
+
+
+def list_subscribers(
+    state: State,
+    channel: Channel,
+    shown: ChannelObject,
+    wanted: str,
+    lately: frozenset[int],
+    *,
+    told: bool,
 ) -> None:
     """Add the list of subscribers, complete (`true`) or, for large channels and `partial`, of
-    bots and those seen recently."""
+    bots and those seen `lately`; an empty one if they are not `told`."""
     if wanted == "false":
         return
-    if viewer is not None and not permissions.sees_subscribers(state, viewer, channel, now):
+    if not told:
         shown.subscribers = []
         return
     subscribers = state.subscribers(channel.id)
     if wanted == "partial" and len(subscribers) >= PARTIAL_FROM:
-        users = state.users
-        shown.partial_subscribers = [
-            user_id for user_id in subscribers if users[user_id].is_bot or user_id in recently_seen
-        ]
+        there = lately | state.bots
+        shown.partial_subscribers = [user_id for user_id in subscribers if user_id in there]
     else:
         shown.subscribers = list(subscribers)
 

@@ -137,9 +137,8 @@ def _opens(change: SettingsChanged, viewer: Viewer) -> bool:
     if both is None or viewer.user.id == change.user_id:
         return False
     was, now = both
-    return permissions.opens_address(was, viewer.user) != permissions.opens_address(
-        now, viewer.user
-    )
+    role = viewer.user.role
+    return permissions.opens_address(was, role) != permissions.opens_address(now, role)
 
 
 def _is_new_name(change: SettingsChanged) -> bool:

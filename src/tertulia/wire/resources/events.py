@@ -10,11 +10,13 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from tertulia.delivery import event_ids
+from tertulia.log.writer import unseen
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
 from tertulia.wire import narrow, snapshot
 from tertulia.wire.call import Call
+from tertulia.wire.fragments import Fragment, spliced
 from tertulia.wire.parameters import Params, Reads
 from tertulia.wire.routing import Answer, OpenAnswer
 
@@ -186,7 +188,7 @@ async def register(call: Call, params: Register) -> Registered:
         )
         return made[-1]
 
-    def conclude(state: State, _: None) -> dict[str, Any]:
+    def conclude(state: State, _: None) -> tuple[dict[str, Any], list[Fragment]]:
         return snapshot.taken(
             snapshot.Scene(
                 state=state,
@@ -201,20 +203,20 @@ async def register(call: Call, params: Register) -> Registered:
         )
 
     needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))
-    data = await node.log.snapshot(
+    data, kept = await node.log.snapshot(
         user.id if user is not None and needs_reading else None,
-        lambda _: None,
+        unseen,
         conclude,
         None if user is None else queue,
     )
     if made:
         node.delivery.add(made[-1])
-    return {  # type: ignore[return-value]  # fields by fetch type
+    queue_fields = {
         "queue_id": made[-1].id if made else None,
         "last_event_id": event_ids.end_of(made[-1].start) if made else -1,
         "idle_queue_timeout_secs": idle,
-        **data,
     }
+    return spliced(Registered, {**queue_fields, **data}, kept)
 
 
 class GetEvents(Params, kw_only=True, frozen=True):

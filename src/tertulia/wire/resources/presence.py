@@ -1,5 +1,7 @@
 """Presence: who is there."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -10,6 +12,8 @@ from tertulia.model.errors import Refused
 from tertulia.model.transients import PresenceChanged
 from tertulia.model.users import User
 from tertulia.wire.call import Call, Node
+from tertulia.wire.fragments import Pieces, fields, mapping
+from tertulia.wire.objects import people
 from tertulia.wire.objects.users import presence_key
 from tertulia.wire.parameters import Int, Params, Path
 from tertulia.wire.resources.server import NoParams
@@ -86,15 +90,47 @@ def presences(
         ):
             continue
         if modern:
-            shown[str(user.id)] = {
-                "active_timestamp": latest.active_at,
-                "idle_timestamp": latest.idle_at,
-            }
+            shown[str(user.id)] = _modern(latest)
         else:
             shown[presence_key(state, viewer, user, now, node.config.address_host)] = legacy(
                 latest, now
             )
     return shown, presence.last_update_id
+
+
+def all_presences(node: Node, viewer: User, days: int, now: float) -> tuple[Pieces, int]:
+    """The same, in the modern format and in fragments."""
+    state, presence = node.state, node.delivery.presence
+    if state.realm.presence_disabled:
+        return mapping(()), -1
+    oldest = now - days * DAY
+
+    def made(user_ids: Sequence[int]) -> bytes:
+        active = (user_id for user_id in user_ids if state.users[user_id].is_active)
+        found = ((user_id, presence.of(user_id)) for user_id in active)
+        return fields(
+            {
+                str(user_id): _modern(latest)
+                for user_id, latest in found
+                if latest is not None and max(latest.active_at, latest.idle_at) >= oldest
+            }
+        )
+
+    limited = node.config.can_access_all_users_group_limits_presence
+    shown = mapping(
+        node.fragments.get(
+            ("presences", run.first, run.size),
+            (run.version, presence.stamp(run.first, oldest)),
+            partial(made, run.ids),
+        )
+        for run in people.by_sight(state, viewer, now)
+        if not limited or run.kind is not people.Sight.UNKNOWN
+    )
+    return shown, presence.last_update_id
+
+
+def _modern(latest: PresenceChanged) -> dict[str, int]:
+    return {"active_timestamp": latest.active_at, "idle_timestamp": latest.idle_at}
 
 
 def legacy(latest: PresenceChanged, now: float) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from tertulia.wire.call import Call
 from tertulia.wire.objects.channels import (
     SubscriptionObject,
     add_subscribers,
-    recently_seen,
     subscription_object,
 )
 from tertulia.wire.parameters import Int, Params, Path, Reads
@@ -38,7 +37,7 @@ class OwnSubscriptions(Answer, kw_only=True):
 async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscriptions:
     """The channels that the caller is subscribed to."""
     state, user, now = call.state, call.user, call.now
-    seen = recently_seen(call.node.delivery.presence, now)
+    seen = call.node.delivery.presence.lately
     shown = []
     for channel_id in sorted(state.channel_ids_of(user.id)):
         channel = state.channels[channel_id]

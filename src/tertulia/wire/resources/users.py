@@ -10,6 +10,8 @@ from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
 from tertulia.wire.avatars import thrown_away
 from tertulia.wire.call import Call
+from tertulia.wire.fragments import array, spliced
+from tertulia.wire.objects import people
 from tertulia.wire.objects.profiles import ProfileValueObject, profile_data
 from tertulia.wire.objects.users import UserObject, api_email, avatar_address, date_joined
 from tertulia.wire.objects.users import user_object as shown_to
@@ -42,8 +44,19 @@ class Users(Answer, kw_only=True):
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
     state, viewer = call.state, None if call.user_id is None else call.user
-    wanted = None if params.user_ids is None else frozenset(params.user_ids)
     host = call.node.config.address_host
+    if params.user_ids is None:
+        look = people.Look(
+            role=None if viewer is None else viewer.role,
+            client_gravatar=params.client_gravatar,
+            with_profile=params.include_custom_profile_fields,
+        )
+        found = people.by_sight(state, viewer, call.now)
+        listed = people.people(
+            call.node.fragments, state, viewer, found, people.everybody, look, host
+        )
+        return spliced(Users, {"members": array(listed)})
+    wanted = [state.users[one] for one in sorted(set(params.user_ids)) if one in state.users]
     return Users(
         members=[
             shown_to(
@@ -54,8 +67,9 @@ async def get_users(call: Call, params: GetUsers) -> Users:
                 client_gravatar=params.client_gravatar,
                 with_profile=params.include_custom_profile_fields,
             )
-            for user in permissions.users_seen(state, viewer, call.now)
-            if not user.is_system_bot and (wanted is None or user.id in wanted)
+            for user in wanted
+            if not user.is_system_bot
+            and (viewer is None or permissions.sees_user(state, viewer, user, call.now))
         ]
     )
 

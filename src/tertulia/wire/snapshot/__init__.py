@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from tertulia.wire import versions
+from tertulia.wire.fragments import Fragment
 from tertulia.wire.snapshot import (
     administration,
     channels,
@@ -45,17 +46,28 @@ def always() -> dict[str, Any]:
     }
 
 
-def taken(scene: Scene, fetch: Collection[str] | None) -> dict[str, Any]:
-    """The sections that were asked for (None: all). Unknown types are passed over.
+def taken(scene: Scene, fetch: Collection[str] | None) -> tuple[dict[str, Any], list[Fragment]]:
+    """The sections that were asked for (None: all), for `spliced`. Unknown types are passed over.
 
     Where a type of `READS` is asked for and somebody is signed in, what they have read must be
     loaded.
     """
-    data = always()
-    for types, section in SECTIONS.items():
-        if fetch is None or all(name in fetch for name in types):
-            data.update(section(scene))
-    for types, section in settings.LEGACY.items():
-        if fetch is not None and all(name in fetch for name in types):
-            data.update(section(scene))
-    return data
+    wanted = [
+        section
+        for types, section in SECTIONS.items()
+        if fetch is None or all(name in fetch for name in types)
+    ]
+    if fetch is not None:
+        wanted += [
+            section
+            for types, section in settings.LEGACY.items()
+            if all(name in fetch for name in types)
+        ]
+    data, kept = always(), []
+    for section in wanted:
+        found = section(scene)
+        if isinstance(found, Fragment):
+            kept.append(found)
+        else:
+            data |= found
+    return data, kept

@@ -1,22 +1,24 @@
 """Accounts, groups, and who is there."""
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
+from tertulia.wire.fragments import Pieces, array, encode, fields, mapping
+from tertulia.wire.objects import people
 from tertulia.wire.objects.bots import bot_objects
 from tertulia.wire.objects.groups import user_group
 from tertulia.wire.objects.muting import muted_users
 from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import (
     UNKNOWN_AVATAR,
-    UserObject,
     api_email,
     avatar_address,
     avatar_url,
-    unknown_user,
-    user_object,
 )
+from tertulia.wire.resources.presence import all_presences
 from tertulia.wire.resources.presence import presences as presences_seen
 from tertulia.wire.snapshot.scene import Scene, Sections
 
@@ -24,37 +26,36 @@ from tertulia.wire.snapshot.scene import Scene, Sections
 def accounts(scene: Scene) -> dict[str, Any]:
     """Everybody that the viewer may know of, and the viewer's own account."""
     state, viewer = scene.state, scene.viewer
-    active: list[UserObject] = []
-    deactivated: list[UserObject] = []
-    system_bots: list[UserObject] = []
-    seen = permissions.users_seen(state, viewer, scene.now)
-    for user in seen:
-        shown = user_object(
+    found = people.by_sight(state, viewer, scene.now)
+    role = None if viewer is None else viewer.role
+    look = people.Look(
+        role=role,
+        client_gravatar=scene.registration.client_gravatar,
+        with_profile=viewer is not None,
+        with_activity=False,
+    )
+    unknown_too = not scene.registration.capabilities.user_list_incomplete
+
+    def those(which: Callable[[User], bool], look: people.Look, *, unknown_too: bool) -> Pieces:
+        listed = people.people(
+            scene.node.fragments,
             state,
             viewer,
-            user,
+            found,
+            which,
+            look,
             scene.host,
-            client_gravatar=scene.registration.client_gravatar,
-            with_profile=viewer is not None,
-            with_activity=user.is_system_bot,
+            unknown_too=unknown_too,
         )
-        if user.is_system_bot:
-            system_bots.append(shown)
-        else:
-            (active if user.is_active else deactivated).append(shown)
-    if not scene.registration.capabilities.user_list_incomplete and len(seen) < len(state.users):
-        known = {user.id for user in seen}
-        for user in state.users:
-            if user.id not in known:
-                shown = unknown_user(user, scene.host, joined_at=state.realm.created_at)
-                (active if user.is_active else deactivated).append(shown)
-        active.sort(key=lambda shown: shown.user_id)
-        deactivated.sort(key=lambda shown: shown.user_id)
+        return array(listed)
+
     own = _spectator() if viewer is None else _own(scene, viewer)
     return {
-        "realm_users": active,
-        "realm_non_active_users": deactivated,
-        "cross_realm_bots": system_bots,
+        "realm_users": those(people.active, look, unknown_too=unknown_too),
+        "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        "cross_realm_bots": those(
+            people.system_bot, look._replace(with_activity=True), unknown_too=False
+        ),
         **own,
     }
 
@@ -120,28 +121,35 @@ def bots(scene: Scene) -> dict[str, Any]:
 
 def groups(scene: Scene) -> dict[str, Any]:
     """User groups, those of the roles too; deactivated ones for clients that know of them."""
+    state = scene.state
     with_deactivated = scene.registration.capabilities.include_deactivated_groups
-    return {
-        "realm_user_groups": [
-            user_group(scene.state, group, scene.now)
-            for group in sorted(scene.state.groups, key=lambda group: group.id)
-            if with_deactivated or not group.deactivated
-        ]
-    }
+
+    def listed() -> bytes:
+        return encode(
+            [
+                user_group(state, group, scene.now)
+                for group in sorted(state.groups, key=lambda group: group.id)
+                if with_deactivated or not group.deactivated
+            ]
+        )
+
+    key = ("realm_user_groups", with_deactivated)
+    kept = scene.node.fragments.get(key, state.membership, listed)
+    return {"realm_user_groups": Pieces([kept])}
 
 
 def presences(scene: Scene) -> dict[str, Any]:
     """Who is there, or was of late. Spectators are not told."""
     registration = scene.registration
     modern = registration.slim_presence or registration.capabilities.simplified_presence_events
-    found: dict[str, Any] = {}
-    last = -1
-    if scene.viewer is not None:
-        found, last = presences_seen(
-            scene.node, scene.viewer, scene.presence_days, scene.now, modern=modern
-        )
+    found: Pieces | dict[str, Any] = {}
+    last, viewer, days = -1, scene.viewer, scene.presence_days
+    if viewer is not None and modern:
+        found, last = all_presences(scene.node, viewer, days, scene.now)
+    elif viewer is not None:
+        found, last = presences_seen(scene.node, viewer, days, scene.now, modern=False)
     return {
-        "presences": found if scene.presence_days else {},
+        "presences": found if days else {},
         "presence_last_update_id": last,
         "server_timestamp": scene.now,
     }
@@ -149,14 +157,23 @@ def presences(scene: Scene) -> dict[str, Any]:
 
 def statuses(scene: Scene) -> dict[str, Any]:
     """What people say that they are doing, without those who say nothing."""
-    state = scene.state
-    if scene.viewer is None:
+    state, viewer = scene.state, scene.viewer
+    if viewer is None:
         return {"user_status": {}}
-    shown = {
-        str(user.id): status_object(state, user)
-        for user in permissions.users_seen(state, scene.viewer, scene.now)
+
+    def said(user_ids: Iterable[int]) -> bytes:
+        shown = {str(one): status_object(state, state.users[one]) for one in user_ids}
+        return fields({user_id: status for user_id, status in shown.items() if status})
+
+    return {
+        "user_status": mapping(
+            scene.node.fragments.get(
+                ("user_status", run.first, run.size), run.version, partial(said, run.ids)
+            )
+            for run in people.by_sight(state, viewer, scene.now)
+            if run.kind is not people.Sight.UNKNOWN
+        )
     }
-    return {"user_status": {user_id: status for user_id, status in shown.items() if status}}
 
 
 def muted(scene: Scene) -> dict[str, Any]:

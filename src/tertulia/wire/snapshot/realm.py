@@ -12,6 +12,7 @@ from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
 from tertulia.wire.avatars import MAX_PICTURE_MIB
 from tertulia.wire.emoji import emoji_url
+from tertulia.wire.fragments import Fragment, fields
 from tertulia.wire.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.objects.realm import authentication_methods, realm_settings
 from tertulia.wire.snapshot.scene import Scene, Sections
@@ -41,17 +42,24 @@ REPORT_TYPES: Final = (
 )
 
 
-def realm(scene: Scene) -> dict[str, Any]:
+def realm(scene: Scene) -> Fragment:
     """All settings of the organization and of the server."""
-    found = scene.state.realm
+    state = scene.state
     config = scene.node.config
-    return {
-        **realm_settings(scene.state),
-        **_organization(scene, found),
-        **_limits(config),
-        **_server(scene, config),
-        "server_supported_permission_settings": permission_settings(),
-    }
+
+    def settings() -> bytes:
+        return fields(
+            {
+                **realm_settings(state),
+                **_organization(scene, state.realm),
+                **_limits(config),
+                **_server(scene, config),
+                "server_supported_permission_settings": permission_settings(),
+            }
+        )
+
+    stamp = (state.realms.version, state.activity_of_users)
+    return scene.node.fragments.get(("realm", scene.url), stamp, settings)
 
 
 def _organization(scene: Scene, found: Realm) -> dict[str, Any]:

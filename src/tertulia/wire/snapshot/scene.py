@@ -11,7 +11,8 @@ from tertulia.model.queues import Registration
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.call import Node
-from tertulia.wire.objects.channels import ChannelObject, channel_object, excluded
+from tertulia.wire.fragments import Fragment
+from tertulia.wire.objects.channels import excluded, weekly_traffic
 
 
 @dataclass(frozen=True)
@@ -33,26 +34,28 @@ class Scene:
         """Of the addresses that stand for hidden ones."""
         return self.node.config.address_host
 
-    def sees(self, channel: Channel) -> bool:
-        """Whether the viewer may know of the channel, and their client what to make of it."""
-        if excluded(channel, self.registration):
-            return False
+    @cached_property
+    def channels(self) -> Mapping[int, Channel]:
+        """Every channel that the viewer may know of, and their client what to make of, by ID,
+        ascending."""
         if self.viewer is None:
-            return permissions.open_to_spectators(channel)
-        return permissions.sees_channel(self.state, self.viewer, channel, self.now)
+            every = sorted(self.state.channels, key=lambda channel: channel.id)
+            seen = [channel for channel in every if permissions.open_to_spectators(channel)]
+        else:
+            seen = permissions.channels_seen(self.state, self.viewer, self.now)
+        return {channel.id: channel for channel in seen if not excluded(channel, self.registration)}
 
     @cached_property
-    def channels(self) -> Mapping[int, ChannelObject]:
-        """Every channel that the viewer sees, by ID: made once, for all sections."""
+    def traffic(self) -> Mapping[int, int | None]:
+        """Messages a week of each of these channels."""
         return {
-            channel.id: channel_object(self.state, channel, self.now)
-            for channel in sorted(self.state.channels, key=lambda channel: channel.id)
-            if self.sees(channel)
+            channel.id: weekly_traffic(self.state, channel, self.now)
+            for channel in self.channels.values()
         }
 
 
-Section = Callable[[Scene], dict[str, Any]]
-"""A part of the snapshot: its fields by name."""
+Section = Callable[[Scene], dict[str, Any] | Fragment]
+"""A part of the snapshot: its fields by name; or as a fragment, where all have the same."""
 
 Sections = Mapping[tuple[str, ...], Section]
 """Sections by the fetch types that must all be asked for."""
