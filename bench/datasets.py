@@ -65,8 +65,14 @@ class Made:
 
     @property
     def people(self) -> list[str]:
-        """Authorization headers."""
+        """Authorization headers. The first is in every channel, those after it in fewer and
+        fewer."""
         return self.organization.people
+
+    @property
+    def usual(self) -> str:
+        """One of those in the middle."""
+        return self.people[len(self.people) // 2]
 
 
 class Datasets:

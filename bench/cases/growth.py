@@ -32,7 +32,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
     served = {name: bench.served(name) for name in names}
     found = bench.interleaved(
         {
-            name: partial(bench.requests, one.server, asking.register(one.made.people[0]))
+            name: partial(bench.requests, one.server, asking.register(one.made.usual))
             for name, one in served.items()
         }
     )

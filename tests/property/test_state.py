@@ -170,8 +170,8 @@ async def assert_unread(history: History, user_id: int) -> None:
             continue
         expected.all.add(message.id)
         if message.channel_id is not None:
-            key = (message.channel_id, message.topic.casefold())
-            expected.topics.setdefault(key, BitMap()).add(message.id)
+            topics = expected.channels.setdefault(message.channel_id, {})
+            topics.setdefault(message.topic.casefold(), BitMap()).add(message.id)
         else:
             expected.directs.setdefault(message.direct_id or 0, BitMap()).add(message.id)
         reached = message.mentions_all and state.received(user_id, message)

@@ -126,9 +126,8 @@ def mark_everything_read(moment: Moment) -> Decision[bool]:
 def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
     """Mark the channel's messages as read. Raises NoSuchChannel, Overtaken."""
     _visible(moment, channel_id)
-    topics = _unread(moment).topics
-    own = (ids for (c, _), ids in topics.items() if c == channel_id)
-    return _read(moment, BitMap.union(BitMap(), *own))
+    own = _unread(moment).channels.get(channel_id, {})
+    return _read(moment, BitMap.union(BitMap(), *own.values()))
 
 
 def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
@@ -145,7 +144,7 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
         moment.now,
     ):
         raise Refused("There is no such topic.")
-    return _read(moment, _unread(moment).topics.get((channel_id, key), ()))
+    return _read(moment, _unread(moment).channels.get(channel_id, {}).get(key, ()))
 
 
 def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:

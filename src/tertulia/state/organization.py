@@ -437,11 +437,8 @@ class State:
 
     def is_muted(self, user_id: int, channel_id: int, key: str) -> bool:
         """Whether the user wants to hear nothing of the topic, by itself or with its channel."""
-        own = self.visibility(user_id, channel_id, key)
-        if own is not Visibility.INHERIT:
-            return own is Visibility.MUTED
         subscription = self.subscription(user_id, channel_id)
-        return subscription is not None and subscription.is_muted
+        return is_muted(self.visibility(user_id, channel_id, key), subscription)
 
     def unread_since(self, subscription: Subscription) -> int:
         """The newest message of the channel that counts as read by the subscriber, unless they
@@ -564,3 +561,10 @@ class State:
                 return True
             case _:
                 return user.role <= _ROLE_OF_GROUP[group]
+
+
+def is_muted(own: Visibility, subscription: Subscription | None) -> bool:
+    """Whether nothing is to be heard of a topic that its reader wants to hear of so."""
+    if own is not Visibility.INHERIT:
+        return own is Visibility.MUTED
+    return subscription is not None and subscription.is_muted

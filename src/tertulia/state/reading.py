@@ -86,8 +86,8 @@ class Unread:
     """One user's unread messages, by conversation."""
 
     all: BitMap
-    topics: dict[tuple[int, str], BitMap] = field(default_factory=dict)
-    """By channel ID and topic key."""
+    channels: dict[int, dict[str, BitMap]] = field(default_factory=dict)
+    """By channel ID and topic key. What is in them is not the caller's to change."""
     directs: dict[int, BitMap] = field(default_factory=dict)
     """By conversation ID."""
     mentions: BitMap = field(default_factory=BitMap)
@@ -237,10 +237,14 @@ class Reading:
             # A wildcard mentions those who received it, which a record of one's own does not say.
             wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
             left = len(fresh)
+            if left == len(channel.all):
+                unread.channels[channel_id] = dict(channel.topics)
+                continue
+            topics = unread.channels[channel_id] = {}
             for key, ids in channel.topics.items():
                 hit = ids & fresh
                 if hit:
-                    unread.topics[(channel_id, key)] = hit
+                    topics[key] = hit
                     left -= len(hit)
                     if not left:
                         break

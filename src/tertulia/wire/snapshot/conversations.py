@@ -6,8 +6,9 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model.messages import Flag
+from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.state.organization import State
+from tertulia.state.organization import State, is_muted
 from tertulia.wire.objects.messages import topic_shown, unread_key
 from tertulia.wire.objects.user_topics import muted_topics as shown_muted_topics
 from tertulia.wire.objects.user_topics import user_topic
@@ -90,19 +91,19 @@ def unread_messages(
         return list(message_ids & newest if missing else message_ids)
 
     shown = UnreadMessages(mentions=kept(found.mentions), old_unreads_missing=missing)
-    for (channel_id, key), message_ids in sorted(found.topics.items()):
-        if not (newest_ids := kept(message_ids)):
-            continue
-        name = state.topics[(channel_id, key)].name
-        shown.streams.append(
-            UnreadTopic(
-                stream_id=channel_id,
-                topic=topic_shown(name, empty_topic_name=empty_topic_name),
-                unread_message_ids=newest_ids,
+    own = {(one.channel_id, one.key): one.visibility for one in state.topics_of_user[reader.id]}
+    for channel_id in sorted(found.channels):
+        topics, known = found.channels[channel_id], state.topics_of_channel[channel_id]
+        subscription = state.subscription(reader.id, channel_id)
+        for key in sorted(topics):
+            if not (newest_ids := kept(topics[key])):
+                continue
+            name = topic_shown(known[key].name, empty_topic_name=empty_topic_name)
+            shown.streams.append(
+                UnreadTopic(stream_id=channel_id, topic=name, unread_message_ids=newest_ids)
             )
-        )
-        if not state.is_muted(reader.id, channel_id, key):
-            shown.count += len(newest_ids)
+            if not is_muted(own.get((channel_id, key), Visibility.INHERIT), subscription):
+                shown.count += len(newest_ids)
     for direct_id, message_ids in sorted(found.directs.items()):
         if not (newest_ids := kept(message_ids)):
             continue
