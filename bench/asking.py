@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 HOST = "127.0.0.1"
 CONTENT = "Shall we have supper at **seven**? The others come a little later, as far as I know."
+OK, REFUSED = b"200", b"503"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -82,13 +83,14 @@ def poll_around(authorization: str, queue_id: str) -> tuple[bytes, bytes]:
     return before.encode(), after.encode()
 
 
-def end_of(answer: bytes) -> int:
-    """How long the answer is when it is complete; 0 where its head is not. Raises BadAnswer."""
+def end_of(answer: bytes, expected: frozenset[bytes] = frozenset({OK})) -> int:
+    """How long the answer is when it is complete; 0 where its head is not. Raises BadAnswer where
+    its status is not expected."""
     end = answer.find(b"\r\n\r\n")
     if end < 0:
         return 0
     length = _LENGTH.search(answer, 0, end + 2)
-    if answer[9:12] != b"200" or length is None:
+    if answer[9:12] not in expected or length is None:
         raise BadAnswer(answer.decode(errors="replace")[:2000])
     return end + 4 + int(length[1])
 

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 
-from bench.asking import HOST, BadAnswer, end_of
+from bench.asking import HOST, OK, BadAnswer, end_of
 
 _SOURCES = 16
 """Addresses that connections come from: each has ports of its own."""
@@ -53,9 +53,22 @@ class Loop:
 class Connection:
     """One connection that is kept; one request at a time."""
 
-    __slots__ = ("_descriptor", "_heard", "_loop", "_needed", "_parts", "_size", "_socket")
+    __slots__ = (
+        "_descriptor",
+        "_expected",
+        "_heard",
+        "_loop",
+        "_needed",
+        "_parts",
+        "_size",
+        "_socket",
+    )
 
-    def __init__(self, loop: Loop, port: int, number: int = 0) -> None:
+    def __init__(
+        self, loop: Loop, port: int, number: int = 0, expected: frozenset[bytes] = frozenset({OK})
+    ) -> None:
+        """`expected` are the statuses of answers; any other ends it all."""
+        self._expected = expected
         self._socket = socket.socket()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if sys.platform == "linux":
@@ -92,7 +105,7 @@ class Connection:
         if not data:
             raise BadAnswer("the server closed a connection")
         if not self._parts:
-            needed = end_of(data)
+            needed = end_of(data, self._expected)
             if needed == len(data):
                 self._heard(data)
                 return
@@ -101,7 +114,7 @@ class Connection:
         self._size += len(data)
         if not self._needed:
             self._parts = [b"".join(self._parts)]
-            self._needed = end_of(self._parts[0])
+            self._needed = end_of(self._parts[0], self._expected)
         if self._needed and self._size >= self._needed:
             data = b"".join(self._parts)
             self._parts, self._size, self._needed = [], 0, 0

@@ -115,6 +115,14 @@ class Bench:
             self.generator(fleet), server, job, "last", name=fleet, seconds=self.seconds
         )
 
+    def storm(
+        self, server: Running, fleet: str, requests: Sequence[str], probe: str, seconds: float
+    ) -> Sample:
+        """Far more than the server can do, while the fleet waits."""
+        job = {"port": server.port, "requests": list(requests), "probe": probe, "name": fleet}
+        generator = self.generator(fleet)
+        return self._sample(generator, server, "storm", "", seconds=seconds, **job)
+
     def _sample(
         self, generator: Generator, server: Running, job: str, latency: str, **arguments: Any
     ) -> Sample:

@@ -13,6 +13,7 @@ from typing import Any
 from bench.asking import BadAnswer
 from bench.connections import Connection, Loop
 from bench.fleet import Fleet
+from bench.storm import Storm
 
 WARM_UP = 0.15
 """The part of the time in which answers do not count."""
@@ -66,6 +67,12 @@ class Generator:
         """Let everybody register a queue and wait; one of them will send."""
         self._fleets[name] = Fleet(self.loop, port, people, send)
         return {"operations": len(people)}
+
+    def storm(
+        self, name: str, port: int, requests: list[str], probe: str, seconds: float
+    ) -> dict[str, Any]:
+        """Far more than the server can do, while the fleet waits; see `Storm`."""
+        return Storm(self.loop, self._fleets[name], port, requests, probe).rage(seconds)
 
     def part(self, name: str) -> dict[str, Any]:
         """Let them all hang up."""

@@ -39,6 +39,20 @@ def pss(pid: int) -> int:
     raise ValueError("no PSS of the process is known")
 
 
+def forget_peak(pid: int) -> int:
+    """The bytes that the process has in memory. `peak` is of what comes from now on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return peak(pid)
+
+
+def peak(pid: int) -> int:
+    """The bytes that the process had in memory at most."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError("no peak of the process is known")
+
+
 def family(pid: int) -> list[int]:
     """The process and all that come of it."""
     found = [pid]

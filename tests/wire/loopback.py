@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -117,13 +118,23 @@ class CountedPolls(Polls):
 class Loopback:
     """The server of an organization."""
 
-    def __init__(self, org: Organization, way: str) -> None:
+    def __init__(
+        self,
+        org: Organization,
+        way: str,
+        load: Load | None = None,
+        most: int = 1000,
+        app: ASGIApp | None = None,
+    ) -> None:
+        """`app` answers in place of the organization's own."""
         self.org = org
+        self.load = load or Load(SECONDS)
         self.way = way
         self.polls = CountedPolls(org.node) if way == "below" else None
         self.state = ServerState()
         self.state.default_headers = [(b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")]
-        self._config = Config(asgi(org.node), ws="none", lifespan="off", log_config=None)
+        self._most = most
+        self._config = Config(app or asgi(org.node), ws="none", lifespan="off", log_config=None)
         self._config.load()
         self._port = 0
         self._lines: list[Line] = []
@@ -137,7 +148,7 @@ class Loopback:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             lambda: TertuliaHttp(
-                lambda: self.polls, Load(SECONDS), 1000, self._config, self.state, {}
+                lambda: self.polls, self.load, self._most, self._config, self.state, {}
             ),
             "127.0.0.1",
             0,

@@ -311,6 +311,11 @@ class Log:
                 command.answer.set_exception(outcome)
             else:
                 command.answer.set_result(outcome)
+        if len(commands) == GROUP:
+            # Let them be answered. Once the state is ahead of the disk again they would have to
+            # wait for that, behind those who came after them. (Of few it is better so: what they
+            # ask next comes together, and is committed together.)
+            await asyncio.sleep(0)
 
     def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
         """The command's result, its changes folded and added to the entries, its mails to the

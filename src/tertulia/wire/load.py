@@ -5,7 +5,9 @@ carrying it out does: so the others are answered in time, and what waits needs n
 memory. Nothing has to be reset afterwards: less to do is less to wait for.
 """
 
+import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -15,34 +17,57 @@ logger = logging.getLogger("tertulia.http")
 ALWAYS: Final = 32
 """So many requests at once are never too many."""
 _SAMPLE: Final = 32
-"""Requests after which it is looked at what one costs."""
-_SAMPLE_SECONDS: Final = 1.0
+"""Requests, at least, after which it is looked at what one costs;"""
+_LEAST_SECONDS: Final = 0.25
+"""and seconds, at least: those that are committed together are answered at one moment."""
+_MOST_SECONDS: Final = 1.0
 """Where they took longer, the node had little to do, and much of it was something else."""
-_WEIGHT: Final = 0.2
+_WEIGHT: Final = 0.5
 """Of a new sample, beside all before."""
+_LATE_SECONDS: Final = 0.005
+"""How long what is to be done at once may wait for the event loop while that has time."""
+_LATE_FACTOR: Final = 10
+"""It is late where that is so for such a part of the time: between two turns that have much in
+them, there are some that have little."""
 _TELL_SECONDS: Final = 1.0
 
 
+def _soon(told: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_soon(told)
+
+
 class Load:
-    """The requests in progress, polls that wait left out, and the time that one takes: the
-    processor's, or, as long as there is always one more to do, that between two answers."""
+    """The requests in progress, and the time that one takes: the processor's, or, while the event
+    loop is late and there is always one more to do, that between two answers.
+
+    (While it is not late they wait for something else, a page elsewhere on the web or a database
+    that has stopped, and the time between answers says nothing.)
+    """
 
     def __init__(
         self,
         longest_wait: float,
         used: Callable[[], float] = time.thread_time,
         clock: Callable[[], float] = time.monotonic,
+        soon: Callable[[Callable[[], None]], object] = _soon,
     ) -> None:
         """`longest_wait` in seconds: what a request may have to wait for others; 0 for any time.
-        `used` are the seconds of processor time that the event loop has used."""
+        `used` are the seconds of processor time that the event loop has used; `soon` lets it call
+        something when its turn comes."""
         self.in_progress = 0
         self._longest_wait = longest_wait
         self._used = used
         self._clock = clock
+        self._soon = soon
+        self._looking: float | None = None
+        """Since when it is being found out whether the loop is late."""
+        self._late_until = -math.inf
         self._cost = 0.0
+        self._pace = 0.0
+        """Seconds between answers, when it was last late."""
         self._ended = 0
         self._sampled = (clock(), used())
-        self._was_busy = False
+        self._was_full = False
         self._refused = 0
         self._told = clock()
 
@@ -50,34 +75,47 @@ class Load:
         """A request is to be answered."""
         self.in_progress += 1
 
-    def end(self, count: int = 1) -> None:
-        """So many requests were answered, or given up."""
-        self.in_progress -= count
-        self._ended += count
-        if self._ended >= _SAMPLE:
+    def end(self) -> None:
+        """One of them is being answered, or was given up."""
+        self.in_progress -= 1
+        self._ended += 1
+        if self._ended >= _SAMPLE and self._clock() - self._sampled[0] >= _LEAST_SECONDS:
             self._sample()
 
     def _sample(self) -> None:
         began, before = self._sampled
         self._sampled = now, used = self._clock(), self._used()
-        is_busy = self.in_progress >= ALWAYS
-        if is_busy and self._was_busy:
-            self._learn((now - began) / self._ended)
-        elif now - began <= _SAMPLE_SECONDS:
-            self._learn((used - before) / self._ended)
-        self._ended, self._was_busy = 0, is_busy
+        cost, pace = (used - before) / self._ended, (now - began) / self._ended
+        if now - began <= _MOST_SECONDS or cost < self._cost:
+            self._cost = _weighed(self._cost, cost)
+        is_full = self.in_progress >= ALWAYS
+        if is_full and self._was_full and self._is_late():
+            self._pace = _weighed(self._pace, pace)
+        self._ended, self._was_full = 0, is_full
 
-    def _learn(self, cost: float) -> None:
-        self._cost += _WEIGHT * (cost - self._cost)
-
-    @property
     def is_too_high(self) -> bool:
         """Whether one more request would have to wait for too long."""
-        return (
-            self.in_progress >= ALWAYS
-            and self._longest_wait > 0
-            and self.in_progress * self._cost > self._longest_wait
-        )
+        if self.in_progress < ALWAYS or self._longest_wait == 0:
+            return False
+        cost = max(self._cost, self._pace) if self._is_late() else self._cost
+        return self.in_progress * cost > self._longest_wait
+
+    def _is_late(self) -> bool:
+        """Whether what is to be done waits for the event loop: as far as is known by now, and it
+        is looked at again."""
+        now = self._clock()
+        if self._looking is None:
+            self._looking = now
+            self._soon(self._look)
+        return now < self._late_until or now - self._looking > _LATE_SECONDS
+
+    def _look(self) -> None:
+        now = self._clock()
+        if self._looking is not None:
+            waited = now - self._looking
+            self._looking = None
+            if waited > _LATE_SECONDS:
+                self._late_until = max(self._late_until, now + _LATE_FACTOR * waited)
 
     def refused(self) -> None:
         """One was refused for that. It is logged, but not each of them."""
@@ -87,3 +125,7 @@ class Load:
             fields = {"refused": self._refused, "in_progress": self.in_progress}
             logger.warning("there is too much to do", extra={"fields": fields})
             self._refused, self._told = 0, now
+
+
+def _weighed(before: float, now: float) -> float:
+    return before + _WEIGHT * (now - before) if before else now

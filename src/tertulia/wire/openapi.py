@@ -57,6 +57,10 @@ RATE_LIMIT_HIT, and how many seconds to wait: `retry-after`, in whole ones in th
 `Retry-After`."""
 
 _TOO_OFTEN: Final = "There were too many requests; nothing was done. Wait and try again."
+_NOT_NOW: Final = (
+    "The server has too much to do, or cannot write at the moment; nothing was done. Try again"
+    " after the seconds of Retry-After."
+)
 
 _ENVELOPE: Final[Json] = {
     "result": {"const": "success"},
@@ -391,7 +395,7 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
     if route.method != "GET":
         yield "413", "The request is too large."
     yield "429", _TOO_OFTEN if not route.paced else f"{_TOO_OFTEN} Or it was tried too often."
-    yield "503", "The server cannot write at the moment; nothing was done. Try again."
+    yield "503", _NOT_NOW
 
 
 # Names

@@ -1,6 +1,7 @@
 """What goes out on a connection."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 _SMALL: Final = 64 * 1024
@@ -9,12 +10,16 @@ _SMALL: Final = 64 * 1024
 
 class Outgoing:
     """A transport on which a response's head goes out with what follows it, and that takes what is
-    written when the client has just gone (uvloop's own makes a mistake of that)."""
+    written when the client has just gone (uvloop's own makes a mistake of that).
 
-    __slots__ = ("_head", "_transport")
+    `began` is called when a response begins.
+    """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    __slots__ = ("_began", "_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, began: Callable[[], None]) -> None:
         self._transport = transport
+        self._began = began
         self._head = b""
 
     def __getattr__(self, name: str) -> Any:
@@ -32,6 +37,7 @@ class Outgoing:
                 self._transport.write(head + data)
         elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and data[9:10] != b"1":
             self._head = data
+            self._began()
         else:
             self._transport.write(data)
 

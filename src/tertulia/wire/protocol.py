@@ -5,11 +5,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tertulia.wire.errors import BadHttp, HeadTooLarge, Overloaded
-from tertulia.wire.http import HEADERS_API, failure
+from tertulia.wire.http import HEADERS_API, POLLS, failure
 from tertulia.wire.load import Load
 from tertulia.wire.outgoing import Outgoing
 from tertulia.wire.polling import TARGET, Headers, Parked, Polls, head_of
@@ -20,15 +19,20 @@ HEAD_SECONDS = 30.0
 """How long they may take, and a connection may last on which nobody asks."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
+_NEVER_REFUSED: Final = frozenset({POLLS.encode(), b"/health", b"/ready"})
+"""Those who wait, which costs next to nothing; and those who would take a node that has much to do
+for one that is broken."""
 
 
 class TurnedAway:
     """A request that is not answered as it should be. To uvicorn it looks like one in progress."""
 
-    __slots__ = ("keep_alive", "response_complete")
+    __slots__ = ("has_body", "keep_alive", "response_complete")
 
-    def __init__(self, *, keep_alive: bool) -> None:
+    def __init__(self, *, keep_alive: bool, has_body: bool) -> None:
         self.keep_alive = keep_alive
+        self.has_body = has_body
+        """Whether the answer has one."""
         self.response_complete = False
 
 
@@ -43,6 +47,8 @@ class TertuliaHttp(HttpToolsProtocol):
 
     _head = 0
     _is_in_head = False
+    _counts = False
+    """Whether a request of this connection is in progress."""
     _patience: asyncio.TimerHandle | None = None
     """Ends with a head that does not come to its end, or where none comes."""
 
@@ -58,10 +64,9 @@ class TertuliaHttp(HttpToolsProtocol):
         self._polls = polls
         self._load = load
         self._most = most
-        self._in_progress = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._outgoing = Outgoing(transport)
+        self._outgoing = Outgoing(transport, self._let_go)
         super().connection_made(cast(asyncio.Transport, self._outgoing))
         self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
         if len(self.connections) > self._most:
@@ -100,9 +105,17 @@ class TertuliaHttp(HttpToolsProtocol):
         self._is_in_head = False
         if self._parks():
             return
-        if self._load.is_too_high and self._is_first:
-            away = TurnedAway(keep_alive=self.parser.should_keep_alive())
+        if self._refuses():
+            version, method = self.parser.get_http_version(), self.parser.get_method()
+            away = TurnedAway(
+                keep_alive=version != "1.0"
+                and self.parser.should_keep_alive()
+                and not self.expect_100_continue,
+                has_body=method != b"HEAD",
+            )
             self.cycle = away  # type: ignore[assignment]  # has what is looked at in one
+            if self.expect_100_continue:
+                self._turn_away(away)  # There is nothing else to wait for.
             return
         super().on_headers_complete()
 
@@ -113,31 +126,62 @@ class TertuliaHttp(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._head = 0
         if isinstance(self.cycle, TurnedAway):
-            self._load.refused()
-            self._reply(self.cycle, *_told(failure(Overloaded())))
-        elif not isinstance(self.cycle, Parked):
             if not self.cycle.response_complete:
-                self._load.begin()
-                self._in_progress += 1
+                self._turn_away(self.cycle)
+        elif not isinstance(self.cycle, Parked):
             super().on_message_complete()
+            if not self.pipeline:
+                self._count(self.cycle)
 
     def on_response_complete(self) -> None:
         self._outgoing.flush()
-        if self._in_progress:
-            self._load.end()
-            self._in_progress -= 1
+        following = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        if following is not None and not self.transport.is_closing():
+            self._count(following)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._patience is not None:
             self._patience.cancel()
-        self._load.end(self._in_progress)
-        self._in_progress = 0
+        self._let_go()
         if isinstance(self.cycle, Parked | TurnedAway):
             if isinstance(self.cycle, Parked) and not self.cycle.response_complete:
                 self.cycle.leave()
             self.cycle = None  # type: ignore[assignment]  # as it is before the first request
         super().connection_lost(exc)
+
+    # Load
+
+    def _refuses(self) -> bool:
+        return (
+            self._load.is_too_high()
+            and self._is_first
+            # Or answers would be gathered for a client that reads none.
+            and not self.flow.write_paused
+            and self.url.partition(b"?")[0] not in _NEVER_REFUSED
+        )
+
+    def _turn_away(self, away: TurnedAway) -> None:
+        self._load.refused()
+        head, body = self._told(Overloaded())
+        self._reply(away, head, body if away.has_body else b"")
+
+    def _count(self, cycle: RequestResponseCycle) -> None:
+        """The request, which is the connection's next one to be answered, is in progress: from
+        when all of it is there until its answer begins. The rest is its client's time."""
+        if not (
+            self._counts
+            or cycle.more_body
+            or cycle.response_started
+            or cycle.scope["path"] == POLLS
+        ):
+            self._counts = True
+            self._load.begin()
+
+    def _let_go(self) -> None:
+        if self._counts:
+            self._counts = False
+            self._load.end()
 
     @property
     def _is_first(self) -> bool:
@@ -195,12 +239,12 @@ class TertuliaHttp(HttpToolsProtocol):
         self._hang_up(BadHttp())
 
     def _hang_up(self, error: Exception) -> None:
-        head, body = _told(failure(error))
+        head, body = self._told(error)
         self.transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
         self.transport.close()
 
-
-def _told(response: Response) -> tuple[bytes, bytes]:
-    """The response's head, without the empty line at its end, and its body."""
-    head = head_of(response.status_code, [*response.raw_headers, *HEADERS_API])
-    return head, bytes(response.body)
+    def _told(self, error: Exception) -> tuple[bytes, bytes]:
+        """The error's head, without the empty line at its end, and its body."""
+        response = failure(error)
+        headers = [*self.headers_of_all, *response.raw_headers, *HEADERS_API]
+        return head_of(response.status_code, headers), bytes(response.body)

@@ -1,0 +1,134 @@
+"""What goes out on a connection is what uvicorn's own protocol sends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from tertulia.wire.load import Load
+from tertulia.wire.protocol import TertuliaHttp
+
+LARGE = bytes(range(256)) * 2**14
+"""4 MiB, more than sockets take at once."""
+LIKE_A_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+async def _streamed(_request: Request) -> Response:
+    async def some() -> AsyncIterator[bytes]:
+        for part in (b"a" * 10, LIKE_A_HEAD, LARGE, b"", LIKE_A_HEAD, b"z"):
+            yield part
+            await asyncio.sleep(0)
+
+    return StreamingResponse(some())
+
+
+async def _sized(_request: Request) -> Response:
+    async def some() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield LIKE_A_HEAD
+
+    return StreamingResponse(some(), headers={"content-length": str(3 * len(LIKE_A_HEAD))})
+
+
+async def _echoed(request: Request) -> Response:
+    return Response(await request.body())
+
+
+async def _broken(_request: Request) -> Response:
+    raise ValueError("on purpose")
+
+
+def _gives(status: int, body: bytes) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_request: Request) -> Response:
+        return Response(body or None, status_code=status)
+
+    return answer
+
+
+APP = Starlette(
+    routes=[
+        Route("/streamed", _streamed),
+        Route("/sized", _sized),
+        Route("/echoed", _echoed, methods=["POST"]),
+        Route("/broken", _broken),
+        Route("/empty", _gives(200, b"")),
+        Route("/small", _gives(200, b"hello")),
+        Route("/head", _gives(200, LIKE_A_HEAD)),
+        Route("/large", _gives(200, LARGE)),
+        Route("/nothing", _gives(204, b"")),
+        Route("/same", _gives(304, b"")),
+        Route("/wrong", _gives(400, b"no")),
+    ]
+)
+ENDS = b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+def asked(method: str, path: str, *more: str, body: str = "", version: str = "1.1") -> bytes:
+    lines = [f"{method} {path} HTTP/{version}", "host: x", *more]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+
+
+async def answered(kind: Callable[..., asyncio.Protocol], data: bytes) -> bytes:
+    """All that comes, until the server hangs up, for what is sent."""
+    config = Config(APP, ws="none", lifespan="off", log_config=None)
+    config.load()
+    state = ServerState()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: kind(config, state, {}), "127.0.0.1", 0
+    )
+    async with server, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(data)
+        found = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    return found
+
+
+def ours(*arguments: object) -> asyncio.Protocol:
+    return TertuliaHttp(lambda: None, Load(60), 1000, *arguments)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        asked(method, path)
+        for method in ("GET", "HEAD")
+        for path in ("/streamed", "/sized", "/empty", "/small", "/head", "/large", "/nothing")
+    ]
+    + [
+        asked("GET", "/same"),
+        asked("GET", "/wrong"),
+        asked("GET", "/nowhere"),
+        asked("POST", "/small"),
+        asked("POST", "/echoed", "content-length: 3", body="abc"),
+        asked("POST", "/echoed", "transfer-encoding: chunked", body="2\r\nab\r\n0\r\n\r\n"),
+        asked("POST", "/echoed", "content-length: 3", "expect: 100-continue", body="abc"),
+        asked("POST", "/empty", "content-length: 3", "expect: 100-continue", body="abc"),
+        asked("GET", "/small", version="1.0"),
+        asked("GET", "/streamed", version="1.0"),
+        asked("GET", "/small") * 20,
+        asked("GET", "/large") + asked("GET", "/nothing") + asked("HEAD", "/small"),
+    ],
+    ids=lambda data: data[:30].decode().split(" HTTP")[0],
+)
+async def test_it_is_the_same_to_the_byte(data: bytes) -> None:
+    found = await answered(ours, data + ENDS)
+    assert found == await answered(HttpToolsProtocol, data + ENDS)
+    assert found.startswith(b"HTTP/1.1 ")
+
+
+async def test_it_is_the_same_where_the_application_breaks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = asked("GET", "/broken")
+    found = await answered(ours, data)
+    assert found == await answered(HttpToolsProtocol, data)
+    assert found.startswith(b"HTTP/1.1 500 ")
