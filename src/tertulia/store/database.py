@@ -102,6 +102,10 @@ class Dialect(ABC):
         """The statements that make the search anew, with nothing in it."""
 
     @abstractmethod
+    def search_tuning(self) -> Sequence[str]:
+        """The statements that fit the search to many small commits."""
+
+    @abstractmethod
     def search_insert(self) -> str:
         """Adds a row of `search_row` to the search."""
 

@@ -178,6 +178,10 @@ def _parts(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
+    return dialect.search_tuning()
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -194,6 +198,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _sessions,
     _search_by_our_words,
     _parts,
+    _search_in_small_pages,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -80,6 +80,9 @@ class PostgresDialect(Dialect):
             "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT message_id FROM message_search)"
         )
 
+    def search_tuning(self) -> Sequence[str]:
+        return ()
+
     def search_insert(self) -> str:
         return "INSERT INTO message_search (message_id, words) VALUES (?, CAST(? AS tsvector))"
 
