@@ -23,11 +23,13 @@ class Queue:
         "seen_at",
         "transients",
         "turn",
+        "user_id",
         "written_at",
     )
 
     def __init__(self, record: QueueRecord, seen_at: float) -> None:
         self.record = record
+        self.user_id = record.user_id
         self.seen_at = seen_at
         self.written_at = seen_at
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
@@ -39,10 +41,6 @@ class Queue:
         self.turn = 0
         """How many polls have come: the newest is the one that counts."""
         self.ended = False
-
-    @property
-    def user_id(self) -> int:
-        return self.record.user_id
 
     def transient_id(self, seq: int) -> int | None:
         """The next ID for what is not written down; None when the stretch is used up."""
@@ -66,13 +64,10 @@ class Waiter(Protocol):
 class Poll:
     """One waiting request."""
 
-    __slots__ = ("heartbeat", "session_id", "waiter")
+    __slots__ = ("session_id", "waiter")
 
-    def __init__(
-        self, waiter: Waiter, heartbeat: asyncio.TimerHandle, session_id: int | None
-    ) -> None:
+    def __init__(self, waiter: Waiter, session_id: int | None) -> None:
         self.waiter = waiter
-        self.heartbeat = heartbeat
         self.session_id = session_id
         """The browser's session, where one asks."""
 

@@ -7,7 +7,9 @@ queue's eyes by an encoder. Only a poll that waits costs anything when an entry 
 
 import asyncio
 import contextlib
+import itertools
 import logging
+import math
 import random
 import time
 from collections import OrderedDict, deque
@@ -51,6 +53,8 @@ RECENT = 2048
 PAGE = 500
 """Entries read from the database at once, and events in one answer at most."""
 SWEEP_SECONDS = 30
+BEAT_SECONDS = 0.25
+"""Between two looks at who has waited for long."""
 GONE = 10_000
 """Deleted queues that a node remembers, for as long as the database may still have them."""
 
@@ -78,10 +82,11 @@ class Delivery:
         self._recent: deque[Posted] = deque(maxlen=RECENT)
         self._queues: dict[str, Queue] = {}
         self._by_user: dict[int, dict[str, Queue]] = {}
-        self._waiting: dict[int, set[Queue]] = {}
+        self._waiting: dict[Queue, float] = {}
+        """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._sweeper: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._outbox: set[asyncio.Task[None]] = set()
         self._closing = False
         log.follow(self._committed)
@@ -92,18 +97,20 @@ class Delivery:
     async def open(self) -> None:
         """Learn what was written down, and begin to look after the queues."""
         self.presence.load(await self.log.store.read(reading.presence))
-        self._sweeper = asyncio.create_task(self._look_after(), name="queue-sweeper")
+        self._tasks = [
+            asyncio.create_task(self._look_after(), name="queue-sweeper"),
+            asyncio.create_task(self._keep_beating(), name="queue-heartbeats"),
+        ]
 
     async def close(self) -> None:
         """Answer every waiting poll, and write down what was not yet."""
         self._closing = True
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in self._tasks:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-        for queues in list(self._waiting.values()):
-            for queue in list(queues):
-                self._answer(queue, [])
+                await task
+        for queue in list(self._waiting):
+            self._answer(queue, [])
         if self._outbox:
             await asyncio.wait(self._outbox)
         self._write_down()
@@ -113,7 +120,7 @@ class Delivery:
     @property
     def waiting(self) -> int:
         """How many polls wait."""
-        return sum(len(queues) for queues in self._waiting.values())
+        return len(self._waiting)
 
     def add(self, record: QueueRecord) -> None:
         """A queue was registered. Where a user has too many, the idlest is deleted."""
@@ -229,10 +236,8 @@ class Delivery:
         return queue.turn
 
     def _park(self, queue: Queue, waiter: Waiter, session_id: int | None) -> None:
-        pause = random.uniform(*self._poll_seconds)  # noqa: S311 (spreads heartbeats, no secret)
-        beat = asyncio.get_running_loop().call_later(pause, self._beat, queue)
-        queue.poll = Poll(waiter, beat, session_id)
-        self._waiting.setdefault(queue.user_id, set()).add(queue)
+        queue.poll = Poll(waiter, session_id)
+        self._waiting[queue] = asyncio.get_running_loop().time()
         if queue.record.registration.all_public_channels:
             self._waiting_for_all.add(queue)
 
@@ -444,8 +449,11 @@ class Delivery:
                     # Mostly there is one change, whose events are shared by all who hear of it.
                     ready[queue] = [*ready[queue], *events] if queue in ready else events
         seen = batch[-1].entry.seq
+        last: Sequence[bytes] = ()
         for queue, events in ready.items():
-            queue.quiet = (_id_of(events[-1]), seen)
+            if events is not last:  # Mostly those of all before.
+                last, quiet = events, (_id_of(events[-1]), seen)
+            queue.quiet = quiet
             self._answer(queue, events)
         for posted in batch:
             self._end_access(posted.entry.change)
@@ -453,11 +461,12 @@ class Delivery:
     def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
         waiting = self._waiting
         if audience is None:
-            return [queue for queues in waiting.values() for queue in queues]
+            return list(waiting)
         if len(audience) > len(waiting):
-            found = [q for user, queues in waiting.items() if user in audience for q in queues]
+            found = [queue for queue in waiting if queue.user_id in audience]
         else:
-            found = [q for user in audience if user in waiting for q in waiting[user]]
+            own = (self._by_user[user] for user in audience if user in self._by_user)
+            found = [q for queues in own for q in queues.values() if q.poll is not None]
         return [*found, *(q for q in self._waiting_for_all if q.user_id not in audience)]
 
     def _end_access(self, change: changes.AnyChange) -> None:
@@ -479,8 +488,8 @@ class Delivery:
 
     def _waiting_polls(self, user_id: int) -> list[tuple[Queue, int | None]]:
         """The user's queues that are being polled, each with the session that polls it."""
-        waiting = self._waiting.get(user_id, ())
-        return [(queue, queue.poll.session_id) for queue in waiting if queue.poll is not None]
+        own = self._by_user.get(user_id, {}).values()
+        return [(queue, queue.poll.session_id) for queue in own if queue.poll is not None]
 
     def _check_access(
         self, user_id: int, credential: Credential | None, session_id: int | None
@@ -551,6 +560,18 @@ class Delivery:
         if queue.poll is not None:
             self._answer(queue, [event])
 
+    async def _keep_beating(self) -> None:
+        """Let those hear something who have waited for long: not all at once who began at once."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            least, most = self._poll_seconds
+            rounds = max((most - least) / BEAT_SECONDS, 1.0)
+            latest, count = loop.time() - least, math.ceil(len(self._waiting) / rounds)
+            due = (queue for queue, since in self._waiting.items() if since <= latest)
+            for queue in list(itertools.islice(due, count)):
+                self._beat(queue)
+
     def _beat(self, queue: Queue) -> None:
         event_id = queue.transient_id(self._head)
         self._answer(queue, [] if event_id is None else [self.encoder.heartbeat(event_id)])
@@ -561,12 +582,8 @@ class Delivery:
         poll, queue.poll = queue.poll, None
         if poll is None:
             return None
-        poll.heartbeat.cancel()
-        waiting = self._waiting[queue.user_id]
-        waiting.discard(queue)
+        del self._waiting[queue]
         self._waiting_for_all.discard(queue)
-        if not waiting:
-            del self._waiting[queue.user_id]
         queue.seen_at = self._clock()
         return poll
 

@@ -64,6 +64,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._polls = polls
         self._load = load
         self._most = most
+        self._answered = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._outgoing = Outgoing(transport, self._let_go)
@@ -134,15 +135,45 @@ class TertuliaHttp(HttpToolsProtocol):
                 self._count(self.cycle)
 
     def on_response_complete(self) -> None:
+        # In place of uvicorn's, which sets and cancels a timer for each request.
         self._outgoing.flush()
-        following = self.pipeline[-1][0] if self.pipeline else None
-        super().on_response_complete()
-        if following is not None and not self.transport.is_closing():
-            self._count(following)
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            self._count(cycle)
+            return
+        self._answered = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_next(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        """The timer goes on: when it is over, it is looked at what has been meanwhile."""
+
+    def _wait_for_next(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self._is_in_head or not self._is_first:
+            return  # It is set anew with the answer.
+        left = self._answered + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait_for_next(left)
+        else:
+            super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._patience is not None:
             self._patience.cancel()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
         self._let_go()
         if isinstance(self.cycle, Parked | TurnedAway):
             if isinstance(self.cycle, Parked) and not self.cycle.response_complete:
