@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import Headers, UploadFile
@@ -61,21 +61,26 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def urlencoded(raw: bytes) -> dict[str, str]:
-    """The parameters of a query or a form by name. Raises BadBody."""
+    """The parameters of a query or a form by name; of several of a name, the last. Raises
+    BadBody."""
+    if raw.count(b"&") >= _MAX_FIELDS:
+        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.")
+    found: dict[str, str] = {}
     try:
-        return dict(
-            parse_qsl(
-                # Some clients write UTF-8 as it is, without percent signs.
-                raw.decode(),
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=_MAX_FIELDS,
-            )
-        )
+        # Some clients write UTF-8 as it is, without percent signs.
+        for pair in raw.decode().split("&"):
+            if pair:
+                name, _, value = pair.partition("=")
+                found[_unquoted(name)] = _unquoted(value)
     except UnicodeDecodeError:
         raise BadBody("The parameters are not valid UTF-8.") from None
-    except ValueError:
-        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.") from None
+    return found
+
+
+def _unquoted(text: str) -> str:
+    if "+" in text:
+        text = text.replace("+", " ")
+    return unquote(text, errors="strict") if "%" in text else text
 
 
 class StrictParser(MultiPartParser):

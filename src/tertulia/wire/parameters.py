@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -177,12 +178,15 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
 
 def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
     plain = without_unset(kind)
+    is_any_text = plain in (str, str | None)
 
     def read(text: str) -> Any:
         if unquote and len(text) >= 2 and text[0] == text[-1] == '"':
             text = text[1:-1]
         if "\0" in text:
             raise ValueError("it contains a null byte")
+        if is_any_text:
+            return text
         try:
             return msgspec.convert(text, plain)
         except msgspec.ValidationError as error:
@@ -210,15 +214,11 @@ def decode(
     BadParameter, ConfusingParameters.
     """
     values: dict[str, Any] = {}
-    known: set[str] = set()
     for parameter in declared(params):
         source = path if parameter.in_path else sent
         name = parameter.name
-        if not parameter.in_path:
-            known.add(name)
         text = source.get(name)
         for alias in parameter.aliases:
-            known.add(alias)
             other = sent.get(alias)
             if other is None:
                 continue
@@ -237,4 +237,12 @@ def decode(
             values[parameter.field] = parameter.read(text)
         except ValueError as error:
             raise BadParameter(name, str(error)) from None
+    known = _known(params)
     return params(**values), [name for name in sent if name not in known]
+
+
+@cache
+def _known(params: type[Params]) -> frozenset[str]:
+    """The names that may be sent."""
+    sent = [parameter for parameter in declared(params) if not parameter.in_path]
+    return frozenset(name for one in sent for name in (one.name, *one.aliases))
