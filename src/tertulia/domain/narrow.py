@@ -178,11 +178,7 @@ def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
         return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
-    return [
-        channel
-        for channel in reader.state.channels
-        if permissions.reads_whole_history(reader.state, reader.user, channel, reader.now)
-    ]
+    return permissions.channels_read_whole(reader.state, reader.user, reader.now)
 
 
 def _topic(reader: Reader, term: Asked) -> list[Term]:
@@ -385,7 +381,9 @@ def received_spans(reader: Reader) -> tuple[Span, ...]:
         for channel_id, subscription in sorted(
             reader.state.subscriptions_of_user.get(reader.user.id, {}).items()
         )
-        if permissions.reads_channel(
+        # Whoever is subscribed reads it.
+        if subscription.is_active
+        or permissions.reads_channel(
             reader.state, reader.user, reader.state.channels[channel_id], reader.now
         )
         for after, until in subscription.spans

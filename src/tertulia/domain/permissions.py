@@ -151,6 +151,17 @@ def reads_whole_history(state: State, user: User, channel: Channel, now: float) 
     return channel.history_public and reads_channel(state, user, channel, now)
 
 
+def channels_read_whole(state: State, user: User, now: float) -> list[Channel]:
+    """The channels of which `reads_whole_history` is true."""
+    to_members = not user.is_guest
+    return [
+        channel
+        for channel in state.channels
+        if channel.history_public
+        and ((to_members and not channel.is_private) or reads_channel(state, user, channel, now))
+    ]
+
+
 def may_subscribe(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may subscribe themselves."""
     return reads_channel(state, user, channel, now)

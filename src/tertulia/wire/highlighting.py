@@ -2,13 +2,14 @@
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tertulia.model.narrow import Term, phrases_in
 from tertulia.model.words import Phrase, places
 from tertulia.wire.objects.messages import MessageObject
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")
+"""The HTML's tags, characters that are written as names, and stretches of text."""
 _INLINE = re.compile(r"</?(?:a|code|del|em|span|strong|time)\b")
 """Elements inside of which a word may go on, as it may in the source between asterisks."""
 _INSIDE, _BETWEEN = "*", "\n"
@@ -34,7 +35,9 @@ def highlight(shown: Iterable[MessageObject], terms: Iterable[Term]) -> None:
 def marked(text: str, phrases: Sequence[Phrase]) -> str:
     """HTML with the phrases in its text marked. A phrase that reaches into another element is
     marked in each of them."""
-    pieces = list(_pieces(text))
+    pieces = [
+        (piece, _seen(piece) if piece[0] in "<&" else piece) for piece in _PIECES.findall(text)
+    ]
     plain = "".join(seen for _, seen in pieces)
     found = places(plain, phrases)
     if not found:
@@ -72,14 +75,8 @@ def marked(text: str, phrases: Sequence[Phrase]) -> str:
     return "".join(made)
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The HTML's tags, characters that are written as names, and stretches of text, each with what
-    it is to a reader."""
-    for match in _PIECES.finditer(text):
-        piece = match[0]
-        if piece[0] == "<":
-            yield piece, _INSIDE if _INLINE.match(piece) else _BETWEEN
-        elif piece[0] == "&":
-            yield piece, html.unescape(piece)
-        else:
-            yield piece, piece
+def _seen(piece: str) -> str:
+    """What a tag, or a character that is written as a name, is to a reader."""
+    if piece[0] == "<":
+        return _INSIDE if _INLINE.match(piece) else _BETWEEN
+    return html.unescape(piece)
