@@ -60,6 +60,11 @@ def register(authorization: str) -> str:
     return _post("/register", authorization, form)
 
 
+def read_everything(authorization: str) -> str:
+    """Mark everything as read, or as much of it as is done at once."""
+    return _post("/mark_all_as_read", authorization, {})
+
+
 def users(authorization: str) -> str:
     """Everybody."""
     return get("/users", authorization)

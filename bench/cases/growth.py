@@ -1,5 +1,6 @@
 """What grows, and what does not: with the number of messages, and with what is returned."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
@@ -30,6 +31,8 @@ def _measure(bench: Bench) -> Iterator[Line]:
         bench.part(name)
     names = [TEAM, COMPANY, OLD_COMPANY] + ([] if bench.quick else [CITY])
     served = {name: bench.served(name) for name in names}
+    for one in served.values():
+        _read_everything(one)
     found = bench.interleaved(
         {
             name: partial(bench.requests, one.server, asking.register(one.made.usual))
@@ -37,6 +40,14 @@ def _measure(bench: Bench) -> Iterator[Line]:
         }
     )
     yield from _register(found)
+
+
+def _read_everything(served: Served) -> None:
+    """What is unread would be more to return, and is another for each."""
+    is_complete = False
+    while not is_complete:
+        answer = asking.asked(served.port, asking.read_everything(served.made.usual))
+        is_complete = json.loads(asking.body_of(answer))["complete"]
 
 
 def _send(bench: Bench, served: Served, _: str) -> Callable[[], Sample]:
