@@ -1,7 +1,9 @@
 """What goes out on a connection is what uvicorn's own protocol sends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import gc
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 from starlette.applications import Starlette
@@ -14,6 +16,9 @@ from uvicorn.server import ServerState
 
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
+from tests.support import Organization
+from tests.unit.test_log import until
+from tests.wire.loopback import SERVER_SETTINGS, WAYS, poll, serving
 
 LARGE = bytes(range(256)) * 2**14
 """4 MiB, more than sockets take at once."""
@@ -132,3 +137,33 @@ async def test_it_is_the_same_where_the_application_breaks(
     found = await answered(ours, data)
     assert found == await answered(HttpToolsProtocol, data)
     assert found.startswith(b"HTTP/1.1 500 ")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", ["nothing", "a request", "a poll"])
+async def test_a_connection_that_is_closed_is_gone(
+    org: Organization, way: str, what: str, without_collector: None
+) -> None:
+    """It is not for the garbage collector to find, which goes through all that there is but seldom:
+    where clients come and go, that would be megabytes each minute."""
+    listener = await org["ann"].register()
+    async with serving(org, way) as server:
+        line = await server.connect()
+        if what == "a request":
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+        elif what == "a poll":
+            line.write(poll(listener.queue_id, listener.last_event_id, org["ann"]))
+            await until(lambda: server.waiting == 1)
+        await until(lambda: len(server.state.connections) == 1)
+        (connection,) = (weakref.ref(one) for one in server.state.connections)
+        await line.close()
+        await until(lambda: connection() is None)
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Nothing is collected but what nobody refers to any more."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

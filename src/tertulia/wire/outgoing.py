@@ -46,7 +46,17 @@ class Outgoing:
         if self._head:
             self.write(b"")
 
+    def lost(self) -> None:
+        """The connection is no more. (Whatever knows of it lets go of it, or it would lie about in
+        memory until all of that is gone through.)"""
+        self._head = b""
+        self._began = _nothing
+
     def close(self) -> None:
         """Close, when everything is written."""
         self.flush()
         self._transport.close()
+
+
+def _nothing() -> None:
+    """Nobody is told."""

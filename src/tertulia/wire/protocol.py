@@ -180,6 +180,7 @@ class TertuliaHttp(HttpToolsProtocol):
                 self.cycle.leave()
             self.cycle = None  # type: ignore[assignment]  # as it is before the first request
         super().connection_lost(exc)
+        self._outgoing.lost()
 
     # Load
 
