@@ -59,8 +59,9 @@ def test_a_session_that_ended_elsewhere_leads_to_the_door_and_back(
     ann.say("Of straw")
     expect(ann.message("Of straw")).to_be_visible()
     ann.context.clear_cookies()
-    # Typing is told to others: the answer is that nobody is signed in.
-    ann.box.fill("Of felt")
+    # Typing is told to others: the answer is that nobody is signed in. (It may have been heard
+    # before, by something else that was asked.)
+    ann.page.keyboard.type("Of felt")
     ann.page.get_by_label("E-mail").fill(sqlite_town.ann.email)
     ann.page.get_by_label("Password").fill(PASSWORD)
     ann.page.get_by_role("button", name="Sign in").click()
