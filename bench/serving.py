@@ -106,7 +106,7 @@ def started(command: list[str], port: int, request: str, log: Path) -> float:
                 took = time.perf_counter() - start
                 if process.poll() is not None or took > _PATIENCE:
                     raise BenchError(f"The server did not start:\n{log.read_text()}") from None
-                time.sleep(0.002)
+                time.sleep(0.002)  # Nothing tells when another process begins to listen.
             else:
                 return time.perf_counter() - start
     finally:

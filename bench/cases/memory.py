@@ -26,7 +26,7 @@ def _measure(bench: Bench) -> Iterator[Line]:
             # The first start makes the organization, the second one finds it.
             for sizes in (found,) if bench.quick else (found, again):
                 with serving.running(command, config.data_path / "serve.log") as server:
-                    time.sleep(SETTLED)
+                    time.sleep(SETTLED)  # It is rest that is measured.
                     family = processes.family(server.pid)
                     counts.append(len(family))
                     sizes.append(sum(processes.pss(pid) for pid in family))

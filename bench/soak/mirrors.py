@@ -91,4 +91,5 @@ class Mirrors:
 
 
 async def _leave(listener: Listener) -> None:
-    (await listener.person.delete("/events", queue_id=listener.queue_id)).ok  # noqa: B018
+    reply = await listener.person.delete("/events", queue_id=listener.queue_id)
+    assert reply.ok

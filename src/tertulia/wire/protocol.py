@@ -66,6 +66,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._most = most
         self._answered = 0.0
 
+    # uvicorn narrows the type as well.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._outgoing = Outgoing(transport, self._let_go)
         super().connection_made(cast(asyncio.Transport, self._outgoing))
