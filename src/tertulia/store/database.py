@@ -17,6 +17,16 @@ class DatabaseError(Exception):
     """The database cannot be used. `str(error)` says why and what to do, to the operator."""
 
 
+class DatabaseUnavailable(DatabaseError):
+    """The database cannot be reached, or did not answer in time. Nothing was done; it may be tried
+    again."""
+
+
+class CommitUnknown(DatabaseUnavailable):
+    """The connection was lost while a commit was under way: whether it was made must be looked up
+    in the log."""
+
+
 class Connection(Protocol):
     """One connection; used by one thread at a time."""
 
