@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from tertulia.domain import permissions
 from tertulia.model.changes import AnyChange, ConfirmationsEnded, InvitationsEnded
 from tertulia.model.invitations import Invitation, InvitationStatus
-from tertulia.model.users import User
+from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 
 
@@ -12,7 +13,7 @@ def is_usable(state: State, invitation: Invitation, now: float) -> bool:
     """Whether somebody can join with it: it is open, and whoever made it could still offer such a
     role."""
     inviter = state.users[invitation.inviter_id]
-    return invitation.is_open(now) and inviter.role <= invitation.role
+    return invitation.is_open(now) and permissions.role_of(state, inviter) <= invitation.role
 
 
 def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
@@ -22,7 +23,8 @@ def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -
         return False
     if invitation.inviter_id == viewer.id:
         return True
-    return viewer.is_administrator and viewer.role <= invitation.role
+    role = permissions.role_of(state, viewer)
+    return role <= Role.ADMINISTRATOR and role <= invitation.role
 
 
 def ended(invitations: Sequence[Invitation], status: InvitationStatus) -> list[AnyChange]:

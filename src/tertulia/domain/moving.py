@@ -17,7 +17,6 @@ from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -145,7 +144,7 @@ def _check_age(
         if source.id == target.id
         else realm.move_messages_between_channels_limit_seconds
     )
-    if limit is None or moment.actor.role <= Role.MODERATOR:
+    if limit is None or permissions.is_moderator(moment.state, moment.actor):
         return
     young = [line for line in moved if moment.now - line.sent_at <= limit]
     if len(young) == len(moved):

@@ -48,7 +48,7 @@ class UserCreatedProjection(Projection[UserCreated]):
         if viewer.user.id == user.id:
             return None  # Their queues are younger.
         shown = None
-        if administers_bot(viewer.user, user):
+        if administers_bot(state, viewer.user, user):
             shown = bot_object(state, viewer.user, user, scene.at)
         return _CreatedView(sight_of(scene, user, viewer), shown)
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import bots
+from tertulia.domain import bots, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
 from tertulia.wire.avatars import taken_in_if_sent, thrown_away, thrown_away_on_failure
@@ -39,8 +39,8 @@ class OwnBots(Answer, kw_only=True):
 
 async def get_bots(call: Call, params: NoParams) -> OwnBots:
     """The caller's own active bots."""
-    bots.require_person(call.user)
-    return OwnBots(bots=[_own(call, bot) for bot in bots.active_bots_of(call.state, call.user)])
+    users.require_person(call.user)
+    return OwnBots(bots=[_own(call, bot) for bot in call.state.bots_of(call.user.id)])
 
 
 def _own(call: Call, bot: User) -> OwnBot:

@@ -47,7 +47,7 @@ async def get_users(call: Call, params: GetUsers) -> Users:
     host = call.node.config.address_host
     if params.user_ids is None:
         look = people.Look(
-            role=None if viewer is None else viewer.role,
+            role=None if viewer is None else permissions.role_of(state, viewer),
             client_gravatar=params.client_gravatar,
             with_profile=params.include_custom_profile_fields,
         )

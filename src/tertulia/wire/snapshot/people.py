@@ -27,7 +27,7 @@ def accounts(scene: Scene) -> dict[str, Any]:
     """Everybody that the viewer may know of, and the viewer's own account."""
     state, viewer = scene.state, scene.viewer
     found = people.by_sight(state, viewer, scene.now)
-    role = None if viewer is None else viewer.role
+    role = None if viewer is None else permissions.role_of(state, viewer)
     look = people.Look(
         role=role,
         client_gravatar=scene.registration.client_gravatar,
