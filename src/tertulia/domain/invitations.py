@@ -224,7 +224,7 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
     allowed = {
         channel.id
         for channel in found.values()
-        if permissions.may_add_subscribers(state, actor, channel, now)
+        if permissions.may_subscribe_others(state, actor, channel, now)
     }
     permissions.require(
         permissions.may_add_subscribers_at_all(state, actor, now) or bool(allowed),

@@ -110,6 +110,22 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
     )
 
 
+def may_subscribe_others(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may subscribe other accounts to the channel. Who could not read it could
+    otherwise send in an account of theirs that can."""
+    return may_add_subscribers(state, user, channel, now) and reads_channel(
+        state, user, channel, now
+    )
+
+
+def may_invite_to(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may offer the channel to those whom they invite: default channels that
+    they see, and those to which they may subscribe others."""
+    if channel.is_archived or not sees_channel(state, user, channel, now):
+        return False
+    return channel.is_default or may_subscribe_others(state, user, channel, now)
+
+
 def may_add_subscribers_at_all(state: State, user: User, now: float) -> bool:
     """Whether the user may subscribe others to channels in general, whatever
     single channels say."""

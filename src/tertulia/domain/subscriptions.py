@@ -178,9 +178,10 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
     state, actor, now = moment.state, moment.actor, moment.now
     is_new = channel.id not in state.channels
     own = is_new or permissions.may_subscribe(state, actor, channel, now)
-    # Who could not read the channel could otherwise send in a bot that can.
-    others = permissions.may_add_subscribers(state, actor, channel, now) and (
-        is_new or permissions.reads_channel(state, actor, channel, now)
+    others = (
+        permissions.may_add_subscribers(state, actor, channel, now)
+        if is_new
+        else permissions.may_subscribe_others(state, actor, channel, now)
     )
     brought = {user.id for user in people}
     return all(
