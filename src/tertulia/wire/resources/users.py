@@ -111,7 +111,7 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUser:
         is_bot=user.is_bot,
         role=user.role.value,
         timezone=user.timezone,
-        avatar_url=avatar_address(user),
+        avatar_url=avatar_address(user, sees_address=True),
         avatar_version=user.avatar_version,
         max_message_id=state.last_message_id or -1,
         profile_data=UNSET if user.is_bot else profile_data(state, user.id),

@@ -77,7 +77,7 @@ def _own(scene: Scene, viewer: User) -> dict[str, Any]:
         "full_name": viewer.full_name,
         "avatar_source": viewer.avatar_source,
         "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
-        "avatar_url_medium": avatar_address(viewer, medium=True),
+        "avatar_url_medium": avatar_address(viewer, sees_address=True, medium=True),
         "is_owner": viewer.is_owner,
         "is_admin": viewer.is_administrator,
         "is_moderator": viewer.role <= Role.MODERATOR,
