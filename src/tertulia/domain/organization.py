@@ -40,6 +40,7 @@ FOR_OWNERS: Final = frozenset(
         "create_multiuse_invite_group",
         "disallow_disposable_email_addresses",
         "emails_restricted_to_domains",
+        "enable_spectator_access",
         "invite_required",
         "message_retention_days",
         "password_sign_in",

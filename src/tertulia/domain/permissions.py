@@ -5,13 +5,13 @@ what the groups do not say: guests, administrators' standing rights, and that wh
 does not exist for one.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
-from tertulia.model.messages import Placed
+from tertulia.model.messages import Edit, MessagePlace, Placed
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
@@ -298,6 +298,26 @@ def reads_message(state: State, user: User, message: Placed, now: float) -> bool
     if not reads_channel(state, user, channel, now):
         return False
     return channel.history_public or state.received(user.id, message)
+
+
+def history_open(
+    state: State, reader: User | None, edits: Sequence[Edit], now: float
+) -> Sequence[Edit]:
+    """What the reader (None: a spectator) may know of what was done to a message that they can
+    read. `edits` are newest first.
+
+    To those who may not read it where it came from, it is new since it was moved.
+    """
+    for index, edit in enumerate(edits):
+        if edit.was_channel_id is None:
+            continue
+        was = MessagePlace(id=edit.message_id, channel_id=edit.was_channel_id)
+        if not (
+            open_to_spectators(state.channels[edit.was_channel_id])
+            or (reader is not None and reads_message(state, reader, was, now))
+        ):
+            return edits[:index]
+    return edits
 
 
 def readable(
