@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from tertulia.model.changes import AnyChange, ConfirmationsEnded, InvitationsEnded
+from tertulia.model.changes import (
+    AnyChange,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationsRedacted,
+)
 from tertulia.model.invitations import Invitation, InvitationStatus
 from tertulia.model.users import User
 from tertulia.state.organization import State
@@ -46,6 +51,15 @@ def withdrawn(state: State, inviter: User) -> list[AnyChange]:
         if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
     ]
     return ended(mine, InvitationStatus.REVOKED)
+
+
+def redacted(state: State, address: str) -> list[AnyChange]:
+    """The change after which no invitation says that it was for the address. They must be over
+    (`answered`)."""
+    folded = address.casefold()
+    made = (one for one in state.invitations if one.address)
+    ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
+    return [InvitationsRedacted(invitation_ids=ids)] if ids else []
 
 
 def answered(state: State, address: str) -> list[AnyChange]:
