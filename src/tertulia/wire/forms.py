@@ -56,7 +56,7 @@ async def _body(request: Request, limit: int) -> bytes:
         if size > limit + 256 * MIB:
             break
     if size > limit:
-        raise BodyTooLarge(limit // MIB)
+        raise BodyTooLarge(limit)
     return b"".join(chunks)
 
 

@@ -245,6 +245,8 @@ class Journal:
 
         try:
             await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            status = 499
         finally:
             user = scope["state"].get("user")
             note(scope["method"], scope["path"], user.id if user else None, status, began)
