@@ -22,6 +22,7 @@ from tertulia.delivery import event_ids
 from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
+from tertulia.log.steady import Steady
 from tertulia.log.writer import Log
 from tertulia.model import changes
 from tertulia.model.changes import (
@@ -53,6 +54,8 @@ RECENT = 2048
 PAGE = 500
 """Entries read from the database at once, and events in one answer at most."""
 SWEEP_SECONDS = 30
+JUMP_SECONDS = 5
+"""By so much the machine's clock may go wrong, or be set right, before it counts."""
 BEAT_SECONDS = 0.25
 """Between two looks at who has waited for long."""
 GONE = 10_000
@@ -70,14 +73,19 @@ class Delivery:
         poll_seconds: tuple[float, float] = (45.0, 55.0),
         queues_per_user: int = 100,
         clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`clock` tells UNIX seconds; how long a queue is idle is measured by what has `elapsed`,
+        whatever becomes of the clock."""
         self.log = log
         self.encoder = encoder
         self.presence = Presence(clock)
         self._poll_seconds = poll_seconds
         self._queues_per_user = queues_per_user
-        self._clock = clock
-        self._started = clock()
+        self._now = Steady(clock, elapsed)
+        self._ahead = self._now.ahead
+        self._started = self._now()
+        """What is known of the database alone is not idle for longer than from then on."""
         self._node = f"{random.getrandbits(64):016x}"
         self._recent: deque[Posted] = deque(maxlen=RECENT)
         self._queues: dict[str, Queue] = {}
@@ -124,7 +132,7 @@ class Delivery:
 
     def add(self, record: QueueRecord) -> None:
         """A queue was registered. Where a user has too many, the idlest is deleted."""
-        self._remember(Queue(record, self._clock()))
+        self._remember(Queue(record, self._now()))
         own = self._by_user[record.user_id]
         if len(own) > self._queues_per_user:
             idle = [q for q in own.values() if q.poll is None and q.record.id != record.id]
@@ -226,7 +234,7 @@ class Delivery:
 
     def _begin(self, queue: Queue, cursor: int) -> int:
         """A poll has come, from a client that has seen everything up to the cursor. Its turn."""
-        queue.seen_at = self._clock()
+        queue.seen_at = self._now()
         queue.turn += 1
         if queue.poll is not None:
             self._answer(queue, [])
@@ -265,13 +273,13 @@ class Delivery:
             if (
                 found is None
                 or queue_id in self._gone
-                or self._clock() - max(found[1], self._started) >= found[0].idle_timeout
+                or self._now() - self._known_seen(found[1]) >= found[0].idle_timeout
             ):
                 # (The time that the server was not there does not count as idle.)
                 raise NoSuchQueue(queue_id)
             queue = self._queues.get(queue_id)
             if queue is None:
-                queue = Queue(found[0], self._clock())
+                queue = Queue(found[0], self._now())
                 self._remember(queue)
         if queue.user_id != user_id:
             raise NoSuchQueue(queue_id)
@@ -584,7 +592,7 @@ class Delivery:
             return None
         del self._waiting[queue]
         self._waiting_for_all.discard(queue)
-        queue.seen_at = self._clock()
+        queue.seen_at = self._now()
         return poll
 
     def _answer(self, queue: Queue, events: Sequence[bytes]) -> None:
@@ -610,7 +618,8 @@ class Delivery:
     async def sweep(self) -> None:
         """Delete the queues that were idle for too long, and write down when the others were
         seen."""
-        now = self._clock()
+        self._notice_jump()
+        now = self._now()
         store = self.log.store
         # Another node may be serving a queue, and writes down that it does only now and then.
         spared = 4 * SWEEP_SECONDS
@@ -620,11 +629,13 @@ class Delivery:
                 queue.seen_at = now
             elif self._is_idle(queue, now, own):
                 if store.is_shared and (found := await store.read(reading.queue, queue.record.id)):
-                    queue.seen_at = max(queue.seen_at, found[1])
+                    queue.seen_at = max(queue.seen_at, self._known_seen(found[1]))
                 if not queue.ended and queue.poll is None and self._is_idle(queue, now, own):
                     self._delete(queue)
         self._write_down()
-        for queue_id in await store.read(reading.idle_queues, now, self._started, spared):
+        self._notice_jump()
+        moment = self._now() + self._ahead, self._started + self._ahead
+        for queue_id in await store.read(reading.idle_queues, *moment, spared):
             if queue_id not in self._queues:
                 self._bury(queue_id)
                 self.log.note(QueueDeleted(queue_id))
@@ -633,11 +644,30 @@ class Delivery:
     def _is_idle(queue: Queue, now: float, spared: float) -> bool:
         return now - queue.seen_at >= queue.record.idle_timeout + spared
 
+    def _known_seen(self, seen_at: float) -> float:
+        """When a queue was seen at last, as this node counts, of which the database says so."""
+        self._notice_jump()
+        return max(seen_at - self._ahead, self._started)
+
+    def _notice_jump(self) -> None:
+        """Where the machine's clock was set, the times in the database say nothing for a while:
+        each node has to write down anew when its queues were seen."""
+        ahead = self._now.ahead
+        if abs(ahead - self._ahead) < JUMP_SECONDS:
+            return
+        logger.warning(
+            "the machine's clock was set", extra={"fields": {"seconds": round(ahead - self._ahead)}}
+        )
+        self._ahead = ahead
+        self._started = self._now()
+        for queue in self._queues.values():
+            queue.written_at = -math.inf
+
     def _write_down(self) -> None:
         for queue in self._queues.values():
             if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
                 queue.written_at = queue.seen_at
-                self.log.note(QueueSeen(queue.record.id, int(queue.seen_at)))
+                self.log.note(QueueSeen(queue.record.id, int(queue.seen_at + self._ahead)))
         for seen in self.presence.take_unwritten():
             self.log.note(seen)
 
