@@ -13,12 +13,13 @@ import math
 import random
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from tertulia.delivery import event_ids
+from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
@@ -38,6 +39,7 @@ from tertulia.model.errors import (
     NoSuchQueue,
     NotAuthenticated,
     Refused,
+    Unavailable,
     WrongApiKey,
 )
 from tertulia.model.queues import QueueRecord
@@ -45,7 +47,7 @@ from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.model.users import Credential
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import reading
-from tertulia.store.writing import QueueDeleted, QueueSeen
+from tertulia.store.writing import Note, QueueDeleted, QueueSeen
 
 logger = logging.getLogger("tertulia.delivery")
 
@@ -58,6 +60,10 @@ JUMP_SECONDS = 5
 """By so much the machine's clock may go wrong, or be set right, before it counts."""
 BEAT_SECONDS = 0.25
 """Between two looks at who has waited for long."""
+CLOSING_SECONDS = 2.0
+"""How long a node that stops waits until the others have been told the last things."""
+NOTES = 500
+"""Things that are written down together, and then others have their turn."""
 GONE = 10_000
 """Deleted queues that a node remembers, for as long as the database may still have them."""
 
@@ -95,7 +101,7 @@ class Delivery:
         self._waiting_for_all: set[Queue] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._tasks: list[asyncio.Task[None]] = []
-        self._outbox: set[asyncio.Task[None]] = set()
+        self._announcements = Announcements(log.store.announce, self._announced)
         self._closing = False
         log.follow(self._committed)
         log.on_reload(self._reloaded)
@@ -119,8 +125,7 @@ class Delivery:
                 await task
         for queue in list(self._waiting):
             self._answer(queue, [])
-        if self._outbox:
-            await asyncio.wait(self._outbox)
+        await self._announcements.close(CLOSING_SECONDS)
         self._write_down()
 
     # Queues
@@ -253,10 +258,10 @@ class Delivery:
         """Deliver what is not written down, here and on the other nodes."""
         self._deliver(transient)
         if self.log.store.is_shared:
-            text = msgspec.json.encode((self._node, transient)).decode()
-            task = asyncio.create_task(self.log.store.announce(text))
-            self._outbox.add(task)
-            task.add_done_callback(self._outbox.discard)
+            self._announcements.add(transient)
+
+    def _announced(self, transient: Transient) -> str:
+        return msgspec.json.encode((self._node, transient)).decode()
 
     def heard(self, text: str) -> None:
         """Another node (or this one) announced a transient."""
@@ -632,7 +637,11 @@ class Delivery:
                     queue.seen_at = max(queue.seen_at, self._known_seen(found[1]))
                 if not queue.ended and queue.poll is None and self._is_idle(queue, now, own):
                     self._delete(queue)
-        self._write_down()
+        for notes in self._unwritten(NOTES):
+            # Those who send wait for as many as are written together.
+            self._note(notes)
+            with contextlib.suppress(Unavailable):  # They are written the next time.
+                await self.log.submit(None, _nothing)
         self._notice_jump()
         moment = self._now() + self._ahead, self._started + self._ahead
         for queue_id in await store.read(reading.idle_queues, *moment, spared):
@@ -664,12 +673,23 @@ class Delivery:
             queue.written_at = -math.inf
 
     def _write_down(self) -> None:
+        for notes in self._unwritten(NOTES):
+            self._note(notes)
+
+    def _note(self, notes: Sequence[Note]) -> None:
+        for note in notes:
+            self.log.note(note)
+
+    def _unwritten(self, size: int) -> Iterator[Sequence[Note]]:
+        """When queues and people were seen, as far as that is not written down; so many at once."""
+        notes: list[Note] = []
         for queue in self._queues.values():
             if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
                 queue.written_at = queue.seen_at
-                self.log.note(QueueSeen(queue.record.id, int(queue.seen_at + self._ahead)))
-        for seen in self.presence.take_unwritten():
-            self.log.note(seen)
+                notes.append(QueueSeen(queue.record.id, int(queue.seen_at + self._ahead)))
+        notes += self.presence.take_unwritten()
+        for first in range(0, len(notes), size):
+            yield notes[first : first + size]
 
 
 def _nothing(_: Moment) -> Decision[None]:
