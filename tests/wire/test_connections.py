@@ -10,9 +10,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from tertulia.wire import forms
 from tertulia.wire.connections import RESERVE, Connections, Limits, trusting
+from tertulia.wire.errors import Overloaded
+from tertulia.wire.forms import Gathering
+from tertulia.wire.http import STRANGERS_BODY
 from tertulia.wire.protocol import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
-from tests.support import Organization
+from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
 
@@ -641,3 +645,60 @@ async def test_connecting_and_leaving_leaves_nothing(
         assert server.connections.watched == 0
         assert server.connections._open == 0
         assert not [o for o in gc.get_objects() if isinstance(o, TertuliaHttp)]
+
+
+# Bodies
+
+
+class Told:
+    """A request whose body comes in pieces, and what came of them."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+        self.read = 0
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            await asyncio.sleep(0)
+            self.read += 1
+            yield piece
+
+
+async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -> None:
+    gathering = Gathering(100)
+    bodies = [Told(*[b"x" * 10] * 4) for _ in range(10)]
+    found = await asyncio.gather(
+        *(gathering.body(body, 1000) for body in bodies),  # type: ignore[arg-type]
+        return_exceptions=True,
+    )
+    assert gathering.taken == 0
+    kept = [one for one in found if not isinstance(one, Exception)]
+    assert 0 < len(kept) <= 4
+    assert set(kept) == {b"x" * 40}
+    assert {type(one) for one in found if isinstance(one, Exception)} == {Overloaded}
+    # They were read to their end, or their clients would hear nothing.
+    assert [body.read for body in bodies] == [4] * 10
+
+
+async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:
+    body = "a=" + "x" * (STRANGERS_BODY + 1)
+
+    def asked(target: str, person: Person | None) -> bytes:
+        length = f"Content-Length: {len(body)}"
+        return request(target, person, FORM, length, method="POST", body=body)
+
+    async with serving(org, "below") as server:
+        line = await server.connect()
+        assert (await line.ask(asked("/fetch_api_key", None))).status == 413
+        assert (await line.ask(asked("/messages", org["ann"]))).status == 400
+        assert (await line.ask(asked("/messages", None))).status == 401
+
+
+async def test_of_a_stranger_who_may_not_ask_nothing_is_gathered(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> bytes:
+        raise AssertionError("it was gathered")
+
+    monkeypatch.setattr(forms._gathering, "body", never)
+    assert (await org.nobody.post("/messages", content="x" * 1000)).status == 401
