@@ -389,6 +389,24 @@ async def test_an_answer_that_is_never_read_is_given_up(
     plug.close()
 
 
+async def test_a_client_that_says_good_bye_and_takes_nothing_is_given_up(
+    quick: Loopback, slow: Slow
+) -> None:
+    """Also where little is left for it, which is no reason to write no more."""
+    slow.size = HUGE
+    slow.answers.set()
+    plug = await deaf(quick)
+    loop = asyncio.get_running_loop()
+    connection = await the_one(quick)
+    connection.transport.set_write_buffer_limits(2 * HUGE)
+    await loop.sock_sendall(plug, HEALTH)
+    await until(lambda: connection.unsent > 0)
+    assert not connection.flow.write_paused
+    plug.shutdown(socket.SHUT_WR)
+    await until(lambda: not quick.state.connections)
+    plug.close()
+
+
 async def deaf(server: Loopback) -> socket.socket:
     """A connection of a client that reads only what it is told to."""
     plug = socket.socket()

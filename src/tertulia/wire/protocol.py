@@ -378,6 +378,10 @@ class TertuliaHttp(HttpToolsProtocol):
         super().pause_writing()
         self._watch()
 
+    def eof_received(self) -> None:
+        # The transport closes when all is taken that was written.
+        self._watch()
+
     @property
     def waits_for(self) -> Wait:
         """See `tertulia.wire.connections`."""
@@ -468,6 +472,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self.scope = None  # type: ignore[assignment]
         self.headers = []
         self.url = b""
+        self._host = None
         return True
 
     @property
