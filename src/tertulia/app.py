@@ -6,15 +6,17 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from tertulia.background import working
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.jobs.previews import shown_elsewhere
+from tertulia.jobs.registry import jobs_of
+from tertulia.jobs.reports import reporter, troubles
+from tertulia.jobs.supervisor import Supervisor
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
-from tertulia.previewing import shown_elsewhere
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -111,14 +113,13 @@ async def opened_node(
         delivery = Delivery(
             log,
             encoder,
-            clock=clock,
-            elapsed=elapsed,
             poll_seconds=(longest * 0.5, longest * 0.6),
             queues_per_user=config.queues_per_user,
         )
         hearing.append(delivery)
         await delivery.open()
         links = Links(vault)
+        supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
         node = Node(
             config=config,
             log=log,
@@ -133,9 +134,10 @@ async def opened_node(
             sign_ins=SignIns(log.elapsed),
             rates=Rates(config, log.clock, log.elapsed),
             residents=tuple(residents),
+            failing_jobs=supervisor.failing,
         )
         try:
-            async with working(node):
+            async with supervisor.running(jobs_of(node)):
                 yield node
         finally:
             await delivery.close()

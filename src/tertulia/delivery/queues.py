@@ -11,7 +11,6 @@ import itertools
 import logging
 import math
 import random
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -78,11 +77,12 @@ class Delivery:
         *,
         poll_seconds: tuple[float, float] = (45.0, 55.0),
         queues_per_user: int = 100,
-        clock: Callable[[], float] = time.time,
-        elapsed: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
+        elapsed: Callable[[], float] | None = None,
     ) -> None:
         """`clock` tells UNIX seconds; how long a queue is idle is measured by what has `elapsed`,
-        whatever becomes of the clock."""
+        whatever becomes of the clock. Both are the log's, unless they are given."""
+        clock, elapsed = clock or log.clock, elapsed or log.elapsed
         self.log = log
         self.encoder = encoder
         self.presence = Presence(clock)
@@ -100,7 +100,6 @@ class Delivery:
         """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._tasks: list[asyncio.Task[None]] = []
         self._announcements = Announcements(log.store.announce, self._announced)
         self._closing = False
         log.follow(self._committed)
@@ -109,20 +108,12 @@ class Delivery:
     # Beginning and end
 
     async def open(self) -> None:
-        """Learn what was written down, and begin to look after the queues."""
+        """Learn what was written down."""
         self.presence.load(await self.log.store.read(reading.presence))
-        self._tasks = [
-            asyncio.create_task(self._look_after(), name="queue-sweeper"),
-            asyncio.create_task(self._keep_beating(), name="queue-heartbeats"),
-        ]
 
     async def close(self) -> None:
         """Answer every waiting poll, and write down what was not yet."""
         self._closing = True
-        for task in self._tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
         for queue in list(self._waiting):
             self._answer(queue, [])
         await self._announcements.close(CLOSING_SECONDS)
@@ -573,17 +564,16 @@ class Delivery:
         if queue.poll is not None:
             self._answer(queue, [event])
 
-    async def _keep_beating(self) -> None:
-        """Let those hear something who have waited for long: not all at once who began at once."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            least, most = self._poll_seconds
-            rounds = max((most - least) / BEAT_SECONDS, 1.0)
-            latest, count = loop.time() - least, math.ceil(len(self._waiting) / rounds)
-            due = (queue for queue, since in self._waiting.items() if since <= latest)
-            for queue in list(itertools.islice(due, count)):
-                self._beat(queue)
+    def beat(self) -> None:
+        """Let those hear something who have waited for long: not all at once who began at once.
+        To be called every `BEAT_SECONDS`, on the event loop."""
+        least, most = self._poll_seconds
+        rounds = max((most - least) / BEAT_SECONDS, 1.0)
+        now = asyncio.get_running_loop().time()
+        latest, count = now - least, math.ceil(len(self._waiting) / rounds)
+        due = (queue for queue, since in self._waiting.items() if since <= latest)
+        for queue in list(itertools.islice(due, count)):
+            self._beat(queue)
 
     def _beat(self, queue: Queue) -> None:
         event_id = queue.transient_id(self._head)
@@ -611,14 +601,6 @@ class Delivery:
             poll.waiter.fail(error)
 
     # Housekeeping
-
-    async def _look_after(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            try:
-                await self.sweep()
-            except Exception:
-                logger.exception("queues could not be looked after")
 
     async def sweep(self) -> None:
         """Delete the queues that were idle for too long, and write down when the others were
