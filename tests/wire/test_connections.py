@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tertulia.wire import forms
-from tertulia.wire.connections import RESERVE, Connections, Limits, trusting
+from tertulia.wire.connections import RESERVE, Connections, Limits, Patience, Wait, trusting
 from tertulia.wire.errors import Overloaded
 from tertulia.wire.forms import Gathering
 from tertulia.wire.http import STRANGERS_BODY
@@ -351,23 +351,85 @@ async def test_half_a_body_is_hung_up_on(quick: Loopback, slow: Slow) -> None:
     assert quick.connections.watched == 0
 
 
-async def test_a_body_may_take_long_where_some_of_it_comes(quick: Loopback, slow: Slow) -> None:
-    slow.answers.set()
-    line = await quick.connect()
-    line.write(half_a_body(42))
-    connection = await the_one(quick)
-    loop = asyncio.get_running_loop()
-    rate = Limits(most=1, least_rate=100)
-    began = loop.time()
-    quick.connections.limits = Limits(
-        most=1000, body_seconds=0.3, least_rate=rate.least_rate, sweep_seconds=0.02
-    )
-    for _ in range(40):  # A byte is worth a hundredth of a second.
-        await asyncio.sleep(0.005)
-        line.write(b"x")
-    assert (await line.read()).status == 200
-    assert connection.received == 42
-    assert loop.time() - began > 0.2
+class Watched:
+    """A connection as it is looked at, which does what a test says."""
+
+    def __init__(self, wait: Wait) -> None:
+        self.waits_for = wait
+        self.turn = 1
+        self.received = 0
+        self.sent = 0
+        self.unsent = 1
+
+    def give_up(self) -> None: ...
+
+
+PATIENT = Limits(
+    most=1, least_rate=100, head_seconds=30, body_seconds=30, answer_seconds=60, most_seconds=120
+)
+
+
+@pytest.mark.parametrize(
+    ("wait", "each_second", "lasts"),
+    [
+        (Wait.BODY, 0, 31),
+        (Wait.BODY, 1, 31),  # A hundredth of a second more, each time.
+        (Wait.BODY, 50, 61),
+        (Wait.BODY, 100, None),
+        (Wait.BODY, 10_000, None),
+        (Wait.ANSWER, 0, 61),
+        (Wait.ANSWER, 50, 121),
+        (Wait.ANSWER, 100, None),
+        (Wait.HEAD, 0, 31),
+        (Wait.HEAD, 10_000, 31),
+        (Wait.SERVER, 0, None),
+    ],
+)
+def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> None:
+    connection = Watched(wait)
+    patience = Patience(connection, PATIENT, 0)
+    for second in range(1, 1000):
+        connection.received += each_second
+        connection.sent += each_second
+        patience.look(connection, PATIENT, second)
+        if patience.left < 0:
+            assert second == lasts
+            return
+    assert lasts is None
+
+
+def test_who_was_quick_may_stand_still_for_a_while() -> None:
+    connection = Watched(Wait.BODY)
+    patience = Patience(connection, PATIENT, 0)
+    connection.received = 10**9
+    patience.look(connection, PATIENT, 1)
+    for second in (60, 121):
+        patience.look(connection, PATIENT, second)
+        assert patience.left >= 0
+    patience.look(connection, PATIENT, 122)
+    assert patience.left < 0
+
+
+def test_the_next_request_begins_anew() -> None:
+    connection = Watched(Wait.HEAD)
+    patience = Patience(connection, PATIENT, 0)
+    for second in range(1, 100):
+        connection.turn += second % 20 == 0
+        patience.look(connection, PATIENT, second)
+        assert patience.left >= 0
+
+
+def test_without_a_least_rate_anything_is_enough() -> None:
+    limits = Limits(most=1, least_rate=0)
+    connection = Watched(Wait.BODY)
+    patience = Patience(connection, limits, 0)
+    for second in range(20, 2000, 20):
+        connection.received += 1
+        patience.look(connection, limits, second)
+        assert patience.left >= 0
+    for second in (2010, 2200):
+        patience.look(connection, limits, second)
+    assert patience.left < 0
 
 
 @pytest.mark.parametrize(
@@ -416,21 +478,27 @@ async def deaf(server: Loopback) -> socket.socket:
     return plug
 
 
-async def test_an_answer_that_is_read_slowly_comes_to_its_end(quick: Loopback, slow: Slow) -> None:
+async def test_an_answer_that_is_read_in_small_pieces_comes_to_its_end(
+    org: Organization, slow: Slow
+) -> None:
     slow.size = HUGE
     slow.answers.set()
-    plug = await deaf(quick)
-    loop = asyncio.get_running_loop()
-    await loop.sock_sendall(plug, HEALTH)
-    found, began = 0, loop.time()
-    while found < HUGE:
-        piece = await loop.sock_recv(plug, 256 * 1024)
-        assert piece
-        found += len(piece)
-        if loop.time() - began < 1:  # For three times as long as one waits who takes nothing.
-            await asyncio.sleep(0.02)
-    assert (await the_one(quick)).unsent == 0
-    plug.close()
+    limits = Limits(most=1000, sweep_seconds=0.01)
+    async with Loopback(org, "endpoint", limits=limits, app=slow).open() as server:
+        plug = await deaf(server)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(plug, HEALTH)
+        connection = await the_one(server)
+        await until(lambda: connection.unsent > 0)
+        found, before = 0, connection.sent
+        while found < HUGE:
+            piece = await loop.sock_recv(plug, 256 * 1024)
+            assert piece
+            found += len(piece)
+            assert connection.sent >= before
+            before = connection.sent
+        assert connection.unsent == 0
+        plug.close()
 
 
 async def test_of_answers_no_more_wait_than_there_is_room_for(
@@ -450,14 +518,14 @@ async def test_of_answers_no_more_wait_than_there_is_room_for(
             plug.close()
 
 
-async def test_one_who_is_waited_for_no_more_is_not_looked_at(quick: Loopback, slow: Slow) -> None:
-    slow.answers.set()
-    lines = [await quick.connect() for _ in range(5)]
-    for line in lines:
-        assert (await line.ask(HEALTH)).status == 200
-    assert quick.connections.watched <= 5
-    await until(lambda: quick.connections.watched == 0)
-    assert len(quick.state.connections) == 5
+async def test_one_who_is_waited_for_no_more_is_not_looked_at(org: Organization) -> None:
+    limits = Limits(most=1000, sweep_seconds=0.01)
+    async with serving(org, "below", limits) as server:
+        lines = [await server.connect() for _ in range(5)]
+        for line in lines:
+            assert (await line.ask(HEALTH)).status == 200
+        await until(lambda: server.connections.watched == 0)
+        assert len(server.state.connections) == 5
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_body_is_one_line(
