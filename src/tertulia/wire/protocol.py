@@ -227,8 +227,6 @@ class TertuliaHttp(HttpToolsProtocol):
             self._stop(BadHttp("This server speaks HTTP/1.1."))
         if self.url[:1] != b"/" and not self._is_meant():
             self._stop(BadHttp("The request is for another server."))
-        if b"#" in self.url:
-            self._stop(BadHttp("The target of a request ends before its fragment."))
         if self.parser.should_upgrade() and (
             self._has_body or self.parser.get_method() == b"CONNECT"
         ):
