@@ -48,14 +48,18 @@ class Limits(NamedTuple):
     idle: float
     """Between two statements of a transaction. The database ends the connection of a process that
     stands still for longer, and so what it holds. (PostgreSQL.)"""
+    transaction: float = 0
+    """A transaction altogether, 0 for as long as it takes: also where a process stopped in the
+    middle of a statement. (PostgreSQL 17 and newer.)"""
 
 
 READING = Limits(statement=10, lock=5, idle=30)
 """For those who read while others wait for the answer."""
-WRITING = Limits(statement=15, lock=10, idle=5)
+WRITING = Limits(statement=15, lock=10, idle=5, transaction=20)
 """For those who write to the log: who waits for the head waits for longer than one that stands
 still may hold it."""
 MIGRATING = Limits(statement=86_400, lock=86_400, idle=60)
+"""For one who changes the tables, and for those who wait for that."""
 LONG = Limits(statement=14_400, lock=60, idle=3_600)
 """For an operator's commands, which look at everything."""
 

@@ -221,6 +221,7 @@ def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | 
 
 _LOST = (
     errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
     errors.AdminShutdown,
     errors.CrashShutdown,
     errors.CannotConnectNow,
@@ -242,6 +243,8 @@ class PostgresConnection:
             "lock_timeout": _milliseconds(limits.lock),
             "idle_in_transaction_session_timeout": _milliseconds(limits.idle),
         }
+        if limits.transaction and self._connection.info.server_version >= 170000:
+            settings["transaction_timeout"] = _milliseconds(limits.transaction)
         try:
             self.query(
                 "SELECT " + ", ".join("set_config(?, ?, false)" for _ in settings),
@@ -256,7 +259,7 @@ class PostgresConnection:
         now = time.monotonic()
         if now > self._transaction_ends:
             raise TimeLimitReached("The database took too long to answer.")
-        ends = min(now + self._limits.statement, self._transaction_ends)
+        ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
         self._connection.ends = ends + _GRACE_SECONDS
 
     def _is_reading(self) -> bool:
@@ -316,9 +319,11 @@ class PostgresConnection:
 
     def begin_read(self, seconds: float) -> None:
         self._transaction_ends = time.monotonic() + seconds
-        limit = _milliseconds(min(seconds, self._limits.statement))
-        # In one, for each is a way to the server and back.
-        self.run(f"{self.dialect.begin_read}; SET LOCAL statement_timeout = {limit}")
+        begin = self.dialect.begin_read
+        if not 0.9 <= seconds / self._limits.statement <= 1:
+            # In one, for each is a way to the server and back.
+            begin += f"; SET LOCAL statement_timeout = {_milliseconds(seconds)}"
+        self.run(begin)
 
     def commit(self) -> None:
         self._transaction_ends = float("inf")
@@ -328,7 +333,7 @@ class PostgresConnection:
         self._allow()
         try:
             done = self._connection.execute("COMMIT").statusmessage
-        except errors.IdleInTransactionSessionTimeout as error:
+        except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout) as error:
             self._raise_ours(error)  # That ended it before.
             raise
         except (psycopg.Error, _TooLate) as error:

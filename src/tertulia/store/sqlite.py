@@ -201,14 +201,17 @@ class SqliteConnection:
                 time.sleep(0.01)
 
     def _is_too_late(self) -> bool:
-        return time.monotonic() > min(self._statement_ends, self._transaction_ends)
+        return time.monotonic() > self._statement_ends
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
         now = time.monotonic()
         if now > self._transaction_ends:
             raise TimeLimitReached("The database took too long to answer.")
-        self._statement_ends = now + self._limits.statement
+        is_reading = self._transaction_ends != float("inf")
+        self._statement_ends = (
+            self._transaction_ends if is_reading else now + self._limits.statement
+        )
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         self._allow()
@@ -342,14 +345,14 @@ class SqliteDatabase(Database):
                         grown(None)  # Whatever was written before anybody looked.
                         while not stop.wait(_WATCH_SECONDS):
                             now = connection.query("PRAGMA data_version")
-                            if is_away:
-                                is_away = False
-                                logger.info("the database's file can be watched again")
                             if now != version:
                                 version = now
                                 grown(None)
                             if self._wal_bytes() > _WAL_BYTES:
                                 connection.run("PRAGMA wal_checkpoint(PASSIVE)")
+                            if is_away:
+                                is_away = False
+                                logger.info("the database's file can be watched again")
                 except Exception as error:  # Whatever it is, it may be over soon.
                     if not is_away:
                         is_away = True

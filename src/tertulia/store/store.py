@@ -20,7 +20,6 @@ from tertulia.store.database import (
     Database,
     DatabaseError,
     DatabaseUnavailable,
-    Limits,
     TimeLimitReached,
 )
 from tertulia.store.migrations import migrate
@@ -35,6 +34,7 @@ MOST_READS = 500
 """Reads that may be waiting or under way at once; beyond it they are refused."""
 READ_SECONDS = 10
 """How long a read may take, with waiting for its turn."""
+LOG_READ_SECONDS = 5
 LOAD_SECONDS = 120
 """How long loading the whole state may take."""
 SQLITE_FILE = "tertulia.db"
@@ -64,9 +64,8 @@ def database_at(data_dir: Path, url: str | None) -> Database:
 class _Readers:
     """Threads that read, each on a connection of its own."""
 
-    def __init__(self, database: Database, threads: int, name: str, limits: Limits) -> None:
+    def __init__(self, database: Database, threads: int, name: str) -> None:
         self._database = database
-        self._limits = limits
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -121,7 +120,7 @@ class _Readers:
     def _connection(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._database.connect(readonly=True, limits=self._limits)
+            connection = self._database.connect(readonly=True, limits=READING)
             self._local.connection = connection
             with self._lock:
                 self._open.append(connection)
@@ -152,11 +151,9 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._readers = _Readers(database, READERS, "reader", READING)
+        self._readers = _Readers(database, READERS, "reader")
         # However slow others read, the log goes on.
-        self._log_reader = _Readers(
-            database, 1, "log-reader", READING._replace(statement=LOAD_SECONDS)
-        )
+        self._log_reader = _Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
 
     @property
@@ -181,10 +178,11 @@ class Store:
         return await self._readers.read(lambda c: function(c, *arguments, **keywords), READ_SECONDS)
 
     async def read_log(
-        self, function: Callable[[Connection], T], seconds: float = READ_SECONDS
+        self, function: Callable[[Connection], T], seconds: float | None = None
     ) -> T:
-        """The same for the log alone, which waits for no other reader."""
-        return await self._log_reader.read(function, seconds)
+        """The same for the log alone, which waits for no other reader: in so many seconds, or
+        `LOG_READ_SECONDS`, for nothing is written meanwhile."""
+        return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
