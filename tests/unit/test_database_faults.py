@@ -50,6 +50,7 @@ pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 HANG_SECONDS = 60
 """What takes so long does not end by itself."""
+IMPATIENT = Limits(statement=3, lock=1, idle=2, transaction=4)
 ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n"
 
 
@@ -76,13 +77,14 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits like the real ones, of which each is a fraction."""
-    monkeypatch.setattr(store_module, "READING", Limits(statement=1, lock=1, idle=1))
-    monkeypatch.setattr(store_module, "WRITING", Limits(statement=4, lock=3, idle=1, transaction=5))
-    monkeypatch.setattr(store_module, "READ_SECONDS", 1)
-    monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 1)
+    writing = Limits(statement=8, lock=6, idle=2, transaction=9)
+    monkeypatch.setattr(store_module, "WRITING", writing)
+    monkeypatch.setattr(store_module, "READING", Limits(statement=3, lock=3, idle=3))
+    monkeypatch.setattr(store_module, "READ_SECONDS", 3)
+    monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 3)
     monkeypatch.setattr(postgres, "_GRACE_SECONDS", 0.5)
     monkeypatch.setattr(postgres, "_HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(postgres, "_BRIEF", Limits(statement=1, lock=1, idle=1))
+    monkeypatch.setattr(postgres, "_BRIEF", Limits(statement=2, lock=2, idle=2))
     monkeypatch.setitem(postgres._CONNECT, "connect_timeout", "2")
 
 
@@ -183,7 +185,16 @@ async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: St
     connection = near._write_connection
     assert connection is not None
     connection.run("UPDATE head SET seq = 7")
-    await asyncio.sleep(2.5)  # Longer than it may stand still.
+    process = connection.process  # type: ignore[attr-defined]
+
+    async def is_there() -> bool:
+        found = await near.read(
+            lambda c: c.query("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (process,))
+        )
+        return bool(found)
+
+    while await is_there():  # noqa: ASYNC110 (another process: there is no event)
+        await asyncio.sleep(0.1)
     with pytest.raises(ConnectionLost):
         connection.commit()
     await near.rollback()
@@ -193,6 +204,7 @@ async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: St
 async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
     near: Store, schema_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
     patient = PostgresDatabase(schema_url)
     with contextlib.closing(patient.connect(readonly=False, limits=LONG)) as holder:
         for statement in holder.dialect.begin_write:
@@ -206,8 +218,9 @@ async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
 
 
 async def test_sqlite_waits_for_another_process_for_so_long_only(
-    tmp_path: Path, short_limits: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
     database = SqliteDatabase(tmp_path / "db")
     migrate(database, lambda _: None)
     async with store_at(f"sqlite:///{database.path}") as store:
@@ -257,8 +270,14 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
 @pytest.mark.parametrize("fault", [Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER])
 @pytest.mark.parametrize("pattern", [b"FOR UPDATE", b"INTO log", b"COMMIT"])
 async def test_a_connection_frozen_at_each_step_of_a_commit(
-    far: Store, near: Store, proxy: Proxy, pattern: bytes, fault: Fault
+    far: Store,
+    near: Store,
+    proxy: Proxy,
+    pattern: bytes,
+    fault: Fault,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
     proxy.when(pattern, fault)
 
     async def write() -> None:
@@ -308,10 +327,10 @@ async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
 async def test_a_read_on_a_frozen_connection_ends(far: Store, proxy: Proxy) -> None:
     assert await far.read(reading.head) == 0
     proxy.freeze()
-    for awaited in await asyncio.gather(
+    for failure in await asyncio.gather(
         *(ends(far.read(reading.head)) for _ in range(8)), return_exceptions=True
     ):
-        assert isinstance(awaited, DatabaseUnavailable)
+        assert isinstance(failure, DatabaseUnavailable)
     with pytest.raises(DatabaseUnavailable):
         await ends(far.begin(0))
     await far.rollback()
@@ -342,6 +361,17 @@ async def test_a_database_that_refuses_is_an_honest_error(far: Store, proxy: Pro
     proxy.open()
     assert await far.read(reading.head) == 0
     await far.announce("hello")
+
+
+async def test_what_could_not_be_read_is_logged_now_and_then(
+    far: Store, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy.shut()
+    for _ in range(5):
+        with pytest.raises(DatabaseUnavailable):
+            await ends(far.read(reading.head))
+    (record,) = (r for r in caplog.records if r.name == "tertulia.store")
+    assert (record.levelname, record.getMessage()) == ("WARNING", "a read of the database failed")
 
 
 async def test_a_url_that_makes_no_sense_is_told() -> None:
@@ -614,7 +644,8 @@ def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str]
         user = named["user"]
         (directory / "users").write_text(f'"{user}" ""\n')
         (directory / "ini").write_text(
-            f"[databases]\n* = host=127.0.0.1 port={proxy.port} user={user}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            f"[databases]\n* = host=127.0.0.1 port={proxy.port} user={user}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
             f"unix_socket_dir =\nauth_type = any\nauth_file = {directory / 'users'}\n"
             f"pool_mode = {mode}\ndefault_pool_size = 20\nlogfile = {directory / 'log'}\n"
             f"ignore_startup_parameters = options,extra_float_digits\n"
@@ -711,9 +742,31 @@ async def answers_from_memory(org: Organization) -> None:
     assert (await ends(org.nobody.get("/server_settings"))).ok["realm_name"] == "Example"
 
 
+async def nothing_breaks(org: Organization) -> None:
+    """Whatever is asked, the answer is no mistake of the server's."""
+    ann = org["ann"]
+    for path in (
+        "/messages?anchor=first_unread&num_before=1&num_after=1",
+        '/messages?anchor=newest&num_before=1&num_after=1&narrow=[{"operator":"search","operand":"x"}]',
+        "/messages/1/history",
+        "/messages/1/read_receipts",
+        "/events?queue_id=none&last_event_id=0&dont_block=true",
+        "/users/me/1/topics",
+        "/attachments",
+        "/drafts",
+        "/scheduled_messages",
+    ):
+        assert (await ends(ann.get(path))).status in {200, 400, 503}, path
+    for page in ("/", "/login", "/api", "/user_uploads/1/x/y.txt", "/avatar/1", "/health"):
+        response = await ends(org.http.get(page))
+        assert response.status_code < 500 or response.status_code == 503, page
+    assert (await ends(org.http.get("/ready"))).status_code == 503
+
+
 async def refuses(org: Organization, asked: Any) -> None:
     reply = await ends(asked)
     reply.refused("SERVER_NOT_READY", 503)
+    assert reply.headers["retry-after"] == "1"
     assert "postgres" not in str(reply.body).lower()
 
 
@@ -737,6 +790,7 @@ async def test_a_database_that_goes_away_and_comes_back(
         await answers_from_memory(org)
         await refuses(org, ann.get("/messages", **page))
         await refuses(org, ann.get(f"/messages/{sent}"))
+        await nothing_breaks(org)
         await answers_from_memory(org)
         await refuses(org, ann.post("/messages", **message))
         server.start() if way == "killed" else server.resume()

@@ -1,6 +1,7 @@
 """The store as the rest of a node uses it: awaitable, with its threads inside."""
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from tertulia.store.migrations import migrate
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
+logger = logging.getLogger("tertulia.store")
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -40,6 +43,8 @@ LOAD_SECONDS = 120
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read at once."""
+QUIET_SECONDS = 10
+"""Between two lines of the log about reads that fail."""
 GRACE_SECONDS = 3
 """After which a reader who hears nothing of a limit gives up by itself."""
 
@@ -71,6 +76,7 @@ class _Readers:
         self._lock = threading.Lock()
         self._open: list[Connection] = []
         self._reads = 0
+        self._quiet_until = 0.0
 
     async def read(self, function: Callable[[Connection], T], seconds: float) -> T:
         """Run the function in a thread, on a connection that sees one moment of the database
@@ -81,14 +87,27 @@ class _Readers:
         self._reads += 1
         ends = time.monotonic() + seconds
         try:
+            return await self._timed(function, seconds, ends)
+        except DatabaseUnavailable as error:
+            self._note(error)
+            raise
+        finally:
+            self._reads -= 1
+
+    async def _timed(self, function: Callable[[Connection], T], seconds: float, ends: float) -> T:
+        try:
             # The connection ends it in time, where a thread is free for it.
             async with asyncio.timeout(seconds + GRACE_SECONDS):
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._executor, self._read, function, ends)
         except TimeoutError:
             raise TimeLimitReached("The database took too long to answer.") from None
-        finally:
-            self._reads -= 1
+
+    def _note(self, error: DatabaseUnavailable) -> None:
+        """Say in the log what went wrong, now and then."""
+        if time.monotonic() > self._quiet_until:
+            self._quiet_until = time.monotonic() + QUIET_SECONDS
+            logger.warning("a read of the database failed", extra={"fields": {"reason": error}})
 
     def _read(self, function: Callable[[Connection], T], ends: float) -> T:
         try:
