@@ -196,9 +196,15 @@ class _Waiting(psycopg.Connection[Row]):
 
     ends = float("inf")
     """By the monotonic clock."""
+    is_late = False
+    """Whether it waited for longer once, and is of no use any more."""
 
     def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **keywords: Any) -> T:
-        return super().wait(_until(gen, self.ends), *arguments, **keywords)
+        try:
+            return super().wait(_until(gen, self.ends), *arguments, **keywords)
+        except _TooLate:
+            self.is_late = True  # The driver may have another error follow, of its own.
+            raise
 
 
 class _TooLate(Exception):
@@ -267,7 +273,7 @@ class PostgresConnection:
 
     def _raise_ours(self, error: psycopg.Error | _TooLate) -> None:
         """Raise ours for an error of the driver's that says that the database cannot be used."""
-        if isinstance(error, _TooLate):
+        if self._connection.is_late:
             self.close()
             raise TimeLimitReached("The database does not answer.") from None
         text = f"PostgreSQL: {str(error).strip()}"
@@ -337,7 +343,8 @@ class PostgresConnection:
             self._raise_ours(error)  # That ended it before.
             raise
         except (psycopg.Error, _TooLate) as error:
-            if isinstance(error, _TooLate | errors.AdminShutdown) or self._connection.closed:
+            is_lost = self._connection.is_late or self._connection.closed
+            if is_lost or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
                 self.close()
                 raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
             self._raise_ours(error)
