@@ -181,6 +181,14 @@ class Database(ABC):
         Returns what ends the watching."""
 
     @abstractmethod
+    def servers(self) -> list[str]:
+        """The processes that serve from it, other than this one, in words."""
+
+    @abstractmethod
+    def say_serving(self, connection: Connection) -> None:
+        """Be among the `servers` to other processes as long as the connection lasts."""
+
+    @abstractmethod
     def announce(self, message: str) -> None:
         """Tell other processes something that is not written down. Blocking; called from the
         writer's thread."""

@@ -5,8 +5,9 @@ The schema's version is the number of migrations applied.
 
 from collections.abc import Callable, Sequence
 
-from tertulia.store import searching
+from tertulia.store import history, searching
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
+from tertulia.store.history import LOG_FORMAT, Head, NewerDatabase
 
 Tell = Callable[[str], None]
 Step = str | Callable[[Connection, Tell], None]
@@ -182,6 +183,22 @@ def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
     return dialect.search_tuning()
 
 
+def _history(dialect: Dialect) -> Sequence[Step]:
+    return (
+        "ALTER TABLE log ADD COLUMN batch TEXT NOT NULL DEFAULT ''",
+        *(
+            f"ALTER TABLE head ADD COLUMN {name} TEXT NOT NULL DEFAULT ''"
+            for name in ("history", "batch", "noted")
+        ),
+        *(
+            f"ALTER TABLE head ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
+            for name in ("schema_version", "log_format")
+        ),
+        # (Not `history.renew`: the queues that there are stay valid.)
+        lambda connection, _: connection.run("UPDATE head SET history = ?", (history.new_id(),)),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -199,10 +216,35 @@ MIGRATIONS: tuple[Migration, ...] = (
     _search_by_our_words,
     _parts,
     _search_in_small_pages,
+    _history,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
 """The schema's version since which the search is filled by `tertulia.store.searching`."""
+
+WITH_HISTORY = MIGRATIONS.index(_history) + 1
+"""The schema's version since which the log's head knows its history and the versions."""
+
+
+def require_known(head: Head) -> None:
+    """NewerDatabase where a newer program has changed the database or may write to it."""
+    newest = len(MIGRATIONS)
+    if head.schema_version > newest:
+        raise NewerDatabase(_newer(head.schema_version, newest))
+    if head.log_format > LOG_FORMAT:
+        raise NewerDatabase(
+            f"The log is of format {head.log_format}, and this program knows no more than"
+            f" {LOG_FORMAT}: it was written by a newer Tertulia. Install that version or a later"
+            " one."
+        )
+
+
+def _newer(version: int, newest: int) -> str:
+    return (
+        f"The database is at schema version {version}, and this program knows no more than"
+        f" {newest}: it was written by a newer Tertulia. Install that version or a later"
+        " one, or restore a backup from before the upgrade. Nothing was changed."
+    )
 
 
 def version_of(connection: Connection) -> int:
@@ -214,22 +256,42 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def migrate(database: Database, tell: Tell, until: int | None = None) -> None:
+def _require_unserved(database: Database, change: str) -> None:
+    servers = database.servers()
+    if servers:
+        raise DatabaseError(
+            f"{change}, and a server of the older version serves from it: {' and '.join(servers)}."
+            " Stop that first, or use the command of its version. Nothing was changed."
+        )
+
+
+def migrate(
+    database: Database, tell: Tell, until: int | None = None, *, beside_servers: bool = False
+) -> None:
     """Bring the database to the program's version (or only to `until`), each migration in a
     transaction of its own.
 
-    A copy is made first where the database has something in it (SQLite). Raises DatabaseError
-    when the database is newer than the program; nothing is touched then.
+    A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
+    when the database is newer than the program, and DatabaseError where there is something to do
+    while another process serves, unless that may be done `beside_servers`, which notice and end;
+    nothing is touched then.
     """
     connection = database.connect(readonly=False)
     try:
         version = version_of(connection)
         newest = len(MIGRATIONS)
         if version > newest:
-            raise DatabaseError(
-                f"The database is at schema version {version}, and this program knows no more than"
-                f" {newest}: it was written by a newer Tertulia. Install that version or a later"
-                " one, or restore a backup from before the upgrade. Nothing was changed."
+            raise NewerDatabase(_newer(version, newest))
+        if version >= WITH_HISTORY:
+            require_known(history.head(connection))
+        is_older = version < newest or (
+            version >= WITH_HISTORY and history.head(connection).log_format < LOG_FORMAT
+        )
+        if version > 0 and is_older and not beside_servers:
+            _require_unserved(
+                database,
+                f"The database is at schema version {version} and would have to be brought to"
+                f" {newest}",
             )
         if 0 < version < newest:
             copy = database.backup_before_migration(version)
@@ -248,10 +310,14 @@ def migrate(database: Database, tell: Tell, until: int | None = None) -> None:
                     " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                     (str(number + 1),),
                 )
+                if number + 1 >= WITH_HISTORY:
+                    connection.run("UPDATE head SET schema_version = ?", (number + 1,))
             except BaseException:
                 connection.run("ROLLBACK")
                 raise
             connection.run("COMMIT")
+        if is_older and until is None and newest >= WITH_HISTORY:
+            connection.run("UPDATE head SET log_format = ?", (LOG_FORMAT,))
         if 0 < version < newest:
             tell(f"Migrated the database from schema version {version} to {newest}")
     finally:

@@ -15,6 +15,7 @@ from psycopg import sql as pgsql
 
 from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+from tertulia.store.serving import this_process
 
 _NOTIFY_LIMIT = 7999
 """Bytes that one notification can carry."""
@@ -132,6 +133,15 @@ def _translated(sql: str) -> bytes:
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
 
+_SERVING = 0x7E27
+"""The advisory lock that servers share, with the schema's name."""
+
+
+def _name_of_server() -> str:
+    """This process in the database's list of connections, whose names are short."""
+    return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
+
+
 class PostgresConnection:
     """One connection; used by one thread at a time."""
 
@@ -246,6 +256,23 @@ class PostgresDatabase(Database):
             stop.close()
 
         return end
+
+    def servers(self) -> list[str]:
+        with contextlib.closing(self._connect()) as connection:
+            rows = connection.query(
+                "SELECT DISTINCT activity.application_name FROM pg_locks AS held"
+                " JOIN pg_stat_activity AS activity ON activity.pid = held.pid"
+                " WHERE held.locktype = 'advisory' AND held.granted"
+                " AND activity.datname = current_database()"
+                f" AND held.classid = {_SERVING}"
+                " AND CAST(held.objid AS BIGINT)"
+                " = CAST(hashtext(current_schema()) AS BIGINT) & 4294967295"
+            )
+        return sorted(name for (name,) in rows if name != _name_of_server())
+
+    def say_serving(self, connection: Connection) -> None:
+        connection.query(f"SELECT pg_advisory_lock_shared({_SERVING}, hashtext(current_schema()))")
+        connection.query("SELECT set_config('application_name', ?, false)", (_name_of_server(),))
 
     def announce(self, message: str) -> None:
         if len(message.encode()) > _NOTIFY_LIMIT:

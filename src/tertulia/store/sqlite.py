@@ -11,6 +11,7 @@ import apsw
 
 from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+from tertulia.store.serving import server_on
 
 _WATCH_SECONDS = 0.1
 _BUSY_MS = 10_000
@@ -238,6 +239,13 @@ class SqliteDatabase(Database):
             return self.path.with_name(self.path.name + "-wal").stat().st_size
         except FileNotFoundError:
             return 0
+
+    def servers(self) -> list[str]:
+        found = server_on(self.path)
+        return [found] if found else []
+
+    def say_serving(self, connection: Connection) -> None:
+        """The one that serves holds a lock: `serving_alone`."""
 
     def announce(self, message: str) -> None:
         """Nobody to tell: one process serves, and it sees the file."""

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from tertulia.model.changes import Entry
 from tertulia.model.errors import Refused
-from tertulia.store import reading
+from tertulia.store import history, reading
 from tertulia.store.database import Connection, Database, DatabaseError
-from tertulia.store.migrations import migrate
+from tertulia.store.history import Head, Position
+from tertulia.store.migrations import migrate, require_known
+from tertulia.store.reading import Growth
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -45,8 +46,12 @@ def database_at(data_dir: Path, url: str | None) -> Database:
 class Store:
     """One node's access to the database: one thread that writes, a few that read."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, serves: bool = False) -> None:
+        """With `serves`, other processes are told that this one serves from the database."""
         self.database = database
+        self._serves = serves
+        self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
+        self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._local = threading.local()
@@ -60,8 +65,9 @@ class Store:
         return self.database.is_shared
 
     async def migrate(self, tell: Callable[[str], None]) -> None:
-        """Bring the database to the program's version. Raises DatabaseError when it is newer."""
-        await self._in(self._writer, migrate, self.database, tell)
+        """Bring the database to the program's version. Raises as `migrations.migrate`: a server
+        may do it while others serve, a command may not."""
+        await self._in(self._writer, migrate, self.database, tell, beside_servers=self._serves)
 
     # Reading
 
@@ -106,40 +112,67 @@ class Store:
                 self._open.append(connection)
         return connection
 
+    async def look(self) -> Head:
+        """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
+        where a newer program writes it."""
+        return await self._in(self._looker, self._look)
+
+    def _look(self) -> Head:
+        try:
+            if self._look_connection is None:
+                self._look_connection = self.database.connect(readonly=True)
+                if self._serves:
+                    self.database.say_serving(self._look_connection)
+            head = history.head(self._look_connection)
+        except Exception:
+            self._drop_look_connection()
+            raise
+        require_known(head)
+        return head
+
+    def _drop_look_connection(self) -> None:
+        connection, self._look_connection = self._look_connection, None
+        if connection is not None:
+            connection.close()
+
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
-    async def begin(self, after: int) -> list[Entry]:
-        """Keep all other writers out, and return the entries since `after` (others' commits).
+    async def begin(self, after: Position) -> Growth:
+        """Keep all other writers out, and return what the log has since `after` (others' commits).
+        Raises as `reading.growth`.
 
         After a failure of this or of `commit`, `rollback` must follow.
         """
         # (A turn of the thread takes several times as long as this, where nobody is in the way.)
         connection = self._write_connection
         if connection is not None and connection.begin_at_once():
-            if reading.head(connection) == after:
-                return []
+            head = history.head(connection)
+            if head.position == after:
+                require_known(head)
+                return Growth(head, [], after)
             return await self._in(self._writer, self._since, connection, after)
         return await self._in(self._writer, self._begin, after)
 
-    def _begin(self, after: int) -> list[Entry]:
+    def _begin(self, after: Position) -> Growth:
+        return self._since(self._locked(), after)
+
+    def _locked(self) -> Connection:
+        """The writer's connection, in a transaction that keeps others out."""
         if self._write_connection is None:
             self._write_connection = self.database.connect(readonly=False)
         connection = self._write_connection
         for statement in connection.dialect.begin_write:
             connection.run(statement)
-        return self._since(connection, after)
+        return connection
 
     @staticmethod
-    def _since(connection: Connection, after: int) -> list[Entry]:
-        head = reading.head(connection)
-        if head == after:
-            return []
-        if head < after:
-            raise DatabaseError(f"The log ends at {head}, and {after} was thought to be in it.")
-        found: list[Entry] = []
-        while page := reading.entries(connection, found[-1].seq if found else after, CATCH_UP):
-            found += page
-        return found
+    def _since(connection: Connection, after: Position) -> Growth:
+        page = reading.growth(connection, after, CATCH_UP)
+        found = page.entries
+        while not page.is_all:
+            page = reading.growth(connection, page.position, CATCH_UP)
+            found += page.entries
+        return Growth(page.head, found, page.position)
 
     async def commit(self, batch: Batch) -> None:
         """Write the batch and end the transaction. Returns when it is on disk."""
@@ -153,6 +186,24 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
         connection.run("COMMIT")
+
+    async def was_committed(self, batch: Batch, before: Head) -> bool | None:
+        """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
+        writer is under way any more when it is looked up. After `rollback`.
+
+        None where nobody can tell: it had no entries, and others have written notes since.
+        """
+        return await self._in(self._writer, self._was_committed, batch, before)
+
+    def _was_committed(self, batch: Batch, before: Head) -> bool | None:
+        connection = self._locked()
+        try:
+            if batch.entries:
+                return history.batch_of(connection, batch.entries[0].seq) == batch.id
+            noted = history.head(connection).noted
+        finally:
+            connection.run("ROLLBACK")
+        return True if noted == batch.id else False if noted == before.noted else None
 
     async def rollback(self) -> None:
         """End the transaction without a trace. The connection is made anew for the next one."""
@@ -210,6 +261,8 @@ class Store:
 
     def _close(self) -> None:
         self._writer.submit(self._drop_write_connection).result()
+        self._looker.submit(self._drop_look_connection).result()
+        self._looker.shutdown()
         self._writer.shutdown()
         self._readers.shutdown()
         for connection in self._open:

@@ -227,6 +227,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = "BAD_IMAGE"
         case Refused():
             pass
+        case errors.OutcomeUnknown():
+            status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"
             headers["Retry-After"] = "1"
