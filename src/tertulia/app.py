@@ -11,6 +11,7 @@ from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
 from tertulia.links import Links
+from tertulia.log.bookmark import Bookmark
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
@@ -34,13 +35,18 @@ async def opened_log(
     *,
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
+    serves: bool = False,
 ) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context."""
+    """The organization's log, migrated and open, for the time of the context.
+
+    A server `serves`: other processes see that. Without it, DatabaseError where the database would
+    have to be migrated under a server.
+    """
     config.data_path.mkdir(parents=True, exist_ok=True)
-    store = Store(database_at(config.data_path, config.database_url))
+    store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(tell)
-        log = Log(store, clock)
+        log = Log(store, clock, Bookmark(config.data_path) if serves else None)
         await log.open(heard or (lambda _: None))
         try:
             yield log
@@ -62,6 +68,7 @@ async def opened_organization(
     *,
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
+    serves: bool = False,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -69,7 +76,7 @@ async def opened_organization(
     """
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
-    async with opened_log(config, tell, heard=heard, clock=clock) as log:
+    async with opened_log(config, tell, heard=heard, clock=clock, serves=serves) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
         vault = opened_vault(config)
@@ -98,7 +105,10 @@ async def opened_node(
         for delivery in hearing:
             delivery.heard(text)
 
-    async with opened_organization(config, tell, heard=heard, clock=clock) as (log, vault):
+    async with opened_organization(config, tell, heard=heard, clock=clock, serves=True) as (
+        log,
+        vault,
+    ):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds

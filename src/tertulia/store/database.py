@@ -6,6 +6,7 @@ they do not share one, a `Dialect` method gives the fragment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from tertulia.model.words import Phrase
@@ -179,6 +180,11 @@ class Database(ABC):
         """Call `grown` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `heard` with what another process announced.
         Returns what ends the watching."""
+
+    @abstractmethod
+    def served(self) -> AbstractContextManager[None]:
+        """Be the process that serves from it for the time of the context. DatabaseError where only
+        one may, and another does."""
 
     @abstractmethod
     def servers(self) -> list[str]:

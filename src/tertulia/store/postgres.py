@@ -257,6 +257,10 @@ class PostgresDatabase(Database):
 
         return end
 
+    def served(self) -> contextlib.AbstractContextManager[None]:
+        """As many as there are may do it; each says so on a connection that it looks by."""
+        return contextlib.nullcontext()
+
     def servers(self) -> list[str]:
         with contextlib.closing(self._connect()) as connection:
             rows = connection.query(

@@ -11,9 +11,11 @@ import apsw
 
 from tertulia.model.words import Phrase
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
-from tertulia.store.serving import server_on
+from tertulia.store.serving import server_on, serving_alone
 
 _WATCH_SECONDS = 0.1
+_TROUBLE_SECONDS = 1
+"""Until the file is watched again, where that failed."""
 _BUSY_MS = 10_000
 _WAL_BYTES = 4 * 1024 * 1024
 """What has been committed is taken over into the file itself whenever so much has come together: by
@@ -217,12 +219,16 @@ class SqliteDatabase(Database):
             version = connection.query("PRAGMA data_version")
             grown(None)  # Whatever was written before anybody looked.
             while not stop.wait(_WATCH_SECONDS):
-                now = connection.query("PRAGMA data_version")
-                if now != version:
-                    version = now
-                    grown(None)
-                if self._wal_bytes() > _WAL_BYTES:
-                    connection.run("PRAGMA wal_checkpoint(PASSIVE)")
+                try:
+                    now = connection.query("PRAGMA data_version")
+                    if now != version:
+                        version = now
+                        grown(None)
+                    if self._wal_bytes() > _WAL_BYTES:
+                        connection.run("PRAGMA wal_checkpoint(PASSIVE)")
+                except apsw.Error:
+                    # The disk is full, for example. The log's look at the head says so if it stays.
+                    stop.wait(_TROUBLE_SECONDS)
             connection.close()
 
         thread = threading.Thread(target=look, name="sqlite-watch", daemon=True)
@@ -240,12 +246,15 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             return 0
 
+    def served(self) -> contextlib.AbstractContextManager[None]:
+        return serving_alone(self.path)
+
     def servers(self) -> list[str]:
         found = server_on(self.path)
         return [found] if found else []
 
     def say_serving(self, connection: Connection) -> None:
-        """The one that serves holds a lock: `serving_alone`."""
+        """The process that serves holds a lock: `served`."""
 
     def announce(self, message: str) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
