@@ -349,7 +349,10 @@ class Log:
         except NewerDatabase as error:
             await self._give_up(error)
         except Exception as error:  # Whatever failed, nothing of the group is true.
-            logger.exception("the log could not be written")
+            if isinstance(error, HistoryChanged):
+                logger.error("%s", error)  # It is no mistake of ours.
+            else:
+                logger.exception("the log could not be written")
             self._hold(notes)
             answer = OutcomeUnknown() if isinstance(error, _Unknown) else not_done()
             await self._recover(answer, [*commands, *snapshots])

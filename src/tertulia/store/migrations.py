@@ -256,12 +256,13 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def _require_unserved(database: Database, change: str) -> None:
+def _require_unserved(database: Database) -> None:
     servers = database.servers()
     if servers:
         raise DatabaseError(
-            f"{change}, and a server of the older version serves from it: {' and '.join(servers)}."
-            " Stop that first, or use the command of its version. Nothing was changed."
+            "The database is older than this program and would have to be migrated, and a server"
+            f" of its version serves from it: {' and '.join(servers)}. Stop that first, or use the"
+            " command of its version. Nothing was changed."
         )
 
 
@@ -288,11 +289,7 @@ def migrate(
             version >= WITH_HISTORY and history.head(connection).log_format < LOG_FORMAT
         )
         if version > 0 and is_older and not beside_servers:
-            _require_unserved(
-                database,
-                f"The database is at schema version {version} and would have to be brought to"
-                f" {newest}",
-            )
+            _require_unserved(database)
         if 0 < version < newest:
             copy = database.backup_before_migration(version)
             if copy:
