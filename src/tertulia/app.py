@@ -105,10 +105,8 @@ async def opened_node(
         for delivery in hearing:
             delivery.heard(text)
 
-    async with opened_organization(config, tell, heard=heard, clock=clock, serves=True) as (
-        log,
-        vault,
-    ):
+    opened = opened_organization(config, tell, heard=heard, clock=clock, serves=True)
+    async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds

@@ -77,7 +77,7 @@ async def test_a_node_that_runs_notices_it_and_ends_the_queues(
     async with other_log(config) as other:
         for number in range(grown):
             await other.submit(None, rename, f"other {number}")
-    await log._look_at_head()
+    await log._watch.look()
     with pytest.raises(NoSuchQueue):
         await waiting
     assert log.position.history != before
@@ -116,7 +116,7 @@ async def test_every_node_ends_its_queues_and_one_gives_the_identity(
             await listeners[-1].events()
         await org.node.store.write(lambda c: put_back(c, copy))
         for place in (org, second):
-            await place.node.log._look_at_head()
+            await place.node.log._watch.look()
             await until(lambda: place.node.log.durable == copy["head"][1][0][1])  # noqa: B023
         assert org.node.log.position == second.node.log.position
         for place in (org, second):

@@ -14,7 +14,7 @@ import pytest
 
 from tertulia.app import opened_log
 from tertulia.config import Config
-from tertulia.log import requests, writer
+from tertulia.log import commits, requests
 from tertulia.log.writer import Log
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
 from tertulia.model.channels import Channel
@@ -71,7 +71,7 @@ class Counting:
 
         async def read(*arguments: Any, **keywords: Any) -> Any:
             # (The log's tail is read at other processes' word, whenever that comes.)
-            self.reads += arguments[0] is not reading.entries
+            self.reads += arguments[0] is not reading.growth
             if "read" in self.breaks:
                 raise OSError("read")
             return await real_read(*arguments, **keywords)
@@ -281,7 +281,7 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
         return await real(*arguments)
 
     monkeypatch.setattr(store, "was_committed", was_committed)
-    monkeypatch.setattr(writer, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(commits, "RETRY_SECONDS", 0)
     counting.breaks, counting.error = {"after commit"}, CommitUnknown
     sending = asyncio.create_task(
         org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from tertulia.config import Config
-from tertulia.log import freshness, requests, writer
+from tertulia.log import freshness, requests, watching, writer
 from tertulia.model.errors import Unavailable
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.history import LOG_FORMAT
@@ -47,8 +47,7 @@ async def test_a_node_that_hears_nothing_looks_for_itself(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the connection by which it would hear is silent."""
-    monkeypatch.setattr(freshness, "LOOK_SECONDS", 0)
-    monkeypatch.setattr(writer, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0)
     monkeypatch.setattr(writer, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(
         type(org.node.store), "watch", lambda *_: lambda: None
@@ -76,7 +75,7 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(org.node.store, "look", away)
         log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
-        await log._look_at_head()
+        await log._watch.look()
         log._look_after()
         reply = await waiting
         reply.refused("SERVER_NOT_READY", 503)
@@ -96,7 +95,7 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
         (problem,) = await problems(org)
         assert "up to date" in problem
         assert "away" in problem
-    await log._look_at_head()
+    await log._watch.look()
     log._look_after()
     (await org["ben"].get("/users/me")).ok
     assert await problems(org) == []
@@ -118,7 +117,7 @@ async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
     async with other_log(config) as other:
         await other.submit(None, create, "other")
     log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
-    await log._look_at_head()
+    await log._watch.look()
     (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
     gate.set()
     assert await sending == 2
@@ -148,7 +147,7 @@ async def test_a_program_that_is_too_old_decides_nothing_any_more(
         with pytest.raises(Unavailable, match="Nothing was done"):
             await log.submit(None, create, "one")
     else:
-        await log._look_at_head()
+        await log._watch.look()
     await until(lambda: bool(told))
     assert "newer Tertulia" in told[0]
     assert any("newer Tertulia" in problem for problem in await problems(org))

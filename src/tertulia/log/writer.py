@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from tertulia.log.bookmark import Bookmark
-from tertulia.log.freshness import LOOK_SECONDS, PROOF_SECONDS, Freshness, described
+from tertulia.log.commits import RETRY_SECONDS, Commits, NotBegun, Unknown
+from tertulia.log.deciding import Misfold, decide, moment_of
+from tertulia.log.freshness import PROOF_SECONDS, Freshness, described
 from tertulia.log.requests import (
     ANSWER_SECONDS,
     GROUP,
@@ -24,15 +26,16 @@ from tertulia.log.requests import (
     not_done,
 )
 from tertulia.log.snapshots import install_reading, load_reading
-from tertulia.model.changes import AnyChange, Entry
-from tertulia.model.errors import NotAuthenticated, OutcomeUnknown, Refused, Unavailable
+from tertulia.log.watching import Watch
+from tertulia.model.changes import Entry
+from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
-from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.moment import Verb
 from tertulia.state.organization import State
 from tertulia.store import history, reading
-from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
+from tertulia.store.database import Connection
 from tertulia.store.history import Head, HistoryChanged, NewerDatabase, Position
 from tertulia.store.reading import Growth
 from tertulia.store.store import CATCH_UP, Store
@@ -43,7 +46,6 @@ logger = logging.getLogger("tertulia.log")
 T = TypeVar("T")
 R = TypeVar("R")
 
-RETRY_SECONDS: Final = 0.5
 BEAT_SECONDS: Final = 1.0
 """Between two looks at who has waited for too long."""
 PROOF_WAIT_SECONDS: Final = 2.0
@@ -55,18 +57,6 @@ def unseen(_: Connection) -> None:
 
 
 Follower = Callable[[Sequence[Entry]], None]
-
-
-class _Misfold(Exception):
-    """A verb asked for a change that cannot be folded: a mistake of ours in that verb."""
-
-    def __init__(self, command: Command) -> None:
-        self.command = command
-        super().__init__("a change could not be folded")
-
-
-class _NotBegun(Exception):
-    """The database lets nothing be written: the state is as true as before."""
 
 
 class Log:
@@ -90,6 +80,10 @@ class Log:
         """How many times the state had to be thrown away."""
         self.freshness = Freshness()
         self._bookmark = bookmark
+        self._watch = Watch(
+            store, self.freshness, bookmark, lambda: self.position, lambda: self._notice(None)
+        )
+        self._commits = Commits(store, self.freshness)
         self._requests = Requests()
         self._notes: deque[Note] = deque()
         self._held: list[Note] = []
@@ -105,17 +99,13 @@ class Log:
         """Whether the node stops without a true state."""
         self._settling: asyncio.Future[None] | None = None
         self._settling_since = 0.0
-        self._is_stale = False
         self._followers: list[Follower] = []
         self._reloads: list[Callable[[], None]] = []
         self._postmen: list[Callable[[], None]] = []
         self._histories: list[Callable[[], None]] = []
-        self._stales: list[Callable[[], None]] = []
         self._newers: list[Callable[[str], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
-        self._look: asyncio.Task[None] | None = None
-        self._looked_at = time.monotonic()
         self._end_watch: Callable[[], None] | None = None
 
     @property
@@ -144,18 +134,16 @@ class Log:
 
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
-        self._closing = True
+        self._closing = self._commits.is_closing = True
         self._wake.set()
         if self._task is not None:
             await self._task
-        for task in (self._beat, self._look):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        if self._beat is not None:
+            self._beat.cancel()
+            await asyncio.wait([self._beat])
+        await self._watch.close()
         if self._end_watch is not None:
             await asyncio.to_thread(self._end_watch)
-        if self._bookmark is not None and not self._failed:
-            self._bookmark.write(self.position)
 
     def follow(self, follower: Follower) -> None:
         """Call `follower` on the event loop with committed entries, in order, each once."""
@@ -175,7 +163,7 @@ class Log:
 
     def on_stale(self, callback: Callable[[], None]) -> None:
         """Call when the state cannot be verified any more: `require_fresh` refuses from now on."""
-        self._stales.append(callback)
+        self._watch.on_stale.append(callback)
 
     def on_newer(self, callback: Callable[[str], None]) -> None:
         """Call with the reason when this program is too old for the database: it decides nothing
@@ -233,7 +221,7 @@ class Log:
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
         """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
-        decision = verb(self._moment(actor_id, self.clock()), *arguments)
+        decision = verb(moment_of(self.state, self.clock(), actor_id), *arguments)
         if decision.changes:
             raise ValueError("a verb that changes something must be submitted")
         return decision.result
@@ -337,7 +325,7 @@ class Log:
             self._held = []
         try:
             await self._carry_out(commands, snapshots, notes)
-        except _Misfold as error:
+        except Misfold as error:
             # Nothing was written: the others have their turn once more.
             logger.exception("a command of %s made no sense", error.command.verb)
             if not error.command.answer.done():
@@ -354,7 +342,7 @@ class Log:
             else:
                 logger.exception("the log could not be written")
             self._hold(notes)
-            answer = OutcomeUnknown() if isinstance(error, _Unknown) else not_done()
+            answer = OutcomeUnknown() if isinstance(error, Unknown) else not_done()
             await self._recover(answer, [*commands, *snapshots])
         finally:
             if self._probed is not None and is_probed:
@@ -371,10 +359,10 @@ class Log:
         if commands or notes or registering:
             try:
                 if self.freshness.write_trouble:
-                    await self._try_to_write()
+                    self._adopt(await self._commits.prove(self.position))
                 await self._commit(commands, snapshots, notes)
-            except _NotBegun as error:
-                self._note_trouble(error.__cause__ or error)
+            except NotBegun as error:
+                self._commits.failed(error.__cause__ or error)
                 self._hold(notes)
                 self._requests.refuse(not_done(), [*commands, *registering])
             notes.clear()  # They are on disk, or held.
@@ -386,60 +374,10 @@ class Log:
     def _hold(self, notes: Sequence[Note]) -> None:
         self._held = bounded([note for note in notes if not isinstance(note, Probe)])
 
-    def _note_trouble(self, error: BaseException) -> None:
-        if not self.freshness.write_trouble:
-            logger.error("nothing can be written: %s", described(error))
-        self.freshness.write_trouble = described(error)
-
     def _probe(self) -> None:
         """Have the writer try whether something can be written."""
         self._must_probe = True
         self._wake.set()
-
-    async def _try_to_write(self) -> None:
-        """Write next to nothing, where writing has failed: so that no command decides in vain,
-        after which the whole state would have to be loaded again. _NotBegun if it fails again."""
-        try:
-            self._adopt(await self.store.begin(self.position))
-            await self.store.commit(Batch([], {}, (Probe(),)))
-        except (NewerDatabase, HistoryChanged):
-            raise
-        except Exception as error:
-            await self._rolled_back()
-            raise _NotBegun from error
-        logger.warning("the database can be written again")
-        self.freshness.written()
-
-    async def _rolled_back(self) -> None:
-        try:
-            await self.store.rollback()
-        except Exception:  # The connection is gone in any case.
-            logger.exception("a transaction could not be ended")
-
-    async def _begin(self) -> Growth:
-        """Keep others out, and learn what they wrote. _NotBegun where the database does not let
-        it: a connection that was lost is replaced once."""
-        began = time.monotonic()
-        try:
-            growth = await self._begun_or_again()
-        except (NewerDatabase, HistoryChanged):
-            raise
-        except Exception as error:
-            await self._rolled_back()
-            raise _NotBegun from error
-        self._adopt(growth)
-        self.freshness.verified(began)
-        return growth
-
-    async def _begun_or_again(self) -> Growth:
-        try:
-            return await self.store.begin(self.position)
-        except (NewerDatabase, HistoryChanged):
-            raise
-        except Exception as error:
-            logger.warning("the database was lost, and is asked again: %s", described(error))
-            await self._rolled_back()
-        return await self.store.begin(self.position)
 
     async def _commit(
         self,
@@ -448,13 +386,16 @@ class Log:
         notes: Sequence[Note],
     ) -> None:
         self._grown = False
-        growth = await self._begin()
+        began = time.monotonic()
+        growth = await self._commits.begin(self.position)
+        self._adopt(growth)
+        self.freshness.verified(began)
         self._settling = asyncio.get_running_loop().create_future()
         self._settling_since = time.monotonic()
         entries: list[Entry] = []
         mails: list[MailAsked] = []
         outcomes = [
-            (command, self._decide(command, entries, mails))
+            (command, decide(self.state, command, self.clock(), entries, mails))
             for command in commands
             if not command.is_expired
         ]
@@ -466,15 +407,10 @@ class Log:
                 written.append(snapshot.registered)
         batch = Batch(entries, self.state.take_dirty(), written)
         self._requests.is_committing = True
-        try:
-            await self.store.commit(batch)
-        except Exception as error:
-            if not await self._was_committed(batch, growth.head, error):
-                raise
+        await self._commits.commit(batch, growth.head)
         self._requests.is_committing = False
         if entries:
             self.position = Position(self.position.history, self.state.seq, batch.id)
-        self.freshness.written()
         if not self._settling.done():
             self._settling.set_result(None)
         self._settling = None
@@ -494,61 +430,6 @@ class Log:
             # wait for that, behind those who came after them. (Of few it is better so: what they
             # ask next comes together, and is committed together.)
             await asyncio.sleep(0)
-
-    async def _was_committed(self, batch: Batch, before: Head, error: Exception) -> bool:
-        """Whether the batch is on disk though the commit failed: looked up as soon as the database
-        answers. (Who waits for it is told meanwhile that it is not known: `Requests.expire`.)"""
-        self.freshness.write_trouble = described(error)
-        if isinstance(error, DatabaseUnavailable) and not isinstance(error, CommitUnknown):
-            return False
-        while True:
-            try:
-                await self.store.rollback()
-                made = await self.store.was_committed(batch, before)
-                break
-            except Exception as again:  # The database may come back: until then, wait.
-                logger.warning("it is not known yet what was committed: %s", described(again))
-                if self._closing:
-                    raise _Unknown from error
-                await asyncio.sleep(RETRY_SECONDS)
-        if made is None:
-            raise _Unknown from error
-        if made:
-            logger.warning("the database was lost, but has what was being written")
-        return made
-
-    def _decide(self, command: Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
-        """The command's result, its changes folded and added to the entries, its mails to the
-        mails; or its exception."""
-        now = self.clock()
-        try:
-            decision: Decision[Any] = command.verb(
-                self._moment(command.actor_id, now), *command.arguments
-            )
-        except Refused as refusal:
-            return refusal
-        except Exception as error:  # A mistake of ours in one command is that command's alone.
-            return error
-        try:
-            for change in decision.changes:
-                entry = self._entry(command.actor_id, change, now)
-                fold(self.state, entry)
-                entries.append(entry)
-        except Exception as error:
-            raise _Misfold(command) from error
-        mails.extend(MailAsked(mail, now) for mail in decision.mails)
-        return decision.result
-
-    def _moment(self, actor_id: int | None, now: float) -> Moment:
-        if actor_id is None:
-            return Moment(self.state, now, None)
-        actor = self.state.users.get(actor_id)
-        if actor is None or not actor.is_active:
-            raise NotAuthenticated("The account has been deactivated.")
-        return Moment(self.state, now, actor.id)
-
-    def _entry(self, actor_id: int | None, change: AnyChange, now: float) -> Entry:
-        return Entry(self.state.seq + 1, now, actor_id, change)
 
     async def _tail(self) -> None:
         self._grown, is_all = False, False
@@ -709,7 +590,7 @@ class Log:
         if not self.freshness.newer:
             logger.error("this program is too old for the database: %s", error)
         self.freshness.newer = str(error)
-        await self._rolled_back()
+        await self._commits.abandon()
         self._refuse_all(self._requests.in_hand)
         for callback in self._newers:
             callback(str(error))
@@ -744,39 +625,7 @@ class Log:
             settling.exception()  # It is no mistake if nobody waits for it.
         if self.freshness.write_trouble and not self.freshness.newer:
             self._probe()
-        is_over = self._look is None or self._look.done()
-        if is_over and now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
-            self._look = asyncio.create_task(self._look_at_head(), name="log-look")
-        if self.freshness.is_stale and not self._is_stale:
-            logger.error("the node cannot see whether it is up to date, and answers nothing")
-            for callback in self._stales:
-                callback()
-        elif self._is_stale and not self.freshness.is_stale:
-            logger.warning("the node is up to date again")
-        self._is_stale = self.freshness.is_stale
-
-    async def _look_at_head(self) -> None:
-        """See whether the log goes on from where this node is, whatever others say or do not."""
-        began, known = time.monotonic(), self.position
-        try:
-            head = await self.store.look()
-        except NewerDatabase:
-            self._notice(None)  # The writer meets it too.
-            return
-        except Exception as error:  # It is looked again soon; how long it fails counts.
-            self.freshness.look_trouble = described(error)
-            return
-        if head.position == known:
-            self.freshness.verified(began)
-        elif head.position != self.position:
-            self._notice(None)
-        if self._bookmark is not None:
-            await asyncio.to_thread(self._bookmark.write, self.position)
-
-
-class _Unknown(Exception):
-    """Whether it was committed cannot be known."""
+        self._watch.beat()
 
 
 def stale() -> Unavailable:
