@@ -372,7 +372,8 @@ class Log:
             await self._take(snapshot)
 
     def _hold(self, notes: Sequence[Note]) -> None:
-        self._held = bounded([note for note in notes if not isinstance(note, Probe)])
+        kept = [note for note in notes if not isinstance(note, Probe)]
+        self._held = bounded([*kept, *self._held])
 
     def _probe(self) -> None:
         """Have the writer try whether something can be written."""
