@@ -6,16 +6,18 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from tertulia.background import working
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.jobs.previews import shown_elsewhere
+from tertulia.jobs.registry import jobs_of
+from tertulia.jobs.reports import reporter, troubles
+from tertulia.jobs.supervisor import Supervisor
 from tertulia.links import Links
 from tertulia.log.bookmark import Bookmark
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
-from tertulia.previewing import shown_elsewhere
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -37,11 +39,8 @@ async def opened_log(
     clock: Callable[[], float] = time.time,
     serves: bool = False,
 ) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context.
-
-    A server `serves`: other processes see that. Without it, DatabaseError where the database would
-    have to be migrated under a server.
-    """
+    """The organization's log, migrated and open, for the time of the context. It is a server's if
+    it `serves`; else DatabaseError where a server runs and the database would be migrated."""
     config.data_path.mkdir(parents=True, exist_ok=True)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
@@ -120,6 +119,7 @@ async def opened_node(
         hearing.append(delivery)
         await delivery.open()
         links = Links(vault)
+        supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
         node = Node(
             config=config,
             log=log,
@@ -134,9 +134,10 @@ async def opened_node(
             sign_ins=SignIns(log.clock),
             rates=Rates(config, log.clock),
             residents=tuple(residents),
+            failing_jobs=supervisor.failing,
         )
         try:
-            async with working(node):
+            async with supervisor.running(jobs_of(node)):
                 yield node
         finally:
             await delivery.close()

@@ -35,9 +35,11 @@ def readiness_pages(node: Node) -> list[BaseRoute]:
     async def ready(_: Request) -> Response:
         """The node can do all of its work."""
         problems = await problems_of(node)
+        jobs = dict(node.failing_jobs())  # Which are tried again, and keep nobody from asking.
         if problems:
-            return JSONResponse({"status": "not ready", "problems": problems}, status_code=503)
-        return JSONResponse({"status": "ready"})
+            content = {"status": "not ready", "problems": problems, "jobs": jobs}
+            return JSONResponse(content, status_code=503)
+        return JSONResponse({"status": "ready", "jobs": jobs})
 
     return [Route(HEALTH, health), Route(READY, ready)]
 
