@@ -13,6 +13,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.history import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.store import SQLITE_FILE
 from tests.support import Organization, reopened
 from tests.unit.test_log import Counting, assert_true_to_the_tables, create, other_log, until
 
@@ -319,3 +320,20 @@ async def test_beyond_a_bound_nobody_is_let_wait(
         await waiting[-1]
     counting.gate.set()
     assert len(await asyncio.gather(first, *waiting[:-1])) == 4
+
+
+async def test_a_file_that_was_replaced_under_the_server_is_not_served(
+    org: Organization, config: Config
+) -> None:
+    if org.node.store.is_shared:
+        return
+    path = config.data_path / SQLITE_FILE
+    away = path.with_name("away.db")
+    path.rename(away)
+    path.write_bytes(b"")
+    await org.node.log._watch.look()
+    (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
+    assert any("replaced" in problem for problem in await problems(org))
+    away.replace(path)
+    await org.node.log._watch.look()
+    (await org["ben"].get("/users/me")).ok

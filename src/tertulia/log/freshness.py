@@ -39,6 +39,11 @@ class Freshness:
         self.verified_at = max(self.verified_at, at)
         self.look_trouble = ""
 
+    def doubted(self, trouble: str) -> None:
+        """The state is certainly not what counts."""
+        self.verified_at = min(self.verified_at, time.monotonic() - STALE_SECONDS - 1)
+        self.look_trouble = trouble
+
     def written(self) -> None:
         """A commit succeeded."""
         self.written_at = time.monotonic()

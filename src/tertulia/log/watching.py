@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tertulia.log.bookmark import Bookmark
 from tertulia.log.freshness import LOOK_SECONDS, Freshness, described
+from tertulia.store.database import DatabaseReplaced
 from tertulia.store.history import NewerDatabase, Position
 from tertulia.store.store import Store
 
@@ -57,6 +58,9 @@ class Watch:
             head = await self._store.look()
         except NewerDatabase:
             self._grown()  # The writer meets it too.
+            return
+        except DatabaseReplaced as error:
+            self._freshness.doubted(str(error))
             return
         except Exception as error:  # It is looked again soon; how long it fails counts.
             self._freshness.look_trouble = described(error)

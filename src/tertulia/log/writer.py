@@ -35,7 +35,7 @@ from tertulia.state.fold import fold
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
 from tertulia.store import history, reading
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.history import Head, HistoryChanged, NewerDatabase, Position
 from tertulia.store.reading import Growth
 from tertulia.store.store import CATCH_UP, Store
@@ -337,8 +337,8 @@ class Log:
         except NewerDatabase as error:
             await self._give_up(error)
         except Exception as error:  # Whatever failed, nothing of the group is true.
-            if isinstance(error, HistoryChanged):
-                logger.error("%s", error)  # It is no mistake of ours.
+            if isinstance(error, DatabaseError):  # It is no mistake of ours.
+                logger.error("the log could not be written: %s", described(error))
             else:
                 logger.exception("the log could not be written")
             self._hold(notes)

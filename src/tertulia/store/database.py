@@ -28,6 +28,10 @@ class CommitUnknown(DatabaseUnavailable):
     in the log."""
 
 
+class DatabaseReplaced(DatabaseError):
+    """The database was moved away under those who use it: what they write is lost."""
+
+
 class Connection(Protocol):
     """One connection; used by one thread at a time."""
 
@@ -180,6 +184,10 @@ class Database(ABC):
         """Call `grown` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `heard` with what another process announced.
         Returns what ends the watching."""
+
+    @abstractmethod
+    def require_in_place(self) -> None:
+        """DatabaseReplaced where the connections lead to something that is not there any more."""
 
     @abstractmethod
     def served(self) -> AbstractContextManager[None]:

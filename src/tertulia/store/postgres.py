@@ -257,6 +257,9 @@ class PostgresDatabase(Database):
 
         return end
 
+    def require_in_place(self) -> None:
+        """A server is reached by its address, whatever is there."""
+
     def served(self) -> contextlib.AbstractContextManager[None]:
         """As many as there are may do it; each says so on a connection that it looks by."""
         return contextlib.nullcontext()

@@ -10,7 +10,14 @@ from typing import Any
 import apsw
 
 from tertulia.model.words import Phrase
-from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+from tertulia.store.database import (
+    Connection,
+    Database,
+    DatabaseError,
+    DatabaseReplaced,
+    Dialect,
+    Row,
+)
 from tertulia.store.serving import server_on, serving_alone
 
 _WATCH_SECONDS = 0.1
@@ -180,6 +187,8 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         self.dialect = DIALECT
         self.path = path
+        self._opened: tuple[int, int] | None = None
+        """The file that was opened first, as its file system knows it."""
 
     def exists(self) -> bool:
         if not self.path.exists():
@@ -193,9 +202,12 @@ class SqliteDatabase(Database):
 
     def connect(self, *, readonly: bool) -> Connection:
         try:
-            return SqliteConnection(self.path, readonly=readonly)
+            connection = SqliteConnection(self.path, readonly=readonly)
         except apsw.Error as error:
             raise DatabaseError(f"Cannot open {self.path}: {error}") from error
+        if self._opened is None:
+            self._opened = _identity_of(self.path)
+        return connection
 
     def backup_before_migration(self, version: int) -> str:
         target = self.path.with_name(f"{self.path.name}.before-migration-from-{version}")
@@ -246,6 +258,13 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             return 0
 
+    def require_in_place(self) -> None:
+        if self._opened is not None and self._opened != _identity_of(self.path):
+            raise DatabaseReplaced(
+                f"{self.path} was moved away or replaced under the server, which still writes to"
+                " the old file: stop it, put the right file in place, and start it again"
+            )
+
     def served(self) -> contextlib.AbstractContextManager[None]:
         return serving_alone(self.path)
 
@@ -261,6 +280,14 @@ class SqliteDatabase(Database):
 
     def close(self) -> None:
         """Nothing is held beyond the connections."""
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 DIALECT = SqliteDialect()

@@ -114,10 +114,11 @@ class Store:
 
     async def look(self) -> Head:
         """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
-        where a newer program writes it."""
+        where a newer program writes it, DatabaseReplaced where that is another one than ours."""
         return await self._in(self._looker, self._look)
 
     def _look(self) -> Head:
+        self.database.require_in_place()
         try:
             if self._look_connection is None:
                 self._look_connection = self.database.connect(readonly=True)
