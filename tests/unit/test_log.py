@@ -582,3 +582,45 @@ async def test_what_is_in_memory_is_answered_without_the_database(
     assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
     assert (await org["ann"].get("/users/me")).status in (200, 404)
     assert (counting.reads, counting.begins, counting.commits) == (0, 0, 0)
+
+
+async def test_what_is_said_of_a_change_is_true_while_connections_are_ended(
+    org: Organization, config: Config
+) -> None:
+    """By the database's operator, at whatever moment."""
+    if not config.database_url:
+        return
+    log = org.node.log
+    ending = True
+
+    async def end_connections() -> None:
+        async with await psycopg.AsyncConnection.connect(
+            config.database_url, autocommit=True
+        ) as connection:
+            while ending:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(activity.pid) FROM pg_stat_activity AS activity"
+                    " JOIN pg_locks AS held ON held.pid = activity.pid"
+                    " WHERE held.relation = 'head'::regclass"
+                    " AND activity.pid <> pg_backend_pid()"
+                )
+                await asyncio.sleep(0.005)
+
+    done, refusals = set(), []
+    ender = asyncio.create_task(end_connections())
+    try:
+        for number in range(20):
+            try:
+                await log.submit(None, create, f"c{number}")
+                done.add(f"c{number}")
+            except OutcomeUnknown:
+                raise AssertionError("the database was there all the time") from None
+            except Unavailable as error:
+                refusals.append(str(error))
+    finally:
+        ending = False
+        await ender
+    await log.catch_up()
+    await assert_true_to_the_tables(log)
+    assert {channel.name for channel in log.state.channels} == done
+    assert all("Nothing was done" in refusal for refusal in refusals)
