@@ -185,8 +185,9 @@ class SqliteConnection:
 
     def _set_up(self, *, readonly: bool) -> None:
         self._connection.set_busy_timeout(self._busy_ms)
-        # Of a new database only, and before anything is written; of others it stays as it was.
-        self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        # Before anything is written: of other databases it stays as it was.
+        if self._connection.execute("PRAGMA page_count").fetchone() == (0,):
+            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._write_ahead()
         for pragma in (
             "synchronous = FULL",
