@@ -16,6 +16,7 @@ from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
+from tertulia.state import visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.state.organization import State
@@ -330,7 +331,7 @@ class Log:
         except Exception as error:  # A mistake of ours in one command is that command's alone.
             return error
         try:
-            for change in decision.changes:
+            for change in visibility.accompanied(self.state, decision.changes, now):
                 entry = self._entry(command.actor_id, change, now)
                 fold(self.state, entry)
                 entries.append(entry)

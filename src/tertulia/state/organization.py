@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
@@ -34,6 +35,7 @@ from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.state.acquaintances import Acquaintances
 from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
@@ -129,6 +131,9 @@ class State:
         self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
         self.bots: set[int] = set()
         """Deactivated ones and the system's too."""
+        self.guests = BitMap()
+        """Deactivated ones too."""
+        self._limited: tuple[int, BitMap] = (0, BitMap())
         self.channel_by_name: dict[str, int] = {}
         self.group_by_name: dict[str, int] = {}
         self.membership = next_version()
@@ -200,6 +205,13 @@ class State:
         self.directs.watch(self._index_direct)
         self.custom_emoji.watch(self._index_emoji)
         self.alert_words.watch(self.alerts.index)
+        self.acquaintances = Acquaintances(
+            self.subscriptions,
+            self.subscriptions_of_channel,
+            self.subscriptions_of_user,
+            self.directs,
+            self.directs_of_user,
+        )
 
     # Loading and writing down
 
@@ -234,6 +246,7 @@ class State:
         and what a change of a group shows and hides is part of the change."""
         ahead = copy.copy(self)
         ahead._members = {}
+        ahead._limited = (0, BitMap())
         if channels:
             ahead.channels = _with(self.channels, channels)
             ahead.channel_by_name = {
@@ -269,6 +282,7 @@ class State:
             self.user_by_address.pop(before.address.casefold(), None)
             self.active_by_role[before.role].discard(before.id)
             self.bots.discard(before.id)
+            self.guests.discard(before.id)
             same_name = self.users_by_name[before.full_name]
             same_name.discard(before.id)
             if not same_name:
@@ -280,6 +294,8 @@ class State:
                 self.active_by_role[after.role].add(after.id)
             if after.is_bot:
                 self.bots.add(after.id)
+            if after.is_guest:
+                self.guests.add(after.id)
         if before is None or after is None or _standing(before) != _standing(after):
             self._forget_members()
         if before is not None and after is not None and before.is_active is not after.is_active:
@@ -550,6 +566,24 @@ class State:
                 return True
             pending.extend(group.subgroups)
         return False
+
+    def is_limited_guest(self, user: User, now: float) -> bool:
+        """Whether the account, while it is active, is one of a guest who may not know of every
+        account."""
+        if not user.is_guest:
+            return False
+        active = user if user.is_active else msgspec.structs.replace(user, is_active=True)
+        return not self.holds(active, self.realm.can_access_all_users_group, now)
+
+    def limited_guests(self, now: float) -> BitMap:
+        """Those of whom that is true, not to be changed. Nothing where the organization limits
+        nobody."""
+        version, found = self._limited
+        if version != self.membership:
+            users = self.users
+            found = BitMap(u for u in self.guests if self.is_limited_guest(users[u], now))
+            self._limited = (self.membership, found)
+        return found
 
     def _in_system_group(self, user: User, group: SystemGroup) -> bool:
         match group:

@@ -120,6 +120,8 @@ from tertulia.model.changes.users import (
     UserCreated,
     UserDeactivated,
     UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
 )
 
 __all__ = [
@@ -215,6 +217,8 @@ __all__ = [
     "UserReactivated",
     "UserTopicChanged",
     "UserUnmuted",
+    "UserVisibility",
+    "UserVisibilityChanged",
 ]
 
 AnyChange = (
@@ -299,6 +303,7 @@ AnyChange = (
     | UserChanged
     | UserDeactivated
     | UserReactivated
+    | UserVisibilityChanged
     | CredentialChanged
     | SessionBegun
     | SessionUsed

@@ -17,15 +17,9 @@ class RealmCreated(Change, frozen=True, tag="realm_created"):
 
 
 class RealmChanged(Change, frozen=True, tag="realm_changed"):
-    """Settings of the organization have new values.
-
-    `gained` and `lost` are the accounts of which guests may know because of it, or not any more,
-    by guest.
-    """
+    """Settings of the organization have new values."""
 
     values: dict[str, Any]
-    gained: dict[int, tuple[int, ...]] = {}
-    lost: dict[int, tuple[int, ...]] = {}
 
 
 class RealmDeactivated(Change, frozen=True, tag="realm_deactivated"):

@@ -8,8 +8,8 @@ from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.channels import excluded
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
 from tertulia.wire.projections.subscriptions import PeerAddEvent
+from tertulia.wire.projections.visibility import channel_appeared, channel_gone
 
 
 class Appeared(NamedTuple):
@@ -38,10 +38,10 @@ def moves_of(scene: Scene, sight: Iterable[ChannelSight], viewer: Viewer) -> Mov
     gained: list[Appeared] = []
     for one in sight:
         channel = state.channels[one.channel_id]
-        if _has(one.lost, user.id):
+        if has(one.lost, user.id):
             lost.append(channel.id)
         elif (
-            _has(one.gained, user.id)
+            has(one.gained, user.id)
             and not excluded(channel, viewer.registration, archived=one.archived)
             and permissions.sees_channel(state, user, channel, scene.at)
         ):
@@ -50,7 +50,8 @@ def moves_of(scene: Scene, sight: Iterable[ChannelSight], viewer: Viewer) -> Mov
     return Moves(tuple(lost), tuple(gained))
 
 
-def _has(ascending: Sequence[int], user_id: int) -> bool:
+def has(ascending: Sequence[int], user_id: int) -> bool:
+    """Whether the account is among these."""
     index = bisect_left(ascending, user_id)
     return index < len(ascending) and ascending[index] == user_id
 

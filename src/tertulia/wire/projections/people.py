@@ -16,6 +16,7 @@ from tertulia.wire.objects.users import (
     avatar_url,
     user_shown,
 )
+from tertulia.wire.projections.visibility import sees_user
 
 
 class UserAddEvent(Event, kw_only=True, tag="realm_user"):
@@ -144,7 +145,7 @@ class Sight(NamedTuple):
 def sight_of(scene: Scene, user: User, viewer: Viewer) -> Sight | None:
     """How the queue sees the account; None where its owner may not know of it."""
     state = scene.state
-    if not permissions.sees_user(state, viewer.user, user, scene.at):
+    if not sees_user(scene, viewer.user, user):
         return None
     return Sight(
         permissions.sees_address(state, viewer.user, user), viewer.registration.client_gravatar

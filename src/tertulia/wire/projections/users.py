@@ -1,20 +1,33 @@
 """Events of accounts."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pyroaring import BitMap, FrozenBitMap
+
 from tertulia.domain import permissions
-from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
-from tertulia.model.users import User
+from tertulia.model.changes import (
+    Named,
+    UserChanged,
+    UserCreated,
+    UserDeactivated,
+    UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
+)
+from tertulia.model.users import Role, User
 from tertulia.state.organization import State
+from tertulia.state.visibility import bitmap
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import date_joined
 from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
 from tertulia.wire.projections.groups import groups_known, members_added, members_removed
 from tertulia.wire.projections.holders import holders_changed, named_in_sight
+from tertulia.wire.projections.moves import has
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
@@ -27,7 +40,9 @@ from tertulia.wire.projections.people import (
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
 from tertulia.wire.projections.settings import Asked, asked_by, told_to_owner
+from tertulia.wire.projections.status import status_now
 from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
+from tertulia.wire.projections.visibility import sees_user
 
 
 class _CreatedView(NamedTuple):
@@ -151,7 +166,7 @@ def _activity_view(
 ) -> _ActivityView:
     state = scene.state
     return _ActivityView(
-        sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
+        sees=sees_user(scene, viewer.user, state.users[change.user_id]),
         channel_ids=_lists_seen(scene, change, viewer),
         group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
         named=named_in_sight(scene, change.named, change.deactivated_groups, viewer),
@@ -171,6 +186,62 @@ def _lists_seen(
         if not excluded(state.channels[channel_id], viewer.registration)
         and permissions.sees_subscribers(state, user, state.channels[channel_id], scene.at)
     )
+
+
+class _VisibilityView(NamedTuple):
+    lost: FrozenBitMap
+    gained: FrozenBitMap
+    saying: FrozenBitMap
+    """Of those, who say something about what they are doing."""
+    role: Role
+    """The viewer's, by which addresses are shown."""
+    client_gravatar: bool
+
+
+class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
+    """To guests, the accounts of which they may know now, and those of which they may not any
+    more. What was gained then is shown if it is still in sight."""
+
+    of = UserVisibilityChanged
+
+    def audience(self, state: State, change: UserVisibilityChanged) -> Collection[int]:
+        return {user_id for one in (*change.gained, *change.lost) for user_id in one.viewers}
+
+    def view(self, scene: Scene, change: UserVisibilityChanged, viewer: Viewer) -> Hashable | None:
+        state, user = scene.state, viewer.user
+        gained, lost = _users_of(change.gained, user), _users_of(change.lost, user)
+        if not permissions.sees_everybody(state, user, scene.at):
+            gained &= state.acquaintances.of(user.id)
+        if not gained and not lost:
+            return None
+        return _VisibilityView(
+            lost=FrozenBitMap(lost),
+            gained=FrozenBitMap(gained),
+            saying=FrozenBitMap(u for u in gained if status_object(state, state.users[u])),
+            role=user.role,
+            client_gravatar=viewer.registration.client_gravatar,
+        )
+
+    def events(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Iterable[Event]:
+        state = scene.state
+        for user_id in view.lost:
+            yield people.removed(scene, user_id)
+        for user_id in view.gained:
+            user = state.users[user_id]
+            shown = permissions.shows_address(state, user, view.role)
+            yield people.added(scene, user_id, Sight(shown, view.client_gravatar))
+            if user_id in view.saying:
+                yield status_now(state, user)
+
+
+def _users_of(found: Iterable[UserVisibility], viewer: User) -> BitMap:
+    """The accounts that are named for the viewer, who always sees themselves."""
+    user_ids = BitMap()
+    for one in found:
+        if has(one.viewers, viewer.id):
+            user_ids |= bitmap(one.users)
+    user_ids.discard(viewer.id)
+    return user_ids
 
 
 class UserDeactivatedProjection(Projection[UserDeactivated]):
