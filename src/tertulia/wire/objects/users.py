@@ -172,6 +172,8 @@ def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValue
     return profile_data(state, user.id) if shown else {}
 
 
+UNKNOWN_NAME: Final = "Unknown user"
+"""What an account is called of which the viewer may know nothing."""
 UNKNOWN_AVATAR: Final = "/static/person.svg"
 """The picture of an account of which the viewer may know nothing."""
 
@@ -183,7 +185,7 @@ def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
         user_id=user.id,
         delivery_email=None,
         email=f"user{user.id}@{host}",
-        full_name="Unknown user",
+        full_name=UNKNOWN_NAME,
         date_joined=datetime.fromtimestamp(joined_at, UTC).strftime("%Y-%m-%dT%H:%M+00:00"),
         is_active=UNSET,
         is_owner=False,

@@ -47,6 +47,7 @@ from tertulia.wire.projections.visibility import sees_user
 
 class _CreatedView(NamedTuple):
     sight: Sight | None
+    unknown_too: bool
     bot: BotObject | None
 
 
@@ -65,11 +66,13 @@ class UserCreatedProjection(Projection[UserCreated]):
         shown = None
         if administers_bot(viewer.user, user):
             shown = bot_object(state, viewer.user, user, scene.at)
-        return _CreatedView(sight_of(scene, user, viewer), shown)
+        return _CreatedView(sight_of(scene, user, viewer), _wants_unknown(viewer), shown)
 
     def events(self, scene: Scene, change: UserCreated, view: Any) -> Iterable[Event]:
         if view.sight is not None:
             yield people.added(scene, change.user.id, view.sight)
+        elif view.unknown_too:
+            yield people.unknown(scene, change.user.id)
         yield from members_added(change.group_ids, change.user.id)
         if view.bot is not None:
             yield BotAddEvent(bot=view.bot)
@@ -166,7 +169,7 @@ def _activity_view(
 ) -> _ActivityView:
     state = scene.state
     return _ActivityView(
-        sees=sees_user(scene, viewer.user, state.users[change.user_id]),
+        sees=_wants_unknown(viewer) or sees_user(scene, viewer.user, state.users[change.user_id]),
         channel_ids=_lists_seen(scene, change, viewer),
         group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
         named=named_in_sight(scene, change.named, change.deactivated_groups, viewer),
@@ -188,6 +191,11 @@ def _lists_seen(
     )
 
 
+def _wants_unknown(viewer: Viewer) -> bool:
+    """Whether the client needs something in the place of accounts that are out of sight."""
+    return not viewer.registration.capabilities.user_list_incomplete
+
+
 class _VisibilityView(NamedTuple):
     lost: FrozenBitMap
     gained: FrozenBitMap
@@ -196,6 +204,7 @@ class _VisibilityView(NamedTuple):
     role: Role
     """The viewer's, by which addresses are shown."""
     client_gravatar: bool
+    unknown_too: bool
 
 
 class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
@@ -220,12 +229,15 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
             saying=FrozenBitMap(u for u in gained if status_object(state, state.users[u])),
             role=user.role,
             client_gravatar=viewer.registration.client_gravatar,
+            unknown_too=_wants_unknown(viewer),
         )
 
     def events(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Iterable[Event]:
         state = scene.state
         for user_id in view.lost:
-            yield people.removed(scene, user_id)
+            yield people.removed(user_id)
+            if view.unknown_too:
+                yield people.unknown(scene, user_id)
         for user_id in view.gained:
             user = state.users[user_id]
             shown = permissions.shows_address(state, user, view.role)
