@@ -331,7 +331,7 @@ class Log:
         except Exception as error:  # A mistake of ours in one command is that command's alone.
             return error
         try:
-            for change in visibility.accompanied(self.state, decision.changes, now):
+            for change in visibility.accompanied(self.state, decision.changes):
                 entry = self._entry(command.actor_id, change, now)
                 fold(self.state, entry)
                 entries.append(entry)

@@ -567,21 +567,23 @@ class State:
             pending.extend(group.subgroups)
         return False
 
-    def is_limited_guest(self, user: User, now: float) -> bool:
+    def is_limited_guest(self, user: User) -> bool:
         """Whether the account, while it is active, is one of a guest who may not know of every
         account."""
         if not user.is_guest:
             return False
         active = user if user.is_active else msgspec.structs.replace(user, is_active=True)
-        return not self.holds(active, self.realm.can_access_all_users_group, now)
+        # Who holds a permission changes by entries of the log alone.
+        return not self.holds(active, self.realm.can_access_all_users_group, 0)
 
-    def limited_guests(self, now: float) -> BitMap:
+    @property
+    def limited_guests(self) -> BitMap:
         """Those of whom that is true, not to be changed. Nothing where the organization limits
         nobody."""
         version, found = self._limited
         if version != self.membership:
             users = self.users
-            found = BitMap(u for u in self.guests if self.is_limited_guest(users[u], now))
+            found = BitMap(u for u in self.guests if self.is_limited_guest(users[u]))
             self._limited = (self.membership, found)
         return found
 

@@ -30,11 +30,11 @@ class Moved(NamedTuple):
 _NOTHING = Moved({}, {})
 
 
-def accompanied(state: State, decided: Iterable[AnyChange], now: float) -> Iterator[AnyChange]:
+def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChange]:
     """The changes, with those that say what guests see because of them. Each must be folded before
     the next is asked for."""
     for change in decided:
-        found = moved(state, change, now)
+        found = moved(state, change)
         if found.gained:
             yield UserVisibilityChanged(gained=grouped(found.gained))
         yield change
@@ -42,12 +42,12 @@ def accompanied(state: State, decided: Iterable[AnyChange], now: float) -> Itera
             yield UserVisibilityChanged(lost=grouped(found.lost))
 
 
-def moved(state: State, change: AnyChange, now: float) -> Moved:
+def moved(state: State, change: AnyChange) -> Moved:
     """What guests would see otherwise if the change were folded next."""
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
-    found: Moved = find(state, change, now)
+    found: Moved = find(state, change)
     if not found.gained and not found.lost:
         return _NOTHING
     return Moved(_people(state, found.gained), _people(state, found.lost))
@@ -88,62 +88,62 @@ def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
     return found
 
 
-def _subscribed(state: State, change: changes.Subscribed, now: float) -> Moved:
+def _subscribed(state: State, change: changes.Subscribed) -> Moved:
     present = state.acquaintances.subscribers(change.channel_id)
     joined = BitMap(change.colors)
     everybody = present | joined
     gained = {
         guest_id: (everybody if guest_id in joined else joined) - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests(now) & everybody
+        for guest_id in state.limited_guests & everybody
     }
     return Moved(gained, {})
 
 
-def _unsubscribed(state: State, change: changes.Unsubscribed, now: float) -> Moved:
+def _unsubscribed(state: State, change: changes.Unsubscribed) -> Moved:
     present = state.acquaintances.subscribers(change.channel_id)
     left = BitMap(change.user_ids)
     lost = {
         guest_id: (present if guest_id in left else left)
         - state.acquaintances.apart_from(guest_id, {change.channel_id: left})
-        for guest_id in state.limited_guests(now) & present
+        for guest_id in state.limited_guests & present
     }
     return Moved({}, lost)
 
 
-def _message_sent(state: State, change: changes.MessageSent, now: float) -> Moved:
+def _message_sent(state: State, change: changes.MessageSent) -> Moved:
     if change.new_conversation is None:
         return _NOTHING
     members = BitMap(change.new_conversation.members)
     gained = {
         guest_id: members - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests(now) & members
+        for guest_id in state.limited_guests & members
     }
     return Moved(gained, {})
 
 
-def _realm_changed(state: State, change: changes.RealmChanged, now: float) -> Moved:
+def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
     setting = change.values.get("can_access_all_users_group")
     if setting is None:
         return _NOTHING
-    before, everybody = state.limited_guests(now), BitMap(state.users.rows)
+    before, everybody = state.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
     for guest_id in state.guests:
         # One who is deactivated sees nothing now, and this when they come back.
         guest = msgspec.structs.replace(state.users[guest_id], is_active=True)
-        sees = state.holds(guest, setting, now)
+        sees = state.holds(guest, setting, 0)
         if sees is (guest_id in before):
             found = gained if sees else lost
             found[guest_id] = everybody - state.acquaintances.of(guest_id)
     return Moved(gained, lost)
 
 
-def _user_changed(state: State, change: changes.UserChanged, now: float) -> Moved:
+def _user_changed(state: State, change: changes.UserChanged) -> Moved:
     if "role" not in change.values:
         return _NOTHING
     role = Role(change.values["role"])
     user = msgspec.structs.replace(state.users[change.user_id], role=role, is_active=True)
-    was_limited = change.user_id in state.limited_guests(now)
-    is_limited = state.is_limited_guest(user, now)
+    was_limited = change.user_id in state.limited_guests
+    is_limited = state.is_limited_guest(user)
     if was_limited is is_limited:
         return _NOTHING
     others = BitMap(state.users.rows) - state.acquaintances.of(change.user_id)
@@ -151,7 +151,7 @@ def _user_changed(state: State, change: changes.UserChanged, now: float) -> Move
     return Moved({}, strangers) if is_limited else Moved(strangers, {})
 
 
-_FINDERS: Mapping[type[changes.Change], Callable[[State, Any, float], Moved]] = {
+_FINDERS: Mapping[type[changes.Change], Callable[[State, Any], Moved]] = {
     changes.Subscribed: _subscribed,
     changes.Unsubscribed: _unsubscribed,
     changes.MessageSent: _message_sent,

@@ -51,6 +51,11 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
     is_open = permissions.address_visibility(state, user) is AddressVisibility.EVERYONE
     if user.is_bot or (is_open and sees_address):
         return user.address
+    return stand_in(user, host)
+
+
+def stand_in(user: User, host: str) -> str:
+    """The address that stands for one that is not shown. It takes no mail."""
     return f"user{user.id}@{host}"
 
 
@@ -184,7 +189,7 @@ def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
     return UserObject(
         user_id=user.id,
         delivery_email=None,
-        email=f"user{user.id}@{host}",
+        email=stand_in(user, host),
         full_name=UNKNOWN_NAME,
         date_joined=datetime.fromtimestamp(joined_at, UTC).strftime("%Y-%m-%dT%H:%M+00:00"),
         is_active=UNSET,
