@@ -38,10 +38,10 @@ def moves_of(scene: Scene, sight: Iterable[ChannelSight], viewer: Viewer) -> Mov
     gained: list[Appeared] = []
     for one in sight:
         channel = state.channels[one.channel_id]
-        if has(one.lost, user.id):
+        if _has(one.lost, user.id):
             lost.append(channel.id)
         elif (
-            has(one.gained, user.id)
+            _has(one.gained, user.id)
             and not excluded(channel, viewer.registration, archived=one.archived)
             and permissions.sees_channel(state, user, channel, scene.at)
         ):
@@ -50,8 +50,7 @@ def moves_of(scene: Scene, sight: Iterable[ChannelSight], viewer: Viewer) -> Mov
     return Moves(tuple(lost), tuple(gained))
 
 
-def has(ascending: Sequence[int], user_id: int) -> bool:
-    """Whether the account is among these."""
+def _has(ascending: Sequence[int], user_id: int) -> bool:
     index = bisect_left(ascending, user_id)
     return index < len(ascending) and ascending[index] == user_id
 

@@ -1,6 +1,6 @@
 """Events of accounts."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyroaring import BitMap, FrozenBitMap
@@ -18,7 +18,7 @@ from tertulia.model.changes import (
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.state.visibility import bitmap
-from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.wire.events import Encoded, Event, Projection, Scene, Viewer, encoded
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
 from tertulia.wire.objects.statuses import status_object
@@ -27,7 +27,6 @@ from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
 from tertulia.wire.projections.groups import groups_known, members_added, members_removed
 from tertulia.wire.projections.holders import holders_changed, named_in_sight
-from tertulia.wire.projections.moves import has
 from tertulia.wire.projections.people import (
     PersonActivity,
     PersonBotOwner,
@@ -199,12 +198,34 @@ def _wants_unknown(viewer: Viewer) -> bool:
 class _VisibilityView(NamedTuple):
     lost: FrozenBitMap
     gained: FrozenBitMap
-    saying: FrozenBitMap
-    """Of those, who say something about what they are doing."""
     role: Role
     """The viewer's, by which addresses are shown."""
     client_gravatar: bool
     unknown_too: bool
+
+
+class _Shared:
+    """One such change, and what its events are, so that each is made once for however many viewers
+    gain or lose the same account.
+
+    Every account has places of its own among the events: so the events of one viewer have the same
+    numbers whatever came into sight or went out of it since.
+    """
+
+    def __init__(self, change: UserVisibilityChanged, seq: int) -> None:
+        self.change = change
+        self.seq = seq
+        """Of the state in which the events were made."""
+        self.gained = _by_viewer(change.gained)
+        self.lost = _by_viewer(change.lost)
+        user_ids = BitMap.union(BitMap(), *self.gained.values(), *self.lost.values())
+        self.places = {user_id: place * 2 for place, user_id in enumerate(user_ids)}
+        self.events: dict[Hashable, tuple[Encoded, ...]] = {}
+
+
+def _by_viewer(found: Iterable[UserVisibility]) -> dict[int, BitMap]:
+    user_ids = [(one, bitmap(one.users)) for one in found]
+    return {viewer_id: users for one, users in user_ids for viewer_id in one.viewers}
 
 
 class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
@@ -213,47 +234,67 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
 
     of = UserVisibilityChanged
 
+    def __init__(self) -> None:
+        self._last: _Shared | None = None
+
+    def _shared(self, scene: Scene, change: UserVisibilityChanged) -> _Shared:
+        last = self._last
+        if last is None or last.change is not change or last.seq != scene.state.seq:
+            last = self._last = _Shared(change, scene.state.seq)
+        return last
+
     def audience(self, state: State, change: UserVisibilityChanged) -> Collection[int]:
         return {user_id for one in (*change.gained, *change.lost) for user_id in one.viewers}
 
     def view(self, scene: Scene, change: UserVisibilityChanged, viewer: Viewer) -> Hashable | None:
-        state, user = scene.state, viewer.user
-        gained, lost = _users_of(change.gained, user), _users_of(change.lost, user)
+        state, user, shared = scene.state, viewer.user, self._shared(scene, change)
+        gained = shared.gained.get(user.id, BitMap())
         if not permissions.sees_everybody(state, user, scene.at):
-            gained &= state.acquaintances.of(user.id)
+            gained = gained & state.acquaintances.of(user.id)
+        own = BitMap([user.id])
+        lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own
         if not gained and not lost:
             return None
         return _VisibilityView(
             lost=FrozenBitMap(lost),
             gained=FrozenBitMap(gained),
-            saying=FrozenBitMap(u for u in gained if status_object(state, state.users[u])),
             role=user.role,
             client_gravatar=viewer.registration.client_gravatar,
             unknown_too=_wants_unknown(viewer),
         )
 
+    def encoded(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Sequence[Encoded]:
+        shared = self._shared(scene, change)
+        found: list[Encoded] = []
+        for user_id in view.lost | view.gained:
+            key = (user_id, user_id in view.lost, *view[2:])
+            events = shared.events.get(key)
+            if events is None:
+                place = shared.places[user_id]
+                events = shared.events[key] = tuple(
+                    encoded(event, scene.entry.seq, place + number)
+                    for number, event in enumerate(self._of_one(scene, user_id, view))
+                )
+            found += events
+        return found
+
     def events(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Iterable[Event]:
+        for user_id in view.lost | view.gained:
+            yield from self._of_one(scene, user_id, view)
+
+    def _of_one(self, scene: Scene, user_id: int, view: _VisibilityView) -> Iterable[Event]:
+        """Two events at most."""
         state = scene.state
-        for user_id in view.lost:
+        if user_id in view.lost:
             yield people.removed(user_id)
             if view.unknown_too:
                 yield people.unknown(scene, user_id)
-        for user_id in view.gained:
-            user = state.users[user_id]
-            shown = permissions.shows_address(state, user, view.role)
-            yield people.added(scene, user_id, Sight(shown, view.client_gravatar))
-            if user_id in view.saying:
-                yield status_now(state, user)
-
-
-def _users_of(found: Iterable[UserVisibility], viewer: User) -> BitMap:
-    """The accounts that are named for the viewer, who always sees themselves."""
-    user_ids = BitMap()
-    for one in found:
-        if has(one.viewers, viewer.id):
-            user_ids |= bitmap(one.users)
-    user_ids.discard(viewer.id)
-    return user_ids
+            return
+        user = state.users[user_id]
+        shown = permissions.shows_address(state, user, view.role)
+        yield people.added(scene, user_id, Sight(shown, view.client_gravatar))
+        if status_object(state, user):
+            yield status_now(state, user)
 
 
 class UserDeactivatedProjection(Projection[UserDeactivated]):
