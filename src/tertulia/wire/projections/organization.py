@@ -1,13 +1,14 @@
 """Events of the organization itself."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Hashable, Iterable
+from typing import Any, Final, NamedTuple
 
 from tertulia.domain.group_settings import REALM_SETTINGS
 from tertulia.model import changes
 from tertulia.model.realm import Realm
 from tertulia.state.folds.registry import revised
-from tertulia.wire.events import Event, ForAll, Scene, Unseen
+from tertulia.state.organization import State
+from tertulia.wire.events import Event, ForAll, Projection, Scene, Unseen, Viewer
 from tertulia.wire.objects.groups import group_setting
 from tertulia.wire.objects.realm import (
     FOLLOWING,
@@ -18,7 +19,9 @@ from tertulia.wire.objects.realm import (
     picture_fields,
     wire_name,
 )
+from tertulia.wire.projections import people
 from tertulia.wire.projections.administration import DefaultSettingEvent
+from tertulia.wire.projections.people import Sight, sight_of
 
 
 class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
@@ -78,12 +81,41 @@ _TOGETHER: Final = frozenset(
 """Settings that clients hear of in one event with their permissions, and not each by itself."""
 
 
-class RealmChangedProjection(ForAll[changes.RealmChanged]):
-    """New settings, to everybody."""
+class _View(NamedTuple):
+    """What a guest learns and forgets by the way; nothing, for everybody else."""
+
+    lost: tuple[int, ...] = ()
+    gained: tuple[tuple[int, Sight], ...] = ()
+
+
+class RealmChangedProjection(Projection[changes.RealmChanged]):
+    """New settings, to everybody; and, where 0.1.0 wrote them down, to guests the accounts that
+    they may know of because of it."""
 
     of = changes.RealmChanged
 
+    def audience(self, state: State, change: changes.RealmChanged) -> None:
+        return None
+
+    def view(self, scene: Scene, change: changes.RealmChanged, viewer: Viewer) -> Hashable:
+        users, viewer_id = scene.state.users, viewer.user.id
+        gained = (
+            (user_id, sight_of(scene, users[user_id], viewer))
+            for user_id in change.gained.get(viewer_id, ())
+        )
+        return _View(
+            lost=change.lost.get(viewer_id, ()),
+            gained=tuple((user_id, sight) for user_id, sight in gained if sight is not None),
+        )
+
     def events(self, scene: Scene, change: changes.RealmChanged, view: Any) -> Iterable[Event]:
+        yield from self._settings(scene, change)
+        for user_id in view.lost:
+            yield people.removed(user_id)
+        for user_id, sight in view.gained:
+            yield people.added(scene, user_id, sight)
+
+    def _settings(self, scene: Scene, change: changes.RealmChanged) -> Iterable[Event]:
         realm: Realm = revised(scene.state.realm, change.values)
         following = computed(realm)
         together: dict[str, Any] = {}
