@@ -47,9 +47,11 @@ class Acquaintances:
         self._shared: dict[int, BitMap] = {}
         self._asked = BitMap()
         """Whose bitmaps there are."""
-        self._stale: set[int] = set()
-        """Channels whose subscribers are others since: their acquaintances are forgotten when
-        somebody asks again, at once for however many there are."""
+        self._joined: dict[int, BitMap] = {}
+        """Who came into channels since somebody asked: they are added when somebody asks again,
+        at once for however many there are."""
+        self._left: set[int] = set()
+        """Channels that somebody left since then: whoever is in one of them is looked at anew."""
         self._gains: deque[Gain] = deque(maxlen=REMEMBERED)
         self.merged = 0
         """How many bitmaps were put together, for those who want to see what it costs."""
@@ -68,10 +70,7 @@ class Acquaintances:
     def of(self, user_id: int) -> BitMap:
         """Whom the account shares a channel or a direct conversation with; itself, where there is
         one."""
-        for channel_id in self._stale:
-            for one in self.subscribers(channel_id) & self._asked:
-                self._forget(one)
-        self._stale.clear()
+        self._keep_up()
         found = self._shared.get(user_id)
         if found is None:
             found = self._shared[user_id] = self.apart_from(user_id, {})
@@ -106,6 +105,16 @@ class Acquaintances:
                 return True
         return False
 
+    def _keep_up(self) -> None:
+        for channel_id, user_ids in self._joined.items():
+            for one in self.subscribers(channel_id) & self._asked:
+                self._shared[one] |= user_ids
+        for channel_id in self._left:
+            for one in self.subscribers(channel_id) & self._asked:
+                self._forget(one)
+        self._joined.clear()
+        self._left.clear()
+
     def _forget(self, user_id: int) -> None:
         self._shared.pop(user_id, None)
         self._asked.discard(user_id)
@@ -117,8 +126,12 @@ class Acquaintances:
         if subscribers is not None:
             (subscribers.add if after.is_active else subscribers.discard)(after.user_id)
         self._forget(after.user_id)
-        if self._asked:
-            self._stale.add(after.channel_id)
+        if not self._asked:
+            return
+        if after.is_active:
+            self._joined.setdefault(after.channel_id, BitMap()).add(after.user_id)
+        else:
+            self._left.add(after.channel_id)
 
     def _index_direct(
         self, before: DirectConversation | None, after: DirectConversation | None
