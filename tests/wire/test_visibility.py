@@ -608,3 +608,21 @@ async def test_a_picture_of_somebody_unseen_is_that_of_nobody(org: Organization)
 async def changes_of_sight(org: Organization) -> list[UserVisibilityChanged]:
     entries = await org.node.store.read(lambda c: reading.entries(c, 0, 2**31))
     return [e.change for e in entries if isinstance(e.change, UserVisibilityChanged)]
+
+
+async def test_a_guests_bot_knows_of_no_more_than_a_guest(org: Organization) -> None:
+    """As its owner becomes one, and is none any more."""
+    await org.channel("club", "robo", "cleo")
+    await limit_guests(org)
+    capable = {"client_capabilities": {"user_list_incomplete": True}}
+    robo, ann, ben = await org["robo"].register(**capable), org["ann"], org["ben"]
+    assert (await ann.patch(f"/users/{ben.user_id}", role=int(Role.GUEST))).ok
+    events = [
+        e for e in await robo.events() if (e["type"], e.get("op")) == ("realm_user", "remove")
+    ]
+    known = {user["user_id"] for user in (await org["robo"].get("/users")).ok["members"]}
+    everybody = {user["user_id"] for user in (await ann.get("/users")).ok["members"]}
+    assert {event["person"]["user_id"] for event in events} == everybody - known != set()
+    assert (await ann.patch(f"/users/{ben.user_id}", role=int(Role.MEMBER))).ok
+    events = [e for e in await robo.events() if (e["type"], e.get("op")) == ("realm_user", "add")]
+    assert {event["person"]["user_id"] for event in events} == everybody - known

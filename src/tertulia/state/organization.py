@@ -63,9 +63,10 @@ def _with(table: Table[R], records: Iterable[R]) -> Table[R]:
     return copied
 
 
-def _standing(user: User) -> tuple[Role, int, bool]:
-    """What decides in which groups of the roles the account is."""
-    return user.role, user.joined_at, user.is_active
+def _standing(user: User) -> tuple[Role, int, bool, int | None]:
+    """What decides in which groups of the roles the account is, and whose rights it has."""
+    owner_id = None if user.bot is None else user.bot.owner_id
+    return user.role, user.joined_at, user.is_active, owner_id
 
 
 class State:
@@ -468,6 +469,15 @@ class State:
         subscription = self.subscription(user_id, message.channel_id)
         return subscription is not None and subscription.covers(message.id)
 
+    def bots_of(self, owner_id: int) -> list[User]:
+        """The active bots that the person owns, in ascending order of ID."""
+        found = [
+            bot
+            for bot in (self.users[bot_id] for bot_id in self.bots)
+            if bot.is_active and bot.bot is not None and bot.bot.owner_id == owner_id
+        ]
+        return sorted(found, key=lambda bot: bot.id)
+
     # Groups
 
     def direct_members(self, group: UserGroup, now: float) -> Collection[int]:
@@ -568,13 +578,25 @@ class State:
         return False
 
     def is_limited_guest(self, user: User) -> bool:
-        """Whether the account, while it is active, is one of a guest who may not know of every
-        account."""
-        if not user.is_guest:
+        """Whether the account, while it is active, has the rights of a guest who may not know of
+        every account: those of its owner, where it is a bot (see `permissions.role_of`)."""
+        behind = [user]
+        if user.bot is not None and user.bot.owner_id is not None:
+            owner = self.users[user.bot.owner_id]
+            if not owner.is_active:
+                return True
+            behind.append(owner)
+        if not any(one.is_guest for one in behind):
             return False
-        active = user if user.is_active else msgspec.structs.replace(user, is_active=True)
+        active = (msgspec.structs.replace(one, is_active=True) for one in behind)
         # Who holds a permission changes by entries of the log alone.
-        return not self.holds(active, self.realm.can_access_all_users_group, 0)
+        setting = self.realm.can_access_all_users_group
+        return not all(self.holds(one, setting, 0) for one in active)
+
+    @property
+    def maybe_guests(self) -> BitMap:
+        """The accounts that can have no more than a guest's rights, deactivated ones too."""
+        return self.guests | BitMap(self.bots)
 
     @property
     def limited_guests(self) -> BitMap:
@@ -583,7 +605,7 @@ class State:
         version, found = self._limited
         if version != self.membership:
             users = self.users
-            found = BitMap(u for u in self.guests if self.is_limited_guest(users[u]))
+            found = BitMap(u for u in self.maybe_guests if self.is_limited_guest(users[u]))
             self._limited = (self.membership, found)
         return found
 

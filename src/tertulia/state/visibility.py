@@ -8,12 +8,11 @@ the organization limits, and for nobody else.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.changes import AnyChange, UserVisibility, UserVisibilityChanged
-from tertulia.model.users import Role
+from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
 
 Sets = dict[int, BitMap]
@@ -122,33 +121,31 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
 
 
 def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
-    setting = change.values.get("can_access_all_users_group")
-    if setting is None:
+    if "can_access_all_users_group" not in change.values:
         return _NOTHING
-    before, everybody = state.limited_guests, BitMap(state.users.rows)
-    gained, lost = Sets(), Sets()
-    for guest_id in state.guests:
-        # One who is deactivated sees nothing now, and this when they come back.
-        guest = msgspec.structs.replace(state.users[guest_id], is_active=True)
-        sees = state.holds(guest, setting, 0)
-        if sees is (guest_id in before):
-            found = gained if sees else lost
-            found[guest_id] = everybody - state.acquaintances.of(guest_id)
-    return Moved(gained, lost)
+    ahead = state.foreseen(realm=revised(state.realm, change.values))
+    return _limited_otherwise(state, ahead, state.maybe_guests)
 
 
 def _user_changed(state: State, change: changes.UserChanged) -> Moved:
-    if "role" not in change.values:
+    if change.values.keys().isdisjoint({"role", "bot"}):
         return _NOTHING
-    role = Role(change.values["role"])
-    user = msgspec.structs.replace(state.users[change.user_id], role=role, is_active=True)
-    was_limited = change.user_id in state.limited_guests
-    is_limited = state.is_limited_guest(user)
-    if was_limited is is_limited:
-        return _NOTHING
-    others = BitMap(state.users.rows) - state.acquaintances.of(change.user_id)
-    strangers = {change.user_id: others}
-    return Moved({}, strangers) if is_limited else Moved(strangers, {})
+    ahead = state.foreseen(users=[revised(state.users[change.user_id], change.values)])
+    bots = (state.users[bot_id] for bot_id in state.bots)
+    owned = (one.id for one in bots if one.bot and one.bot.owner_id == change.user_id)
+    return _limited_otherwise(state, ahead, [change.user_id, *owned])
+
+
+def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> Moved:
+    """Of whom these come to know, or do not know any more, by being limited or not any more."""
+    before, everybody = state.limited_guests, BitMap(state.users.rows)
+    gained, lost = Sets(), Sets()
+    for user_id in user_ids:
+        is_limited = ahead.is_limited_guest(ahead.users[user_id])
+        if is_limited is not (user_id in before):
+            found = lost if is_limited else gained
+            found[user_id] = everybody - state.acquaintances.of(user_id)
+    return Moved(gained, lost)
 
 
 _FINDERS: Mapping[type[changes.Change], Callable[[State, Any], Moved]] = {
