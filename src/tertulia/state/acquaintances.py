@@ -53,6 +53,9 @@ class Acquaintances:
         self._left: set[int] = set()
         """Channels that somebody left since then: whoever is in one of them is looked at anew."""
         self._gains: deque[Gain] = deque(maxlen=REMEMBERED)
+        self.gainers = BitMap()
+        """Who came to know of somebody since this was made: each of them may have been shown less
+        than they would be now."""
         self.merged = 0
         """How many bitmaps were put together, for those who want to see what it costs."""
         subscriptions.watch(self._index_subscription)
@@ -93,7 +96,9 @@ class Acquaintances:
 
     def gained(self, seq: int, viewers: Iterable[int], user_ids: BitMap) -> None:
         """Remember that these viewers came to know of these accounts at that entry."""
-        self._gains.append(Gain(seq, BitMap(viewers), user_ids))
+        gain = Gain(seq, BitMap(viewers), user_ids)
+        self._gains.append(gain)
+        self.gainers |= gain.viewers
 
     def gained_since(self, seq: int, viewer_id: int, user_id: int) -> bool:
         """Whether the viewer came to know of the account after that entry, as far as is

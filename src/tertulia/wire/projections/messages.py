@@ -73,6 +73,7 @@ class MessageSentProjection(Projection[MessageSent]):
             or user.id in change.readers
             # Each knows of others than the next.
             or user.id in state.limited_guests
+            or user.id in state.acquaintances.gainers
             or queue.registration.narrow
             or change.gone
             or change.moved_to is not None
@@ -106,7 +107,7 @@ class MessageSentProjection(Projection[MessageSent]):
         return _MessageView(
             apply_markdown=registration.apply_markdown,
             client_gravatar=registration.client_gravatar,
-            sees_sender=_sees_sender(scene, message, user),
+            sees_sender=sees_user(scene, user, sender),
             sees_address=permissions.sees_address(state, user, sender),
             empty_topic_name=registration.capabilities.empty_topic_name,
             flags=flags,
@@ -129,13 +130,6 @@ class MessageSentProjection(Projection[MessageSent]):
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,
         )
-
-
-def _sees_sender(scene: Scene, message: Message, reader: User) -> bool:
-    state = scene.state
-    return permissions.sees_everybody(state, reader, scene.at) or sees_user(
-        scene, reader, state.users[message.sender_id]
-    )
 
 
 def reads_where_it_is(scene: Scene, change: MessageSent | MessageEdited, viewer: Viewer) -> bool:
@@ -183,7 +177,7 @@ def _holds(
         case "sender", _:
             named = users.account_with(state, reader, operand, scene.host, scene.at)
             if named is None and str(message.sender_id) == operand:
-                return _sees_sender(scene, message, reader)
+                return sees_user(scene, reader, state.users[message.sender_id])
             return named is not None and named.id == message.sender_id
         case "is", "dm":
             return message.channel_id is None
