@@ -54,6 +54,7 @@ from tertulia.model.changes.invitations import (
     InvitationsEnded,
     InvitationSentAgain,
     InvitationsMade,
+    InvitationsRedacted,
 )
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -158,6 +159,7 @@ __all__ = [
     "InvitationSentAgain",
     "InvitationsEnded",
     "InvitationsMade",
+    "InvitationsRedacted",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
@@ -252,6 +254,7 @@ AnyChange = (
     | UserGroupMembersChanged
     | FullMembersChanged
     | InvitationsMade
+    | InvitationsRedacted
     | InvitationSentAgain
     | InvitationsEnded
     | ConfirmationAsked
