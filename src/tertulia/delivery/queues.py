@@ -429,6 +429,8 @@ class Delivery:
             event_id = _id_of(event)
             if event_id > cursor:
                 found.append((event_id, event))
+                if len(found) >= PAGE:
+                    return  # The next poll goes on in the middle of the entry.
 
     # A mistake in how one change is shown is nobody else's, and it must not be passed over: the
     # queue ends, so that its client fetches everything anew.
@@ -470,6 +472,9 @@ class Delivery:
         seen = batch[-1].entry.seq
         last: Sequence[bytes] = ()
         for queue, events in ready.items():
+            if len(events) > PAGE:
+                self._answer(queue, events[:PAGE])
+                continue
             if events is not last:  # Mostly those of all before.
                 last, quiet = events, (_id_of(events[-1]), seen)
             queue.quiet = quiet

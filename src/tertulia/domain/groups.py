@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, permissions, sight, subscriptions
+from tertulia.domain import group_settings, names, permissions, subscriptions, visibility
 from tertulia.domain.group_settings import (
     CHANNEL_SETTINGS,
     GROUP_CREATOR,
@@ -192,4 +192,4 @@ def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
 
 
 def _naming(record: Struct, names: Iterable[str], group: UserGroup) -> tuple[str, ...]:
-    return tuple(name for name in names if group.id in sight.groups_of(getattr(record, name)))
+    return tuple(name for name in names if group.id in visibility.groups_of(getattr(record, name)))

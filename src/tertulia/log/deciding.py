@@ -5,6 +5,7 @@ from typing import Any
 from tertulia.log.requests import Command
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NotAuthenticated, Refused
+from tertulia.state import visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -33,7 +34,7 @@ def decide(
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
     try:
-        for change in decision.changes:
+        for change in visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)
             fold(state, entry)
             entries.append(entry)

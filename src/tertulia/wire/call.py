@@ -135,7 +135,8 @@ class Call:
 
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
-        return users.account_with(self.state, self.user, address, self.node.config.address_host)
+        host = self.node.config.address_host
+        return users.account_with(self.state, self.user, address, host, self.now)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""
