@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import formulas, katex
+from tertulia.markup import katex, mathml
 from tertulia.markup.elements import ALLOWED, VOID, element, opened
 from tests.unit.markup_stage import EVE, html, path
 
-FORMULA = formulas.ALLOWED | set(katex.MATHML)
+FORMULA = mathml.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
 
 
