@@ -174,6 +174,34 @@ HOSTILE = [
 ]
 
 
+FAMILIES = [
+    "[a](" + " " * 9000 + "z",
+    "[a](b" + " " * 9000 + "z z",
+    "[a](b " + '"' * 9000,
+    "|a" * 1000 + "\n" + "|-" * 1000 + "\n" + "a\n" * 3000,
+    ("|a" * 100 + "\n" + "|-" * 100 + "\n" + "a\n" * 500 + "\n") * 7,
+    "    |:|\n" * 1200,
+    "--\n" * 3300,
+    "$$a|a|\n" + ">     |a|b|\n|-|-|\n" * 500,
+    "<time:1a> " * 1000,
+    "http://[" * 1200,
+]
+
+
+@pytest.mark.parametrize("content", FAMILIES, ids=range(len(FAMILIES)))
+def test_what_is_put_together_of_several_renders_soon(content: str) -> None:
+    begun = time.process_time()
+    shown = html(content, EVE)
+    # As generous: some of them took hours, others ten times what is written.
+    assert time.process_time() - begun < 5
+    assert checked(shown) < LENGTH * 3
+
+
+@pytest.mark.parametrize("rows", [500, 1000])
+def test_lines_that_may_belong_to_a_quotation_are_looked_at_so_often(rows: int) -> None:
+    assert _calls(">     |a|b|\n|-|-|\n" * rows) < 2_000_000
+
+
 @pytest.mark.parametrize("part", HOSTILE)
 def test_what_is_repeated_ten_thousand_times_renders_soon(part: str) -> None:
     begun = time.process_time()

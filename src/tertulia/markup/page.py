@@ -49,6 +49,12 @@ class Page:
     costly: Costly = field(default_factory=Costly)
     lone: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
+    quotation_checks: int = 0
+    """How often it was looked whether a line begins a quotation."""
+    cells: int = 0
+    """Of its tables so far."""
+    next_empty: dict[int, int] = field(default_factory=dict)
+    """The next empty line, by line."""
 
     @property
     def state(self) -> State:

@@ -97,6 +97,7 @@ def _parser() -> MarkdownIt:
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
     block.at("fence", fences.fenced, {"alt": interrupting})
+    block.at("table", blocks.tabled, {"alt": ["paragraph", "reference"]})
     block.at("blockquote", blocks.quotation, {"alt": interrupting})
     block.at("list", blocks.listed, {"alt": ["paragraph", "blockquote"]})
     block.at("heading", blocks.titled, {"alt": ["paragraph", "blockquote"]})
