@@ -40,9 +40,7 @@ COLOURED: Final = frozenset(
 take its time with code that was written to make it do so."""
 
 
-def block(
-    source: str, language: str, default: str, colour: Callable[[str, str], str]
-) -> str:
+def block(source: str, language: str, default: str, colour: Callable[[str, str], str]) -> str:
     """A block of code. `default` is the language where none is named, and `colour` makes HTML of
     the code by the name of a language that is coloured."""
     word = language or default

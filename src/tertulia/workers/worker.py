@@ -197,9 +197,7 @@ class Worker:
             allowance.processor = 0
             logger.warning(
                 "a worker was lost",
-                extra={
-                    "fields": {"worker": self._name, "job": job.function, "reason": str(error)}
-                },
+                extra={"fields": {"worker": self._name, "job": job.function, "reason": str(error)}},
             )
             raise Exceeded(str(error)) from None
         allowance.processor -= response.seconds
