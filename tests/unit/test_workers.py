@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import typing
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ import pytest
 from tertulia import pictures
 from tertulia.markup import costly
 from tertulia.outbound import pages
-from tertulia.workers import worker as workers
 from tertulia.workers import Allowance, Exceeded, Failed, Job, Unanswered, Worker
+from tertulia.workers import worker as workers
 
 MEMORY = 1024 * 1024 * 1024
 HERE = "tertulia.markup.code"
@@ -33,14 +33,19 @@ ENDLESS: Job[str] = Job(f"{HERE}:coloured", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for it to be so."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 (a thread has no event that could be awaited)
+            await asyncio.sleep(0.01)
+
+
 @pytest.fixture
 async def worker() -> AsyncIterator[Worker]:
     """A worker that ends soon after it was used."""
     made = Worker("test", memory=MEMORY, idle_seconds=0.5)
     yield made
-    async with asyncio.timeout(60):
-        while made.process_id is not None:
-            await asyncio.sleep(0.05)
+    await until(lambda: made.process_id is None)
 
 
 def is_running(process_id: int | None) -> bool:
@@ -98,15 +103,18 @@ async def test_who_has_no_time_is_not_waited_for(worker: Worker) -> None:
 
 async def test_what_is_too_much_to_wait_is_refused() -> None:
     made = Worker("test", memory=MEMORY, max_waiting=2, idle_seconds=0.5)
-    blocked = [made.submit(ENDLESS, *BOMB, allowance=allowance())]
-    while made.process_id is None:
-        await asyncio.sleep(0.01)
-    blocked += [made.submit(LENGTH, "a", allowance=allowance()) for _ in range(2)]
+    await made.call(LENGTH, "a", allowance=allowance())
+    process_id = made.process_id
+    assert process_id is not None
+    os.kill(process_id, signal.SIGSTOP)
+    waiting = [made.submit(LENGTH, "a", allowance=allowance())]
+    await until(waiting[0].running)
+    waiting += [made.submit(LENGTH, "a", allowance=allowance()) for _ in range(2)]
     with pytest.raises(Unanswered, match="too much"):
         made.submit(LENGTH, "a", allowance=allowance())
-    assert [await asyncio.wrap_future(one) for one in blocked[1:]] == ["a", "a"]
-    while made.process_id is not None:
-        await asyncio.sleep(0.05)
+    os.kill(process_id, signal.SIGCONT)
+    assert [await asyncio.wrap_future(one) for one in waiting] == ["a", "a", "a"]
+    await until(lambda: made.process_id is None)
 
 
 async def test_what_nobody_waits_for_any_more_is_not_begun(worker: Worker) -> None:
@@ -156,8 +164,7 @@ async def test_memory_has_a_bound() -> None:
     made = Worker("test", memory=200 * 1024 * 1024, idle_seconds=0.5)
     with pytest.raises(Exceeded):
         await made.call(LENGTH, "&" * 60_000_000, allowance=allowance(20))
-    while made.process_id is not None:
-        await asyncio.sleep(0.05)
+    await until(lambda: made.process_id is None)
 
 
 async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
@@ -176,9 +183,7 @@ async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
 async def test_it_ends_when_it_is_idle_and_starts_anew(worker: Worker) -> None:
     await worker.call(LENGTH, "a", allowance=allowance())
     first = worker.process_id
-    async with asyncio.timeout(60):
-        while worker.process_id is not None:
-            await asyncio.sleep(0.05)
+    await until(lambda: worker.process_id is None)
     assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
     assert worker.process_id != first
 

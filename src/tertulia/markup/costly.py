@@ -85,7 +85,7 @@ def _size(part: Code | Formula, html: str | None) -> int:
 coloured: Final[Kept[Code]] = Kept()
 typeset: Final[Kept[Formula]] = Kept()
 
-COLOUR: Final[Job[str]] = Job(
+COLOUR: Final[Job[str | None]] = Job(
     "tertulia.markup.code:coloured", str, load="tertulia.markup.code:load"
 )
 TYPESET: Final[Job[str | None]] = Job(
@@ -110,7 +110,7 @@ async def prepare(wanted: Wanted) -> None:
 async def _prepare(
     parts: Iterable[Part],
     kept: Kept[Part],
-    job: Job[str] | Job[str | None],
+    job: Job[str | None],
     seconds: float,
     plain: Callable[[Part], str],
 ) -> None:

@@ -11,7 +11,7 @@ from tertulia.markup.elements import opened
 _DISPLAY: Final = opened("span", {"class": "katex-display"})
 
 
-def typeset(tex: str, display: bool) -> str | None:  # noqa: FBT001 (a worker's are positional)
+def typeset(tex: str, display: bool) -> str | None:
     """The formula without the frame that sets a block apart; None where it is wrong."""
     try:
         found = katex.formula(tex, display=display)
@@ -22,7 +22,7 @@ def typeset(tex: str, display: bool) -> str | None:  # noqa: FBT001 (a worker's 
     return found
 
 
-def load(_tex: str, _display: bool) -> None:  # noqa: FBT001 (as above)
+def load(_tex: str, _display: bool) -> None:
     """Load what lays formulas out."""
     if not katex.is_installed():
         mathml.formula("x", display=False)

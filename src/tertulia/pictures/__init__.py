@@ -62,13 +62,13 @@ async def animated(content: bytes, size: int) -> Scaled | None:
 
 async def described(place: Path) -> Described:
     """What the picture in the file is."""
-    return await _done(DESCRIBED, str(place.absolute()))
+    return await _done(DESCRIBED, str(place))
 
 
 async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
     """The picture in the file as WebP, no larger than it is and no larger than that; all of its
     frames if `moving`."""
-    return await _done(THUMBNAIL, str(place.absolute()), width, height, moving)
+    return await _done(THUMBNAIL, str(place), width, height, moving)
 
 
 async def _done(job: Job[T], *arguments: object) -> T:

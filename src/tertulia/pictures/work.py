@@ -67,7 +67,7 @@ _LYING: Final = frozenset({5, 6, 7, 8})
 """Orientations in which width and height change places."""
 
 
-def thumbnail(place: str, width: int, height: int, moving: bool) -> Scaled:  # noqa: FBT001
+def thumbnail(place: str, width: int, height: int, moving: bool) -> Scaled:
     size = (width, height)
     with opened(Path(place)) as picture:
         if moving and _frames(picture, Path(place)) > 1:

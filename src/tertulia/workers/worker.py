@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -288,7 +289,7 @@ class _Process:
         rest = memoryview(content)
         while rest:
             _wait(self._into, until, writing=True)
-            rest = rest[_tried(lambda part=rest[:_PIECE]: os.write(self._into, part)) or 0 :]
+            rest = rest[_tried(partial(os.write, self._into, rest[:_PIECE])) or 0 :]
 
     def _read(self, until: float) -> Response:
         size = int.from_bytes(self._exactly(HEADER, until), "big")
@@ -304,7 +305,7 @@ class _Process:
         while len(found) < size:
             _wait(self._out_of, until, writing=False)
             left = min(size - len(found), _PIECE)
-            part = _tried(lambda left=left: os.read(self._out_of, left))
+            part = _tried(partial(os.read, self._out_of, left))
             if part == b"":
                 raise _Lost("it took too long or too much, and ended")
             found += part or b""
