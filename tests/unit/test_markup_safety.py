@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import katex, mathml
+from tertulia.markup import katex, linkifiers, mathml
 from tertulia.markup.elements import ALLOWED, VOID, element, opened
-from tests.unit.markup_stage import EVE, html, path
+from tertulia.model.organization import Linkifier
+from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
 FORMULA = mathml.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
@@ -195,6 +196,31 @@ def test_what_is_put_together_of_several_renders_soon(content: str) -> None:
     # As generous: some of them took hours, others ten times what is written.
     assert time.process_time() - begun < 5
     assert checked(shown) < LENGTH * 3
+
+
+def test_linkifiers_that_find_the_same_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = organization()
+    patterns = ["x[a ]+", *(f"ab{{0,{number}}}" for number in range(60))]
+    for number, pattern in enumerate(patterns, start=100):
+        state.linkifiers.put(
+            Linkifier(
+                id=number, order=number, pattern=pattern, url_template="https://links.example/"
+            )
+        )
+    calls = 0
+    safe = linkifiers.safe
+
+    def counted(url: str) -> str | None:
+        nonlocal calls
+        calls += 1
+        return safe(url)
+
+    monkeypatch.setattr(linkifiers, "safe", counted)
+    shown = rendered("x " + "a " * 4900, EVE, state).html
+    assert "https://links.example/" in shown
+    assert calls <= linkifiers.MAX_MATCHES
 
 
 @pytest.mark.parametrize("rows", [500, 1000])

@@ -26,8 +26,6 @@ _LISTED = 500
 """Topics that are named one by one."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-MAX_WORDS = 200
-"""Of all phrases together. For each word of a message it may be that all of them are looked for."""
 """Words and phrases of one search."""
 
 
@@ -344,8 +342,6 @@ def _search(reader: Reader, term: Asked) -> list[Term]:
     phrases = phrases_of(text)
     if len(phrases) > MAX_PHRASES:
         raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
-    if sum(len(phrase.words) for phrase in phrases) > MAX_WORDS:
-        raise BadNarrow(f"more than {MAX_WORDS} words to search for")
     return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
 
 
