@@ -153,11 +153,22 @@ FRAGMENTS = [
 ENDINGS = ["", "!", "\x00", "\n", '"', "'", ")", "}", ">", "\\", "☃", "a"]
 
 
+LIKELY = [
+    (before, unit)
+    for before in ('"', "'", '"""', 'r"""', "$'", "`", "(*", "/*", "RUN ", "<", "", "[", "@")
+    for unit in ("\\", '\\"', '"', "a.", "*a.", "a ", " ", "(", "[", "\n", "\\\n", "a,")
+]
+"""How grammars went wrong that did."""
+LIKELY_LENGTH = 60
+
+
 def pieces(name: str, count: int) -> Iterator[str]:
     """Pieces of code that may keep a grammar busy: something opened, and then the same again and
     again. The same ones each time."""
     made = random.Random(name)
-    for number in range(count):
+    for before, unit in made.sample(LIKELY, min(count, len(LIKELY))):
+        yield before + unit * (LIKELY_LENGTH // len(unit))
+    for number in range(count - len(LIKELY)):
         unit = "".join(made.choices(FRAGMENTS, k=made.choice([1, 1, 2, 2, 3])))
         length = LENGTHS[number % len(LENGTHS)]
         before = "".join(made.choices(OPENING, k=made.choice([1, 1, 2])))
