@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from tertulia.markup import code
+from tertulia.markup import code, costly
 from tertulia.markup.elements import literal
 from tertulia.state.moment import Moment
 from tertulia.workers import TEXTS
@@ -170,6 +170,12 @@ def test_code_that_takes_too_long_to_colour_is_shown_without(
     assert code.coloured("1\n", "Python") == "1\n"
 
 
+@pytest.fixture(autouse=True)
+def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No language is paused because of what other tests did."""
+    monkeypatch.setattr(costly, "_lost", costly.LostLanguages())
+
+
 BOMBS = [
     ("bash", "$'" + "\\" * 50),
     ("fish", '"' + "\\" * 60),
@@ -204,6 +210,27 @@ async def test_other_code_has_colours_after_such_a_word_was_met() -> None:
     running = TEXTS.process_id
     await SERVING.prepare(moment, bomb)
     assert lost != TEXTS.process_id == running
+
+
+async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = costly.LostLanguages()
+    monkeypatch.setattr(costly, "_lost", lost)
+    moment = Moment(STATE, 0, ANN)
+    for number in range(costly.MAX_LOST):
+        assert not lost.is_paused("Bash")
+        await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
+    assert lost.is_paused("Bash")
+    content = "```bash\necho hello\n```"
+    await SERVING.prepare(moment, content)
+    assert "<span class=" not in SERVING.render(moment, content).html
+    await SERVING.prepare(moment, "```python\n97\n```")
+    assert 'class="mi"' in SERVING.render(moment, "```python\n97\n```").html
+    # And then it is coloured again.
+    monkeypatch.setattr(costly, "LOST_SECONDS", 0)
+    await SERVING.prepare(moment, content)
+    assert "<span class=" in SERVING.render(moment, content).html
 
 
 def test_code_that_nobody_prepared_is_shown_without_colours() -> None:

@@ -127,6 +127,11 @@ async def test_what_nobody_waits_for_any_more_is_not_begun(worker: Worker) -> No
     assert await worker.call(LENGTH, "b", allowance=allowance()) == "b"
 
 
+async def test_what_is_not_wanted_any_more_at_its_turn_is_not_begun(worker: Worker) -> None:
+    with pytest.raises(Unanswered, match="not wanted"):
+        await worker.call(LENGTH, "a", allowance=allowance(), is_wanted=lambda: False)
+
+
 async def test_an_exception_is_told_by_its_name(worker: Worker) -> None:
     missing: Job[None] = Job("tertulia.markup.code:block", None)
     with pytest.raises(Failed) as failed:

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from tertulia.markup import code, mathml, typesetting
@@ -31,7 +32,7 @@ MAX_FORMULA_SIZE: Final = 400_000
 PATIENCE: Final = 5.0
 """Seconds that a message waits for each of the two, when the server is busy."""
 
-MAX_LOST: Final = 5
+MAX_LOST: Final = 3
 LOST_SECONDS: Final = 600.0
 """A language that so many workers were lost to within so many seconds is not coloured until they
 are over."""
@@ -116,10 +117,11 @@ async def _prepare(
 ) -> None:
     allowance = Allowance(seconds, PATIENCE)
     for part in dict.fromkeys(parts):
-        if isinstance(part, Code) and _lost.is_paused(part.name):
+        is_wanted = partial(_is_wanted, part)
+        if not is_wanted():
             continue
         try:
-            kept[part] = await TEXTS.call(job, *part, allowance=allowance)
+            kept[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
         except Exceeded:
             kept[part] = plain(part)
             if isinstance(part, Code):
@@ -151,6 +153,10 @@ class LostLanguages:
 
 
 _lost: Final = LostLanguages()
+
+
+def _is_wanted(part: Code | Formula) -> bool:
+    return not (isinstance(part, Code) and _lost.is_paused(part.name))
 
 
 def _plain_code(part: Code) -> str:

@@ -96,6 +96,7 @@ class _Waiting:
     job: Job[Any]
     arguments: tuple[object, ...]
     allowance: Allowance
+    is_wanted: Callable[[], bool]
     answer: "Future[Any]"
 
 
@@ -123,26 +124,38 @@ class Worker:
         """Processes one after the other that did not start."""
         self._not_before = 0.0
 
-    async def call(self, job: Job[T], *arguments: object, allowance: Allowance) -> T:
-        """The function's result.
+    async def call(
+        self,
+        job: Job[T],
+        *arguments: object,
+        allowance: Allowance,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> T:
+        """The function's result. `is_wanted` is asked, from another thread, when its turn has come.
 
         Raises Failed where the function raises, Exceeded where it needs more than the allowance or
         the memory that there is, and Unanswered where it was not done for other reasons.
         """
-        answer = self.submit(job, *arguments, allowance=allowance)
+        answer = self.submit(job, *arguments, allowance=allowance, is_wanted=is_wanted)
         try:
             async with asyncio.timeout(max(allowance.remaining, 0)):
                 return await asyncio.wrap_future(answer)
         except TimeoutError:
             raise Unanswered("it waited for too long") from None
 
-    def submit(self, job: Job[T], *arguments: object, allowance: Allowance) -> "Future[T]":
+    def submit(
+        self,
+        job: Job[T],
+        *arguments: object,
+        allowance: Allowance,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> "Future[T]":
         """The same as a future of threads. Unanswered where too much is waiting."""
         allowance.require()
         answer: Future[T] = Future()
         with self._lock:
             try:
-                self._waiting.put_nowait(_Waiting(job, arguments, allowance, answer))
+                self._waiting.put_nowait(_Waiting(job, arguments, allowance, is_wanted, answer))
             except queue.Full:
                 raise Unanswered("too much is waiting") from None
             if self._thread is None:
@@ -183,6 +196,8 @@ class Worker:
     def _answered(self, waiting: _Waiting) -> Any:
         job, allowance = waiting.job, waiting.allowance
         allowance.require()
+        if not waiting.is_wanted():
+            raise Unanswered("it is not wanted any more")
         request = Request(job.function, job.load, allowance.processor, list(waiting.arguments))
         content = framed(request)
         process = self._process or self._started()
