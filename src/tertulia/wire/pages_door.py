@@ -32,7 +32,7 @@ from tertulia.wire.authentication import (
 from tertulia.wire.call import Node
 from tertulia.wire.client import client_page
 from tertulia.wire.errors import TooManyTries
-from tertulia.wire.objects.users import avatar_address, drawn_address
+from tertulia.wire.objects.users import avatar_address
 from tertulia.wire.pacing import Pace
 from tertulia.wire.visit import (
     LOGIN,
@@ -64,7 +64,7 @@ _ROLES: Final = {
 def door_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
     route = door(node)
-    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.clock)
+    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
 
     async def home(request: Request) -> Response:
         """The web client, for whoever is signed in."""
@@ -184,7 +184,7 @@ def _residents(node: Node) -> list[_Resident]:
             full_name=user.full_name,
             role=_ROLES[user.role],
             # A page asks no other server for anything.
-            picture=drawn_address(user) if user.avatar_source == "G" else avatar_address(user),
+            picture=avatar_address(user, sees_address=False),
         )
         for user in found
         if user is not None and user.is_active
