@@ -12,6 +12,7 @@ from tertulia.domain import (
     devices,
     domains,
     invited,
+    lookalikes,
     names,
     permissions,
     profiles,
@@ -157,12 +158,11 @@ def free_address(state: State, text: str) -> str:
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
     """The name in its final form. Refused when another active account than `user_id` has it and
-    the organization wants names to be unique (without regard to case)."""
+    the organization wants names to be unique; or one that looks like it."""
     name = names.full_name(text)
     if state.realm.require_unique_names:
-        folded = name.casefold()
         for taken, user_ids in state.users_by_name.items():
-            if taken.casefold() == folded and any(
+            if lookalikes.alike(taken, name) and any(
                 state.users[other].is_active for other in user_ids if other != user_id
             ):
                 raise Refused("Somebody is called so already, and names are unique here.")
