@@ -30,6 +30,8 @@ class Line:
     """The part of a core that the generator used, at most."""
     more: dict[str, float] = field(default_factory=dict)
     """For the JSON alone, each with its unit in its name."""
+    table: str = ""
+    """The title of the table that it belongs to; empty for the first one."""
 
     @property
     def value(self) -> float:
