@@ -21,7 +21,7 @@ from bench.datasets import OLD_COMPANY, Made
 from bench.listeners import listening
 from bench.organization import LARGE, SIZES
 from bench.report import Line
-from bench.serving import BenchError, Running
+from bench.serving import BenchError
 
 BOUND = 0.05
 """Seconds for which nothing may hold the loop."""
@@ -147,7 +147,10 @@ class _Company:
         terms = [{"operator": operator, "operand": operand} for operator, operand in narrow]
         self.do(
             *("GET", "/messages", who),
-            **{"anchor": anchor, "num_before": 1000, "num_after": 0, "narrow": terms},
+            anchor=anchor,
+            num_before=1000,
+            num_after=0,
+            narrow=terms,
         )
 
     def set_up(self) -> None:
@@ -221,8 +224,12 @@ def _operations() -> Sequence[Operation]:
         for _ in range(30):
             answer = c.do(
                 *("POST", "/messages/flags/narrow", c.people[3]),
-                **{"anchor": anchor, "num_before": 0, "num_after": 5000, "op": "add"},
-                **{"flag": "read", "include_anchor": False},
+                anchor=anchor,
+                num_before=0,
+                num_after=5000,
+                op="add",
+                flag="read",
+                include_anchor=False,
                 narrow=[{"operator": "channel", "operand": c.channel}],
             )
             complete = answer["found_newest"]
@@ -233,7 +240,9 @@ def _operations() -> Sequence[Operation]:
     def flags(topic: str, flag: str, op: str, count: int) -> Callable[[_Company], Any]:
         return lambda c: c.do(
             *("POST", "/messages/flags", c.people[0]),
-            **{"messages": [*c.topics[topic][:count]], "flag": flag, "op": op},
+            messages=[*c.topics[topic][:count]],
+            flag=flag,
+            op=op,
         )
 
     def reacted(c: _Company) -> None:
@@ -310,9 +319,7 @@ def _operations() -> Sequence[Operation]:
         ("GET /users, a guest", lambda c: c.do("GET", "/users", c.people[100])),
         (
             "GET /users/me/subscriptions with subscribers",
-            lambda c: c.do(
-                "GET", "/users/me/subscriptions", c.people[1], include_subscribers=True
-            ),
+            lambda c: c.do("GET", "/users/me/subscriptions", c.people[1], include_subscribers=True),
         ),
         ("GET /streams", lambda c: c.do("GET", "/streams", c.people[1])),
         ("GET /user_groups", lambda c: c.do("GET", "/user_groups", c.people[1])),
@@ -393,7 +400,10 @@ def _operations() -> Sequence[Operation]:
             "typing, to 5,000",
             lambda c: c.do(
                 *("POST", "/typing", c.people[0]),
-                **{"op": "start", "type": "channel", "stream_id": c.large, "topic": "holding"},
+                op="start",
+                type="channel",
+                stream_id=c.large,
+                topic="holding",
             ),
         ),
         ("POST /user_uploads, 10 MB", uploaded),
@@ -406,7 +416,8 @@ def _operations() -> Sequence[Operation]:
             "move 5,000 of 10,000",
             lambda c: c.do(
                 *("PATCH", f"/messages/{c.topics['later'][5000]}"),
-                **{"propagate_mode": "change_later", "stream_id": c.public},
+                propagate_mode="change_later",
+                stream_id=c.public,
             ),
         ),
         ("delete a topic of 10,000", deleted_topic),
@@ -437,7 +448,9 @@ def _operations() -> Sequence[Operation]:
             "create a private channel of 5,000",
             lambda c: c.do(
                 *("POST", "/channels/create", c.owner),
-                **{"name": "secret", "subscribers": [*c.in_large], "invite_only": True},
+                name="secret",
+                subscribers=[*c.in_large],
+                invite_only=True,
             ),
         ),
         (
@@ -475,16 +488,21 @@ def _operations() -> Sequence[Operation]:
         ("make the guest a member", lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=400)),
         ("deactivate a user", lambda c: c.do("DELETE", f"/users/{c.ids[6]}")),
         ("reactivate a user", lambda c: c.do("POST", f"/users/{c.ids[6]}/reactivate")),
-        ("create a user", lambda c: c.do(
-            "POST", "/users", email="new@example.com", password="correct horse", full_name="New"
-        )),
+        (
+            "create a user",
+            lambda c: c.do(
+                "POST", "/users", email="new@example.com", password="correct horse", full_name="New"
+            ),
+        ),
         ("take 2,500 out of a group of 5,000", lambda c: group(c, delete=[*c.ids[:2500]])),
         ("put 2,500 into it", lambda c: group(c, add=[*c.ids[:2500]])),
         (
             "create a group of 5,000",
             lambda c: c.do(
                 *("POST", "/user_groups/create", c.owner),
-                **{"name": "again", "description": "", "members": [*c.in_large]},
+                name="again",
+                description="",
+                members=[*c.in_large],
             ),
         ),
         (
@@ -494,7 +512,9 @@ def _operations() -> Sequence[Operation]:
         (
             "let guests not see everybody",
             lambda c: c.do(
-                "PATCH", "/realm", can_access_all_users_group={"new": {"direct_members": [], "direct_subgroups": [3]}}
+                "PATCH",
+                "/realm",
+                can_access_all_users_group={"new": {"direct_members": [], "direct_subgroups": [3]}},
             ),
         ),
         ("GET /users, a guest who sees not all", lambda c: c.do("GET", "/users", c.people[100])),
@@ -503,7 +523,10 @@ def _operations() -> Sequence[Operation]:
             "let guests see everybody",
             lambda c: c.do("PATCH", "/realm", can_access_all_users_group={"new": 2}),
         ),
-        ("change the waiting period", lambda c: c.do("PATCH", "/realm", waiting_period_threshold=9)),
+        (
+            "change the waiting period",
+            lambda c: c.do("PATCH", "/realm", waiting_period_threshold=9),
+        ),
         ("rename the organization", lambda c: c.do("PATCH", "/realm", name="Another")),
         ("messages of a channel expire", expired),
         ("the log is pruned", lambda c: c.server.tell("prune")),

@@ -13,9 +13,8 @@ from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent,
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store import editing
+from tertulia.store import bitmaps, editing
 from tertulia.store.codec import (
-    CHUNK_BITS,
     MESSAGE_COLUMNS,
     decode_entry,
     decode_record,
@@ -164,12 +163,9 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
             (user_id, dialect.array(wanted)),
         )
     )
-    chunks = sorted({mid >> CHUNK_BITS for mid in wanted})
-    rows = connection.query(
-        f"SELECT bitmap FROM read_state WHERE user_id = ? AND {dialect.among('chunk')}",
-        (user_id, dialect.array(chunks)),
-    )
-    read = _union(rows)
+    for mid in bitmaps.of_user(connection, bitmaps.RECORDS, user_id, wanted) & BitMap(wanted):
+        flags[mid] = flags.get(mid, 0) | Flag.RECORD
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id, wanted)
     none = Flag(0)
     return {
         mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
@@ -178,7 +174,7 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 
 def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
     """All that the user has read, and the messages with each of their sparse flags."""
-    read = _union(connection.query("SELECT bitmap FROM read_state WHERE user_id = ?", (user_id,)))
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id)
     rows = connection.query(
         "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
     )
@@ -189,11 +185,9 @@ def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, Bit
     for flags, ids in by_flags.items():
         for flag in Flag(flags):
             flagged[flag].update(ids)
+    if records := bitmaps.of_user(connection, bitmaps.RECORDS, user_id):
+        flagged[Flag.RECORD] |= records
     return read, dict(flagged)
-
-
-def _union(rows: Iterable[tuple[Any, ...]]) -> BitMap:
-    return BitMap.union(BitMap(), *(BitMap.deserialize(bytes(row[0])) for row in rows))
 
 
 class ChannelIds(Struct):
