@@ -472,10 +472,13 @@ class Delivery:
         self._telling = None
         until = time.perf_counter() + TURN_SECONDS
         untold, transients = self._untold, self._untold_transients
-        while untold and time.perf_counter() < until:
+        while untold or transients:
             for queue in list(itertools.islice(untold, TOLD_AT_ONCE)):
                 self._tell(queue)
-        while transients and time.perf_counter() < until:
+            if time.perf_counter() > until:
+                break
+            if untold or not transients:
+                continue
             transient, queues = transients[0]
             concerned = next(queues, None)
             if concerned is None:

@@ -35,8 +35,9 @@ def subscribed(
     """
     people = list(users)
     chosen: dict[int, str] = {}
+    ever = state.subscriptions_of_channel.get(channel.id, {})
     for user in people:
-        past = state.subscription(user.id, channel.id)
+        past = ever.get(user.id)
         chosen[user.id] = colors.get(user.id) or (past.color if past else color_for(state, user.id))
     return Subscribed(
         channel_id=channel.id,

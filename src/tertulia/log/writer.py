@@ -33,6 +33,8 @@ R = TypeVar("R")
 GROUP = 256
 """Commands that are committed together at most."""
 RETRY_SECONDS = 0.5
+TURN_SECONDS = 0.01
+"""For so long commands decide one after the other, then others have their turn of the loop."""
 
 
 def unseen(_: Connection) -> None:
@@ -289,7 +291,14 @@ class Log:
         self._settling = asyncio.get_running_loop().create_future()
         entries: list[Entry] = []
         mails: list[MailAsked] = []
-        outcomes = [(command, self._decide(command, entries, mails)) for command in commands]
+        outcomes: list[tuple[_Command, Any]] = []
+        turn = time.perf_counter()
+        for command in commands:
+            outcomes.append((command, await self._decide(command, entries, mails)))
+            if time.perf_counter() - turn > TURN_SECONDS:
+                # What they decided is not on disk yet: nobody is told of it meanwhile (`settled`).
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
         done = (c for c, outcome in outcomes if not isinstance(outcome, BaseException))
         written = [*notes, *(note for command in done for note in command.notes), *mails]
         for snapshot in snapshots:
@@ -317,10 +326,10 @@ class Log:
             # ask next comes together, and is committed together.)
             await asyncio.sleep(0)
 
-    def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
+    async def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
         """The command's result, its changes folded and added to the entries, its mails to the
         mails; or its exception."""
-        now = self.clock()
+        now, turn = self.clock(), time.perf_counter()
         try:
             decision: Decision[Any] = command.verb(
                 self._moment(command.actor_id, now), *command.arguments
@@ -329,6 +338,8 @@ class Log:
             return refusal
         except Exception as error:  # A mistake of ours in one command is that command's alone.
             return error
+        if time.perf_counter() - turn > TURN_SECONDS:
+            await asyncio.sleep(0)  # Nobody but the writer changes the state meanwhile.
         try:
             for change in decision.changes:
                 entry = self._entry(command.actor_id, change, now)

@@ -193,19 +193,16 @@ def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, Bit
 class ChannelIds(Struct):
     """The IDs of a channel's messages."""
 
+    all: BitMap
     topics: dict[str, BitMap]
     """By topic key."""
     wildcards: BitMap
     """Those that mention everybody."""
 
-    @property
-    def all(self) -> BitMap:
-        return BitMap.union(BitMap(), *self.topics.values())
-
 
 def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
     """The IDs of the channels' messages, of all of these channels."""
-    found = {channel_id: ChannelIds({}, BitMap()) for channel_id in channel_ids}
+    found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
     # An index has what is asked for: no message is looked at.
     for channel_id, key, ids in connection.query(
@@ -213,7 +210,9 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
         (dialect.array(channel_ids),),
     ):
-        found[channel_id].topics[key] = BitMap(_ids_decoder.decode(ids))
+        of_topic = BitMap(_ids_decoder.decode(ids))
+        found[channel_id].topics[key] = of_topic
+        found[channel_id].all |= of_topic
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
