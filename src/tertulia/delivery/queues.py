@@ -473,18 +473,18 @@ class Delivery:
         until = time.perf_counter() + TURN_SECONDS
         untold, transients = self._untold, self._untold_transients
         while untold or transients:
-            for queue in list(itertools.islice(untold, TOLD_AT_ONCE)):
-                self._tell(queue)
+            if untold:
+                for queue in list(itertools.islice(untold, TOLD_AT_ONCE)):
+                    self._tell(queue)
+            else:
+                transient, concerned = transients[0]
+                some = list(itertools.islice(concerned, TOLD_AT_ONCE))
+                for queue in some:
+                    self._deliver_to(queue, transient)
+                if not some and transients:
+                    transients.popleft()
             if time.perf_counter() > until:
                 break
-            if untold or not transients:
-                continue
-            transient, queues = transients[0]
-            concerned = next(queues, None)
-            if concerned is None:
-                transients.popleft()
-            elif not concerned.ended:
-                self._deliver_to(concerned, transient)
         if untold or transients:
             self._telling = asyncio.get_running_loop().call_soon(self._tell_some)
 
@@ -596,6 +596,8 @@ class Delivery:
             self._tell_some()
 
     def _deliver_to(self, queue: Queue, transient: Transient) -> None:
+        if queue.ended:
+            return
         self._tell(queue)
         event_id = queue.transient_id(self._head)
         if event_id is None:

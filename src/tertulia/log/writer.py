@@ -489,7 +489,8 @@ class Log:
                 reading.entries(c, self.durable, 2**31),
             )
         )
-        self.state = State.load(seq, records)
+        # It takes as long as it is large, and nobody sees it yet.
+        self.state = await asyncio.to_thread(State.load, seq, records)
         self.durable = seq
         self._tell(missed)
 
