@@ -35,7 +35,8 @@ def form(method: str, target: str, authorization: str, values: Mapping[str, Any]
     texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
     body = urlencode(texts)
     return (
-        f"{method} /api/v1{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\n"
+        f"{method} /api/v1{target} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: {authorization}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
         f"{body}"
     )

@@ -1,10 +1,10 @@
 """The server with a clock on its event loop: `python -m bench.held serve …`.
 
 Each callback's processor time is measured, of the loop's thread alone: what other threads and other
-programs do meanwhile does not count, and what collects garbage does. Commands come by standard input,
-a line each, and each is answered by the longest since the last one as a line of JSON: `take` does
-nothing else, `break` lets the next commit fail, `expire` and `prune` do at once what is done each
-hour. It runs on asyncio's own loop, which is written in Python and can be measured; uvloop
+programs do meanwhile does not count, and what collects garbage does. Commands come by standard
+input, a line each, and each is answered by the longest since the last one as a line of JSON: `take`
+does nothing else, `break` lets the next commit fail, `expire` and `prune` do at once what is done
+each hour. It runs on asyncio's own loop, which is written in Python and can be measured; uvloop
 calls the same callbacks.
 """
 
@@ -117,7 +117,7 @@ def _name(handle: asyncio.Handle) -> str:
 
 def measured(holds: Holds) -> None:
     """Measure each callback from now on."""
-    run = asyncio.Handle._run  # type: ignore[attr-defined]  # asyncio's own
+    run = asyncio.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:
         if holds.loop is None:
@@ -126,7 +126,7 @@ def measured(holds: Holds) -> None:
         run(handle)
         holds.end(handle, began)
 
-    asyncio.Handle._run = timed  # type: ignore[attr-defined]
+    asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]  # on purpose
     gc.callbacks.append(holds.collect)
 
 
@@ -159,7 +159,7 @@ def _break(log: Log) -> None:
         log.store.commit = commit  # type: ignore[method-assign]
         raise OSError("the bench wanted it so")
 
-    log.store.commit = failing  # type: ignore[method-assign]
+    log.store.commit = failing  # type: ignore[method-assign, assignment]
 
 
 def main() -> None:
@@ -172,8 +172,8 @@ def main() -> None:
         init(log, *arguments, **keywords)
         logs.append(log)
 
-    Log.__init__ = kept  # type: ignore[method-assign]
-    serve.run = asyncio.run  # type: ignore[assignment]
+    Log.__init__ = kept  # type: ignore[method-assign, assignment]
+    serve.run = asyncio.run
     measured(holds)
     threading.Thread(target=_obey, args=(holds, logs), daemon=True).start()
     threading.Thread(target=holds.watch, daemon=True).start()

@@ -159,6 +159,7 @@ class _Company:
             name="private",
             subscribers=[self.owner_id, *self.ids[:2500]],
             invite_only=True,
+            history_public_to_subscribers=True,
         )["id"]
         self.public = self.do(
             *("POST", "/channels/create", owner), name="public", subscribers=[*self.ids[1000:4000]]
@@ -563,7 +564,7 @@ def _line(
     try:
         operation(company)
     except BadAnswer as error:
-        bench.tell(f"{title}: {str(error)[-500:]}")
+        raise BenchError(f"{title}: {str(error)[-500:]}") from None
     held = company.server.longest()
     if held.seconds > BOUND:
         bench.tell(f"    {held.by}, collecting {held.collecting * 1000:.0f} ms")
