@@ -21,9 +21,9 @@ from typing import Any
 
 from tertulia import cli
 from tertulia.cli import serve
-from tertulia.log.housekeeping import pruned_once
+from tertulia.jobs.pruning import pruned_once
+from tertulia.jobs.retention import expired_once
 from tertulia.log.writer import Log
-from tertulia.retention import expired_once
 from tertulia.store.writing import Batch
 
 LONG = 0.01

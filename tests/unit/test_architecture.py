@@ -17,7 +17,7 @@ from tertulia.wire.projections import PROJECTIONS
 ROOT = Path(tertulia.__file__).parent
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 EVERYTHING = {path.parts[0].removesuffix(".py") for path in FILES} | {"tertulia"}
-ON_TOP = {"cli", "app", "house", "background", "mailing", "demo", "__main__", "__init__"}
+ON_TOP = {"cli", "app", "house", "mailing", "demo", "__main__", "__init__"}
 BELOW_WIRE = {"model", "state", "domain", "markup", "store", "log", "delivery"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pictures": set(),
     "outbound": {"model", "state", "store", "log"},
     "wire": {*BELOW_WIRE, "outbound", "config", "vault", "links", "pictures"},
+    "jobs": {*BELOW_WIRE, "outbound", "wire", "config", "links", "mailing"},
 }
 """What each package may import of ours, besides itself. One that is not named may import all but
 what is on top, and may be imported by that only."""

@@ -11,6 +11,7 @@ from tertulia import founding
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
+from tertulia.jobs.reports import troubles
 from tertulia.log import replay
 from tertulia.store import checking, file_transfer, installation
 from tertulia.store.database import Connection, DatabaseError
@@ -152,6 +153,13 @@ def _files(connection: Connection, settings: Config) -> Finding:
     return Finding(check="files", ok=False, detail=detail)
 
 
+def _jobs(connection: Connection) -> tuple[bool, str]:
+    found = troubles(connection)
+    if not found:
+        return True, "none was in trouble when last heard of"
+    return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(found.items()))
+
+
 def _listed(counts: list[tuple[str, int]]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in counts)
 
@@ -161,4 +169,5 @@ _LOOKS: tuple[tuple[str, Callable[[Connection], tuple[bool, str]]], ...] = (
     ("tables", _tables),
     ("references", _references),
     ("search", _search),
+    ("jobs", _jobs),
 )
