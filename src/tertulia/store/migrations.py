@@ -182,6 +182,14 @@ def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
     return dialect.search_tuning()
 
 
+def _checkpoints(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE checkpoints (id {dialect.counted}, number BIGINT NOT NULL,"
+        " noun TEXT NOT NULL, doc TEXT NOT NULL)",
+        "CREATE INDEX checkpoints_by_noun ON checkpoints (number, noun)",
+    )
+
+
 def _records_of_moved_messages(dialect: Dialect) -> Sequence[str]:
     return (
         f"CREATE TABLE record_state (user_id BIGINT NOT NULL, chunk BIGINT NOT NULL,"
@@ -207,6 +215,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _search_by_our_words,
     _parts,
     _search_in_small_pages,
+    _checkpoints,
     _records_of_moved_messages,
 )
 

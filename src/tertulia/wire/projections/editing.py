@@ -153,25 +153,30 @@ class _Moved:
         self.ids = BitMap(change.message_ids)
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
-        self._parts: dict[tuple[Some, Places, Places], tuple[Some, Some]] = {}
+        self._parts: dict[tuple[Some, Places | None, Places], tuple[Some, Some]] = {}
 
-    def parts(self, lost: Some, before: Spans, after: Spans) -> tuple[Some, Some]:
+    def parts(self, lost: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
         """What is out of sight, and what is seen where it is, of one who lost those then, could
-        read the first in the old channel, and can read the others in the new one, now."""
-        places_before = places(self.change.message_ids, before)
-        places_after = places(self.change.message_ids, after)
-        key = (lost, places_before, places_after)
+        read the first in the old channel (None: it is the same), and can read the others in the
+        new one, now. To whom they are new, nothing is said of where they were."""
+        ids = self.change.message_ids
+        places_before = None if before is None else places(ids, before)
+        key = (lost, places_before, places(ids, after))
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
-            shown = ids_at(self.change.message_ids, self.ids, places_after) - gone
-            gone |= ids_at(self.change.message_ids, self.ids, places_before)
-            found = self._parts[key] = told(gone - shown, self.ids), told(shown, self.ids)
+            shown = ids_at(ids, self.ids, key[2]) - gone
+            if places_before is not None:
+                known = ids_at(ids, self.ids, places_before)
+                gone = (gone | known) - shown
+                shown &= known
+            found = self._parts[key] = told(gone, self.ids), told(shown, self.ids)
         return found
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to those who may read the messages where they are; to others they are deleted."""
+    """A move, to those who may read the messages where they were and where they are; to those who
+    cannot read them any more, they are deleted."""
 
     of = MessagesMoved
 
@@ -196,7 +201,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         state, user, moved = scene.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
         # Who read them where they were may have lost sight of where they are since.
-        before: Spans = ()
+        before: Spans | None = None
         if change.changes_channel:
             source = state.channels[change.channel_id]
             before = permissions.readable_spans(state, user, source, scene.at)
