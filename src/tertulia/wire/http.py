@@ -22,7 +22,7 @@ from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
-from tertulia.wire.fragments import Part, Spliced, body_of
+from tertulia.wire.fragments import Part, Spliced, body_of, pack
 from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
@@ -175,6 +175,7 @@ class Endpoint:
         passed_over = [*ignored, *call.ignored]
         parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
         accepted = request.headers.get("accept-encoding", "") if route.packs else None
+        await pack(parts, accepted)
         body, headers = body_of(parts, accepted)
         return JsonResponse(body, headers=headers)
 

@@ -41,21 +41,25 @@ class Users(Answer, kw_only=True):
     members: list[UserObject]
 
 
+def _everybody(call: Call, params: GetUsers) -> Users:
+    state, viewer = call.state, None if call.user_id is None else call.user
+    host, fragments = call.node.config.address_host, call.node.fragments
+    look = people.Look(
+        role=None if viewer is None else permissions.role_of(state, viewer),
+        client_gravatar=params.client_gravatar,
+        with_profile=params.include_custom_profile_fields,
+    )
+    found = people.by_sight(state, viewer, call.now)
+    listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
+    return spliced(Users, {"members": array(listed)})
+
+
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
+    if params.user_ids is None:
+        return await call.node.fragments.without_hurry(lambda: _everybody(call, params))
     state, viewer = call.state, None if call.user_id is None else call.user
     host = call.node.config.address_host
-    if params.user_ids is None:
-        look = people.Look(
-            role=None if viewer is None else permissions.role_of(state, viewer),
-            client_gravatar=params.client_gravatar,
-            with_profile=params.include_custom_profile_fields,
-        )
-        found = people.by_sight(state, viewer, call.now)
-        listed = people.people(
-            call.node.fragments, state, viewer, found, people.everybody, look, host
-        )
-        return spliced(Users, {"members": array(listed)})
     wanted = [state.users[one] for one in sorted(set(params.user_ids)) if one in state.users]
     return Users(
         members=[
