@@ -24,23 +24,22 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.store import installation
 from tertulia.vault import Vault, digest, load_secret
 from tertulia.wire import keeping
-from tertulia.wire.authentication import csrf_token, require_own_page
+from tertulia.wire.authentication import require_own_page
 from tertulia.wire.client import client_files
 from tertulia.wire.errors import told
 from tertulia.wire.forms import received
 from tertulia.wire.html import MARK, STYLES, page
 from tertulia.wire.http import Journal, failure
-from tertulia.wire.pacing import Pace, who_tries
+from tertulia.wire.pacing import SignIns, who_tries
 from tertulia.wire.pages import packaged, static
-from tertulia.wire.visit import LOGIN, MAX_BODY, TRIES_SECONDS, Field, new_password_field
+from tertulia.wire.signing_in import note_failed
+from tertulia.wire.visit import LOGIN, MAX_BODY, Field, new_password_field
 
 logger = logging.getLogger("tertulia.http")
 
 SETUP: Final = "/setup"
 CODE: Final = "setup_code"
 """What the code is kept under beside the organization that is to be: every node shows the same."""
-TRIES: Final = 20
-"""Forms with a wrong code that one address may send in ten minutes."""
 _LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """None of which looks like another."""
 _NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a browser to create it."
@@ -90,7 +89,7 @@ class FirstRun:
         self._log = log
         self._code = code
         self._moved = moved
-        self._pace = Pace(TRIES, TRIES_SECONDS, log.clock)
+        self._sign_ins = SignIns(log.clock)
         self.busy = asyncio.Lock()
         """Held while somebody makes an organization: the log must stay open."""
 
@@ -159,7 +158,9 @@ class FirstRun:
         agent = request.headers.get("user-agent", "")
         new = NewSession(digest=digest(token), agent=agent)
         session = await log.submit(owner.id, sessions.begin, new)
-        return keeping.kept(self._config, request, token, csrf_token(vault, session))
+        credential = log.state.credentials[owner.id]
+        now = log.clock()
+        return keeping.kept(self._config, vault, request, session, token, credential, now)
 
     async def _there_already(self) -> Response:
         await self._moved()
@@ -167,10 +168,11 @@ class FirstRun:
 
     def _require_code(self, request: Request, sent: str) -> None:
         who = who_tries(request)
-        self._pace.require(who)
+        self._sign_ins.require_code(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
+            note_failed(request, "code")
             raise Refused("This is not the code that the server printed when it was started.")
-        self._pace.forgive(who)
+        self._sign_ins.code_was_right(who)
 
 
 def _plain(code: str) -> str:

@@ -22,6 +22,7 @@ from tertulia.wire.errors import BadAuthorization, CsrfFailed
 
 SESSION_COOKIE: Final = "tertulia_session"
 CSRF_COOKIE: Final = "tertulia_csrf"
+DEVICE_COOKIE: Final = "tertulia_device"
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The name of the client that is signed in to by cookie."""

@@ -143,10 +143,10 @@ async def _signed_in(visit: Visit) -> None:
             raise WrongPassword("There is no such account in this demonstration.")
         await signing_in.sign_in(node, request, signing_in.require_usable(node, user.id))
         return
-    user, password_hash = await signing_in.by_password(
+    checked = await signing_in.by_password(
         node, request, visit.said("username"), visit.said("password")
     )
-    await signing_in.sign_in(node, request, user, password_hash)
+    await signing_in.sign_in(node, request, checked.user, checked.password_hash)
 
 
 def _own_path(text: str) -> str:
@@ -283,6 +283,7 @@ async def _reset(visit: Visit) -> Response:
     credential = node.links.to_reset(node.state, visit.token, node.clock())
     user = None if credential is None else node.state.users[credential.user_id]
     if credential is None or user is None or not user.is_active:
+        visit.count_unknown()
         return visit.note(
             "This link is over",
             "It was used, it is older than a day, or it was not copied as a whole.",

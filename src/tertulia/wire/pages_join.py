@@ -61,6 +61,7 @@ async def _join(visit: Visit) -> Response:
 
 
 def _unknown(visit: Visit) -> Response:
+    visit.count_unknown()
     return visit.note(
         "This link is not valid",
         "It may have been used already, or it was not copied as a whole.",

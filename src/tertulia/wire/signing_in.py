@@ -1,40 +1,88 @@
 """Signing in: the password is looked at, and a browser gets its session."""
 
+import logging
 import secrets
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from tertulia.domain import sessions, signing_out
-from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, WrongPassword
+from tertulia.model.errors import (
+    AccountDeactivated,
+    PasswordSignInDisabled,
+    Refused,
+    WrongPassword,
+)
 from tertulia.model.sessions import Session
-from tertulia.model.users import User
+from tertulia.model.users import Credential, User
 from tertulia.vault import digest
 from tertulia.wire import keeping
 from tertulia.wire.authentication import require_open, session_of
-from tertulia.wire.call import Node
-from tertulia.wire.pacing import who_tries
+from tertulia.wire.call import Call, Node
+from tertulia.wire.pacing import address_of, who_tries
+
+logger = logging.getLogger("tertulia.sign_in")
 
 
-async def by_password(
-    node: Node, request: Request, address: str, password: str
-) -> tuple[User, str | None]:
-    """The account that has the address and the password, and the password as it is kept.
+class Checked(Struct, frozen=True, kw_only=True):
+    """An account whose password somebody knows."""
+
+    user: User
+    password_hash: str | None
+    """The password as it is kept."""
+    is_new_place: bool
+    """Whether the account was never signed in to with this browser, or from there, as far as is
+    known."""
+
+
+async def by_password(node: Node, request: Request, address: str, password: str) -> Checked:
+    """The account that has the address and the password.
 
     Raises PasswordSignInDisabled; TooManyTries; WrongPassword for either; and with the right one
     OrganizationDeactivated, AccountDeactivated.
     """
     if not node.state.realm.password_sign_in:
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
-    who = who_tries(request)
-    node.sign_ins.require(who, address)
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
+    device = keeping.device_of(node, request, known) if known and credential else None
+    who = who_tries(request)
+    node.sign_ins.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
     if not is_right or known is None or credential is None:
+        note_failed(request, "password", known)
         raise WrongPassword("The address or the password is wrong.")
-    node.sign_ins.succeeded(who, address)
+    is_new_place = device is None and not node.sign_ins.knows(who, address)
+    node.sign_ins.succeeded(who, address, device)
     # The account may have changed while the password was checked.
-    return require_usable(node, known.id), credential.password_hash
+    return Checked(
+        user=require_usable(node, known.id),
+        password_hash=credential.password_hash,
+        is_new_place=is_new_place,
+    )
+
+
+async def require_own_password(call: Call, password: str, sentence: str) -> Credential:
+    """The caller's credential, where that is the password. TooManyTries, and Refused with the
+    sentence where it is not: who is signed in does not find it out by trying, either."""
+    node, user = call.node, call.user
+    # A key or a session that somebody took along is held up by itself, and from everywhere.
+    by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
+    who = who_tries(call.request)
+    node.sign_ins.require(who, user.address, by)
+    credential = node.state.credentials[user.id]
+    if not await node.vault.is_password(credential, password):
+        note_failed(call.request, "password", user)
+        raise Refused(sentence)
+    node.sign_ins.succeeded(who, user.address, by)
+    return credential
+
+
+def note_failed(request: Request, way: str, user: User | None = None) -> None:
+    """Write down that somebody gave a wrong password or code (`way`), for programs that keep such
+    computers away. What was typed is not written down: it may be a password, in the wrong field."""
+    fields = {"from": address_of(request), "way": way, "user": user.id if user else "-"}
+    logger.warning("sign-in failed", extra={"fields": fields})
 
 
 def require_usable(node: Node, user_id: int) -> User:

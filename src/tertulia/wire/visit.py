@@ -94,6 +94,10 @@ class Visit:
         """Count a mail that is asked for. TooManyTries where it was asked for too often."""
         self._mails.require(who_tries(self.request))
 
+    def count_unknown(self) -> None:
+        """Count a link that opens nothing. TooManyTries for who tries one after the other."""
+        self.node.sign_ins.require_code(who_tries(self.request))
+
     def said(self, name: str) -> str:
         """What was filled in."""
         return self.sent.get(name, "")

@@ -98,8 +98,8 @@ class ApiKey(Answer, kw_only=True):
 async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     """The account's API key, for its address and password."""
     address = names.address(params.username)
-    user, _ = await signing_in.by_password(call.node, call.request, address, params.password)
-    return await _signed_in(call, user)
+    checked = await signing_in.by_password(call.node, call.request, address, params.password)
+    return await _signed_in(call, checked.user)
 
 
 async def _signed_in(call: Call, user: User) -> ApiKey:

@@ -32,11 +32,9 @@ async def begin_session(call: Call, params: SignIn) -> SignedIn:
     """Sign in for a session: the response sets its cookies."""
     node, request = call.node, call.request
     require_own_page(node.config, request)
-    user, password_hash = await signing_in.by_password(
-        node, request, params.username, params.password
-    )
-    await signing_in.sign_in(node, request, user, password_hash)
-    return SignedIn(user_id=user.id, email=user.address)
+    checked = await signing_in.by_password(node, request, params.username, params.password)
+    await signing_in.sign_in(node, request, checked.user, checked.password_hash)
+    return SignedIn(user_id=checked.user.id, email=checked.user.address)
 
 
 class SessionObject(Struct, kw_only=True):
