@@ -20,7 +20,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from cryptography.fernet import Fernet, InvalidToken
 
-from tertulia.model.users import Credential
+from tertulia.model.users import Credential, NewKey
 
 KEY_LENGTH = 32
 _ALPHABET = string.ascii_letters + string.digits
@@ -114,13 +114,19 @@ class Vault:
 
     def with_new_key(self, credential: Credential) -> Credential:
         """The credential with another API key."""
-        api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        key = self.new_key()
         return Credential(
             user_id=credential.user_id,
             password_hash=credential.password_hash,
-            key_digest=digest(api_key),
-            key_sealed=self._seal.encrypt(api_key.encode()).decode(),
+            key_digest=key.digest,
+            key_sealed=key.sealed,
         )
+
+    def new_key(self) -> NewKey:
+        """An API key that nobody has yet."""
+        api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        sealed = self._seal.encrypt(api_key.encode()).decode()
+        return NewKey(digest=digest(api_key), sealed=sealed)
 
     def api_key(self, credential: Credential) -> str:
         """The credential's API key. VaultError when it was sealed with another secret."""

@@ -347,7 +347,7 @@ async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organi
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
     (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
     (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
-    (await org["ann"].get("/users/me")).ok
+    (await org["ann"].get("/users/me")).refused("INVALID_API_KEY", 401)
     (letter,) = await letters(org)
     assert letter.to == "ann@example.com"
     assert "has a new password" in letter.text

@@ -3,21 +3,17 @@
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from tertulia.domain import users
-from tertulia.domain.signing_out import ended
-from tertulia.model.changes import (
-    AnyChange,
-    CredentialChanged,
-    SessionBegun,
-    SessionUsed,
-)
-from tertulia.model.errors import OrganizationDeactivated, WrongPassword
+from tertulia.domain.signing_out import all_ended, ended
+from tertulia.model.changes import SessionBegun, SessionUsed
+from tertulia.model.errors import OrganizationDeactivated, Refused, WrongPassword
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.sessions import Session
+from tertulia.model.users import NewKey, User
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
 
 MAX_SESSIONS: Final = 100
 """Of one account. One more ends the one that was not used for the longest time."""
@@ -109,13 +105,15 @@ class NewPassword(Struct, frozen=True, kw_only=True):
 
     old_hash: str | None
     new_hash: str
+    key: NewKey
+    """The API key that is to be: whoever found out the password may have the one before."""
     site: str
     """Where the server is, for the mail that tells of it."""
 
 
 def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> Decision[Session]:
-    """Give the actor's account another password and sign them in; all other sessions end. A mail
-    tells of it.
+    """Give the actor's account another password and API key, and sign them in; all other sessions
+    end. A mail tells of it.
 
     WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
     """
@@ -125,12 +123,54 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
         raise WrongPassword("The password has been changed in the meantime.")
     _require_present(moment, None)
     begun = _begun(moment, new, state.sessions_of_user[actor.id])
-    changed = CredentialChanged(
-        credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
-        same_key=True,
+    changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
+    return Decision(
+        begun.result, [*changed, *begun.changes], [_told_of_reset(actor, password.site)]
     )
-    changes: list[AnyChange] = [changed, *begun.changes]
-    told = Mail(
-        kind=MailKind.CREDENTIAL_CHANGED, to=actor.address, site=password.site, about=actor.id
+
+
+def _told_of_reset(user: User, site: str) -> Mail:
+    return Mail(kind=MailKind.CREDENTIAL_CHANGED, to=user.address, site=site, about=user.id)
+
+
+# By the operator of the server
+
+
+def replace_password(
+    moment: Moment, user_id: int, new_hash: str, key: NewKey, site: str
+) -> Decision[None]:
+    """Give a person's account another password and API key; all its sessions end. A mail tells of
+    it. This is for the operator of the server, who needs no account.
+
+    Refused for accounts that are not active, and for bots.
+    """
+    user = _active_person(moment.state, user_id)
+    return Decision(
+        None,
+        [
+            *users.key_replaced(moment.state, user.id, key, new_hash),
+            *all_ended(moment.state, user.id),
+        ],
+        [_told_of_reset(user, site)],
     )
-    return Decision(begun.result, changes, [told])
+
+
+def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
+    """Give a person's account another API key, and end all its sessions: every browser and every
+    program has to sign in again. Returns how many sessions there were. As `replace_password`
+    otherwise."""
+    user = _active_person(moment.state, user_id)
+    changes = [
+        *users.key_replaced(moment.state, user.id, key),
+        *all_ended(moment.state, user.id),
+    ]
+    return Decision(len(moment.state.sessions_of_user[user.id]), changes)
+
+
+def _active_person(state: State, user_id: int) -> User:
+    user = state.users[user_id]
+    if user.is_bot:
+        raise Refused("This is a bot: whoever owns it replaces its key.")
+    if not user.is_active:
+        raise Refused("The account is deactivated.")
+    return user

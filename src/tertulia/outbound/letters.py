@@ -210,8 +210,8 @@ def _password_changed(state: State, links: Links, mail: Mail, now: float) -> _Pa
         subject=f"Your password for {state.realm.name} has changed",
         paragraphs=(
             f"Hello {user.full_name}!",
-            f"Your account in {state.realm.name} has a new password, and every browser that was"
-            " signed in to it is signed out.",
+            f"Your account in {state.realm.name} has a new password. Every browser and every"
+            " program that was signed in to it has to sign in again.",
         ),
         ending="If this was not you, write to the people who run the organization at once.",
     )

@@ -300,7 +300,12 @@ async def _reset(visit: Visit) -> Response:
             session = await node.log.submit(
                 user.id,
                 sessions.reset_password,
-                NewPassword(old_hash=credential.password_hash, new_hash=hashed, site=visit.site),
+                NewPassword(
+                    old_hash=credential.password_hash,
+                    new_hash=hashed,
+                    key=node.vault.new_key(),
+                    site=visit.site,
+                ),
                 new,
             )
         except (WrongPassword, OrganizationDeactivated):

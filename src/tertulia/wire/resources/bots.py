@@ -221,6 +221,5 @@ async def get_bot_key(call: Call, params: OneBot) -> NewKey:
 async def regenerate_bot_key(call: Call, params: OneBot) -> NewKey:
     """Replace a bot's API key. The old one is void at once."""
     vault = call.node.vault
-    new = vault.with_new_key(call.consider(bots.see_key, params.bot_id))
-    credential = await call.submit(bots.replace_key, params.bot_id, new.key_digest, new.key_sealed)
+    credential = await call.submit(bots.replace_key, params.bot_id, vault.new_key())
     return NewKey(api_key=vault.api_key(credential))

@@ -308,8 +308,8 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
 
 
 async def reactivate_user(call: Call, params: ReactivateUser) -> Answer:
-    """Reactivate an account."""
-    await call.submit(users.reactivate, params.user_id)
+    """Reactivate an account. It gets another API key."""
+    await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
     return Answer()
 
 
@@ -326,6 +326,5 @@ async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
     """Replace the caller's API key. The old one is void at once."""
     _require_person(call)
     vault = call.node.vault
-    new = vault.with_new_key(call.state.credentials[call.user.id])
-    credential = await call.submit(users.replace_key, call.user.id, new.key_digest, new.key_sealed)
+    credential = await call.submit(users.replace_key, call.user.id, vault.new_key())
     return NewKey(api_key=vault.api_key(credential))
