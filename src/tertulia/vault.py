@@ -46,7 +46,7 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
             f"The installation's secret is missing: {path} does not exist. Bring it along from the"
             " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
-    data_dir.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # Another process made it at the same moment.
         save_secret(path, secrets.token_urlsafe(32))
     return path.read_text().strip()

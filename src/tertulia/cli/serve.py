@@ -27,6 +27,7 @@ from tertulia.config import Config, load
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
+from tertulia.store import private
 from tertulia.wire.call import Node
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
@@ -126,12 +127,26 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         _spare_the_collector()
 
     logs.begin(settings.log_level, settings.log_format)
+    _warn_if_exposed(settings)
     server: Server | None = None
     house = House(moved_in)
     addresses = [resident.address for resident in residents]
     async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
         server = Server(house, settings, listener, ready)
         await server.serve([listener])
+
+
+def _warn_if_exposed(settings: Config) -> None:
+    """Say it where others can read what lies in the data directory. It is not changed: somebody
+    may mean it so."""
+    if not settings.data_path.exists():
+        return
+    by_everybody, _ = private.exposed(settings.data_path)
+    if by_everybody:
+        logging.getLogger("tertulia.files").warning(
+            "everybody on this machine can read the data directory",
+            extra={"fields": {"mend": private.remedy(settings.data_path).strip("`")}},
+        )
 
 
 def _files_allowed() -> int:
