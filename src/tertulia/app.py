@@ -15,7 +15,7 @@ from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
 from tertulia.previewing import shown_elsewhere
-from tertulia.store import private
+from tertulia.store import modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -37,7 +37,7 @@ async def opened_log(
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context."""
-    private.directory(config.data_path)
+    modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url))
     try:
         await store.migrate(tell)

@@ -32,7 +32,7 @@ from tertulia.wire.html import MARK, STYLES, page
 from tertulia.wire.http import Journal, failure
 from tertulia.wire.pacing import SignIns, who_tries
 from tertulia.wire.pages import packaged, static
-from tertulia.wire.signing_in import note_failed
+from tertulia.wire.signing_in import note_failed, password_rules
 from tertulia.wire.visit import LOGIN, MAX_BODY, Field, new_password_field
 
 logger = logging.getLogger("tertulia.http")
@@ -104,7 +104,8 @@ class FirstRun:
             static(MARK, packaged("icon.svg"), "image/svg+xml"),
             static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
         ]
-        return Journal(Starlette(routes=routes, exception_handlers={404: _elsewhere}))
+        inside = Starlette(routes=routes, exception_handlers={404: _elsewhere})
+        return Journal(inside, self._config)
 
     async def _set_up(self, request: Request) -> Response:
         """A form; and when it is filled in, there is the organization."""
@@ -113,10 +114,10 @@ class FirstRun:
                 require_own_page(self._config, request)
             sent, _ = await received(request, MAX_BODY)
             if request.method != "POST":
-                return _form(sent)
+                return _form(self._config, sent)
             return await self._made(request, sent)
         except (Refused, Unavailable) as error:
-            return _form({}, trouble=str(error), status=told(error)[0])
+            return _form(self._config, {}, trouble=str(error), status=told(error)[0])
 
     async def _made(self, request: Request, sent: Mapping[str, str]) -> Response:
         if not self._log.state.is_empty:
@@ -127,15 +128,18 @@ class FirstRun:
                 organization=names.realm_name(sent.get("organization", "")),
                 address=names.address(sent.get("email", "")),
                 full_name=names.full_name(sent.get("full_name", "")),
-                password=names.password(sent.get("password", "")),
+                password=sent.get("password", ""),
             )
+            await self._require_good(founder)
         except Refused as refusal:
-            return _form(sent, trouble=str(refusal), status=told(refusal)[0])
+            return _form(self._config, sent, trouble=str(refusal), status=told(refusal)[0])
         try:
             secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
         except OSError as error:
             logger.error("the secret cannot be written: %s", error)
-            return _form(sent, trouble="The server cannot write to its directory.", status=500)
+            return _form(
+                self._config, sent, trouble="The server cannot write to its directory.", status=500
+            )
         vault = Vault(secret)
         try:
             async with self.busy:
@@ -166,6 +170,11 @@ class FirstRun:
         await self._moved()
         return _to(LOGIN)
 
+    async def _require_good(self, founder: Founder) -> None:
+        known = (founder.address, founder.full_name, founder.organization)
+        rules = password_rules(self._config)
+        await asyncio.to_thread(rules.require, founder.password, known)
+
     def _require_code(self, request: Request, sent: str) -> None:
         who = who_tries(request)
         self._sign_ins.require_code(who)
@@ -184,7 +193,9 @@ def _to(path: str) -> Response:
     return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
 
 
-def _form(sent: Mapping[str, str], *, trouble: str = "", status: int = 200) -> Response:
+def _form(
+    config: Config, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
+) -> Response:
     code = sent.get("code", "")
     return page(
         "form.html",
@@ -230,7 +241,7 @@ def _form(sent: Mapping[str, str], *, trouble: str = "", status: int = 200) -> R
                 autocomplete="username",
                 max=254,
             ),
-            new_password_field(),
+            new_password_field(config),
         ],
         button="Begin",
         trouble=trouble,

@@ -13,14 +13,18 @@ import os
 import secrets
 import string
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from cryptography.fernet import Fernet, InvalidToken
 
 from tertulia.model.users import Credential, NewKey
+
+T = TypeVar("T")
 
 KEY_LENGTH = 32
 _ALPHABET = string.ascii_letters + string.digits
@@ -135,10 +139,14 @@ class Vault:
         except InvalidToken as error:
             raise VaultError("The API key was sealed with another secret.") from error
 
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What the function answers, which computes for long about a password."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
     async def hash_password(self, password: str) -> str:
         """The password as it is kept."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._hasher.hash, password)
+        return await self.in_thread(self._hasher.hash, password)
 
     async def is_password(self, credential: Credential | None, password: str) -> bool:
         """Whether it is the account's password. Takes as long for an account that has none."""
@@ -157,7 +165,7 @@ class Vault:
             except (VerificationError, InvalidHashError):
                 return False
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, verify)
+        return await self.in_thread(verify)
 
     # Tickets: what an address says by itself, for a while
 

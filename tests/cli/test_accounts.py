@@ -79,7 +79,7 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         (("--email", "ANN@Example.com", *NEW[2:]), 1, "already"),
         ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "A name cannot contain"),
         ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "A name has 2 to 100 characters."),
-        ((*NEW[:4], "--password", "short"), 1, "A password has 6 to 100 characters."),
+        ((*NEW[:4], "--password", "short"), 1, "A password has 8 to 100 characters."),
         (NEW[:4], 2, "A password is needed"),
         ((*NEW, "--role", "king"), 2, "king"),
         ((*NEW, "--config", "/nowhere/at.toml"), 2, "Cannot read /nowhere/at.toml"),

@@ -12,7 +12,7 @@ from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
 from tertulia.log import replay
-from tertulia.store import checking, file_transfer, installation, private
+from tertulia.store import checking, file_transfer, installation, modes
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
@@ -154,7 +154,7 @@ def _files(connection: Connection, settings: Config) -> Finding:
 
 
 def _permissions(settings: Config) -> Finding:
-    by_everybody, by_group = private.exposed(settings.data_path)
+    by_everybody, by_group = modes.exposed(settings.data_path)
     found = by_everybody or by_group
     if not found:
         detail = "nobody but their owner can read the data directory and what is in it"
@@ -163,7 +163,7 @@ def _permissions(settings: Config) -> Finding:
     if not by_everybody:
         detail = f"beside their owner, its group can read {named}"
         return Finding(check="permissions", ok=True, detail=detail)
-    detail = f"everybody on this machine can read {named}; mend it with {private.remedy(found[0])}"
+    detail = f"everybody on this machine can read {named}; mend it with {modes.remedy(found[0])}"
     return Finding(check="permissions", ok=False, detail=detail)
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tertulia import mailing
 from tertulia.app import opened_organization
 from tertulia.cli.accounts import person_with
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir, Password
@@ -29,7 +28,7 @@ def password(
     running: it notices.
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
-    asyncio.run(_replace(settings, email, password_from(password)))
+    asyncio.run(_replace(settings, email, password_from(password, settings, email)))
     typer.echo(
         f"{email} has another password. Every browser and every program has to sign in anew."
     )
@@ -42,5 +41,6 @@ async def _replace(settings: Config, email: str, password: str) -> None:
     ):
         user = person_with(log.state, email)
         hashed = await vault.hash_password(password)
-        site = mailing.site(settings)
-        await log.submit(None, sessions.replace_password, user.id, hashed, vault.new_key(), site)
+        await log.submit(
+            None, sessions.replace_password, user.id, hashed, vault.new_key(), settings.mail_site
+        )

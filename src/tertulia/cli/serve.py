@@ -17,6 +17,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 import uvicorn
 
@@ -27,7 +28,7 @@ from tertulia.config import Config, load
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
-from tertulia.store import private
+from tertulia.store import modes
 from tertulia.wire.call import Node
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
@@ -88,6 +89,8 @@ def serve(
     }
     settings = load(flags, file=config)
     with contextlib.closing(_bound(settings.host, settings.port)) as listener:
+        # Where links in mails lead, which do not know it from a request.
+        settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
         run(_serve(settings, listener, demo=demo))
 
 
@@ -141,11 +144,11 @@ def _warn_if_exposed(settings: Config) -> None:
     may mean it so."""
     if not settings.data_path.exists():
         return
-    by_everybody, _ = private.exposed(settings.data_path)
+    by_everybody, _ = modes.exposed(settings.data_path)
     if by_everybody:
         logging.getLogger("tertulia.files").warning(
             "everybody on this machine can read the data directory",
-            extra={"fields": {"mend": private.remedy(settings.data_path).strip("`")}},
+            extra={"fields": {"mend": modes.remedy(settings.data_path).strip("`")}},
         )
 
 

@@ -91,10 +91,10 @@ def is_stale(session: Session, now: float) -> bool:
     return now - session.used_at >= USE_SECONDS
 
 
-def own(moment: Moment) -> Decision[list[Session]]:
-    """The actor's sessions that are not over, the newest first."""
+def own(moment: Moment, longest: int | None) -> Decision[list[Session]]:
+    """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
     found = moment.state.sessions_of_user[moment.actor.id]
-    return Decision([one for one in reversed(found) if moment.now < one.expires_at])
+    return Decision([one for one in reversed(found) if one.lasts(moment.now, longest)])
 
 
 # Passwords that were forgotten

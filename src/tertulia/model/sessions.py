@@ -26,3 +26,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def expires_at(self) -> int:
         """UNIX seconds."""
         return self.used_at + LIFETIME
+
+    def lasts(self, now: float, longest: int | None) -> bool:
+        """Whether it is not over; after so many seconds it is in any case (None for never)."""
+        return now < self.expires_at and (longest is None or now < self.created_at + longest)

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from tertulia.model.words import Phrase
-from tertulia.store import private
+from tertulia.store import modes
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
 
 _WATCH_SECONDS = 0.1
@@ -124,7 +124,7 @@ class SqliteConnection:
         self.dialect = DIALECT
         # The files that SQLite makes beside it have the same mode.
         with contextlib.suppress(OSError):  # SQLite says better what is wrong.
-            private.touch(path)
+            modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
         self._connection.set_busy_timeout(_BUSY_MS)
@@ -164,7 +164,7 @@ class SqliteConnection:
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
-        private.touch(path)
+        modes.touch(path)
         target = apsw.Connection(str(path))
         with target.backup("main", self._connection, "main") as backup:
             backup.step()

@@ -21,6 +21,7 @@ from tertulia.wire.authentication import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     SESSION_COOKIE,
+    cookie_name,
     csrf_token,
     session_of,
 )
@@ -75,7 +76,7 @@ def device_of(node: Node, request: Request, user: User) -> str | None:
     """What stands for the browser, where the account was signed in to with it and has the same
     password since; None for others."""
     mark = Links.password_mark(node.state.credentials[user.id])
-    for text in _devices(node.vault, request, node.clock()):
+    for text in _devices(node.config, node.vault, request, node.clock()):
         user_id, known_mark, device = text.split(":")
         if user_id == str(user.id) and known_mark == mark:
             return device
@@ -93,7 +94,7 @@ def _device_cookie(
     config: Config, vault: Vault, request: Request, credential: Credential, now: float
 ) -> str:
     user_id, mark = str(credential.user_id), Links.password_mark(credential)
-    known = list(_devices(vault, request, now))
+    known = list(_devices(config, vault, request, now))
     mine = [text.split(":")[2] for text in known if text.split(":")[0] == user_id]
     device = mine[0] if mine else secrets.token_hex(8)
     others = [text for text in known if text.split(":")[0] != user_id]
@@ -103,8 +104,8 @@ def _device_cookie(
     return _cookie(config, request, DEVICE_COOKIE, value, DEVICE_SECONDS)
 
 
-def _devices(vault: Vault, request: Request, now: float) -> Iterator[str]:
-    sent = request.cookies.get(DEVICE_COOKIE, "")
+def _devices(config: Config, vault: Vault, request: Request, now: float) -> Iterator[str]:
+    sent = request.cookies.get(cookie_name(config, DEVICE_COOKIE), "")
     for ticket in sent.split("~", _DEVICE_ACCOUNTS)[:_DEVICE_ACCOUNTS]:
         text = vault.text_of(_DEVICE, ticket, now)
         if text is not None:
@@ -112,13 +113,14 @@ def _devices(vault: Vault, request: Request, now: float) -> Iterator[str]:
 
 
 def _cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> str:
+    is_read_by_scripts = name == CSRF_COOKIE
+    name = cookie_name(config, name)
     jar: SimpleCookie = SimpleCookie()
     jar[name] = value
     jar[name]["path"] = "/"
     jar[name]["max-age"] = seconds
     jar[name]["samesite"] = "Lax"
-    # Scripts of our pages read that one.
-    jar[name]["httponly"] = name != CSRF_COOKIE
+    jar[name]["httponly"] = not is_read_by_scripts
     jar[name]["secure"] = site_of(config, request).startswith("https:")
     return jar[name].OutputString()
 
@@ -164,7 +166,7 @@ class Keeper:
             return
         with contextlib.suppress(Refused, Unavailable):
             await node.log.submit(None, sessions.use, session.id)
-            give(node, request, session, request.cookies[SESSION_COOKIE])
+            give(node, request, session, request.cookies[cookie_name(node.config, SESSION_COOKIE)])
 
 
 def without_dialogue(

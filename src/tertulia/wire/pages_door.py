@@ -268,7 +268,7 @@ def _ask_for_reset(visit: Visit, address: str, letters: Pace) -> None:
         Mail(
             kind=MailKind.FORGOTTEN,
             to=user.address,
-            site=visit.site,
+            site=node.config.mail_site,
             about=user.id,
             facts={
                 "expires_at": str(int(node.clock()) + RESET_SECONDS),
@@ -295,7 +295,10 @@ async def _reset(visit: Visit) -> Response:
     trouble = ""
     if visit.is_post:
         try:
-            hashed = await node.vault.hash_password(names.password(visit.said("password")))
+            password = await signing_in.good_password(
+                node, visit.said("password"), user.address, user.full_name
+            )
+            hashed = await node.vault.hash_password(password)
             token, new = signing_in.new_session(node, visit.request)
             session = await node.log.submit(
                 user.id,
@@ -304,7 +307,7 @@ async def _reset(visit: Visit) -> Response:
                     old_hash=credential.password_hash,
                     new_hash=hashed,
                     key=node.vault.new_key(),
-                    site=visit.site,
+                    site=node.config.mail_site,
                 ),
                 new,
             )
@@ -326,7 +329,7 @@ async def _reset(visit: Visit) -> Response:
                 autocomplete="username",
                 fixed=True,
             ),
-            new_password_field(),
+            new_password_field(node.config),
         ],
         button="Save and sign in",
         trouble=trouble,

@@ -6,7 +6,9 @@ import secrets
 from msgspec import Struct
 from starlette.requests import Request
 
+from tertulia.config import Config
 from tertulia.domain import sessions, signing_out
+from tertulia.domain.passwords import PasswordRules
 from tertulia.model.errors import (
     AccountDeactivated,
     PasswordSignInDisabled,
@@ -76,6 +78,20 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
         raise Refused(sentence)
     node.sign_ins.succeeded(who, user.address, by)
     return credential
+
+
+def password_rules(config: Config) -> PasswordRules:
+    """What the installation asks of passwords."""
+    return PasswordRules(
+        min_length=config.password_min_length, min_guesses=config.password_min_guesses
+    )
+
+
+async def good_password(node: Node, text: str, *own: str) -> str:
+    """The password that somebody made up. Refused where it is not good enough. `own` is what is
+    known of its person."""
+    known = (*own, node.state.realm.name)
+    return await node.vault.in_thread(password_rules(node.config).require, text, known)
 
 
 def note_failed(request: Request, way: str, user: User | None = None) -> None:

@@ -48,8 +48,12 @@ function encoded(parameters: Parameters): URLSearchParams {
 
 /** What a script that is not of this origin cannot read. */
 export function csrfToken(): string {
-  const found = document.cookie.match(/(?:^|;\s*)tertulia_csrf=([^;]*)/);
-  return found?.[1] ? decodeURIComponent(found[1]) : "";
+  // Where the site is https, the name has a prefix, and one without it is no longer meant.
+  for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
+    const found = document.cookie.match(new RegExp(`(?:^|;\\s*)${name}=([^;]*)`));
+    if (found?.[1]) return decodeURIComponent(found[1]);
+  }
+  return "";
 }
 
 /** The headers of a request that changes something. */

@@ -57,7 +57,8 @@ class Sessions(Answer, kw_only=True):
 
 async def get_sessions(call: Call, params: NoParams) -> Sessions:
     """The caller's sessions."""
-    return Sessions(sessions=[_shown(call, one) for one in call.consider(sessions.own)])
+    found = call.consider(sessions.own, call.node.config.session_seconds)
+    return Sessions(sessions=[_shown(call, one) for one in found])
 
 
 def _shown(call: Call, session: Session) -> SessionObject:

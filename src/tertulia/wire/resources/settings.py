@@ -6,7 +6,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import personal_settings
 from tertulia.domain.addresses import NewAddress
-from tertulia.domain.names import password
 from tertulia.domain.personal_settings import NewPassword, Revision, Targets
 from tertulia.model.errors import Refused
 from tertulia.wire import keeping, signing_in
@@ -84,7 +83,9 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     if isinstance(params.email, UnsetType):
         return UNSET
-    return NewAddress(text=params.email, nonce=call.node.vault.nonce(), site=call.url)
+    return NewAddress(
+        text=params.email, nonce=call.node.vault.nonce(), site=call.node.config.mail_site
+    )
 
 
 async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
@@ -102,7 +103,11 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     credential = await signing_in.require_own_password(
         call, params.old_password, "The old password is wrong."
     )
-    hashed = await vault.hash_password(password(params.new_password))
+    user = call.user
+    password = await signing_in.good_password(
+        call.node, params.new_password, user.address, user.full_name
+    )
+    hashed = await vault.hash_password(password)
     return NewPassword(
         old_hash=credential.password_hash, new_hash=hashed, session_id=call.session_id
     )

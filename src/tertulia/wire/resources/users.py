@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import erasing, permissions, users
-from tertulia.domain.names import password
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
+from tertulia.wire import signing_in
 from tertulia.wire.avatars import thrown_away
 from tertulia.wire.call import Call
 from tertulia.wire.fragments import array, spliced
@@ -193,10 +193,13 @@ class CreatedUser(Answer, kw_only=True):
 async def create_user(call: Call, params: CreateUser) -> CreatedUser:
     """Create a person's account, subscribed to the default channels."""
     call.consider(users.check_new, params.email, params.full_name)
+    password = await signing_in.good_password(
+        call.node, params.password, params.email, params.full_name
+    )
     new = users.NewUser(
         address=params.email,
         full_name=params.full_name,
-        credential=await call.node.vault.credential(0, password(params.password)),
+        credential=await call.node.vault.credential(0, password),
     )
     user: User = await call.submit(users.create_for_another, new)
     return CreatedUser(user_id=user.id)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.config import Config
-from tertulia.store import private
+from tertulia.store import modes
 from tertulia.store.store import database_at
 from tests.cli.support import Place
 from tests.pictures import picture
@@ -24,12 +24,12 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     os.umask(before)
 
 
-def modes(directory: Path) -> dict[str, str]:
+def wrong_modes(directory: Path) -> dict[str, str]:
     """The modes of what lies in the directory that are not as they should be."""
     wrong = {}
     for place in (directory, *directory.rglob("*")):
         mode = stat.S_IMODE(place.stat().st_mode)
-        if mode != (private.DIRECTORY if place.is_dir() else private.FILE):
+        if mode != (modes.DIRECTORY if place.is_dir() else modes.FILE):
             wrong[str(place.relative_to(directory))] = oct(mode)
     return wrong
 
@@ -60,7 +60,7 @@ async def test_what_a_server_writes_can_be_read_by_its_owner_alone(config: Confi
         assert config.database_url or {"tertulia.db", "tertulia.db-wal", "tertulia.db-shm"} <= found
         database = database_at(config.data_path, config.database_url)
         await asyncio.to_thread(database.backup_before_migration, 7)
-        assert modes(config.data_path) == {}
+        assert wrong_modes(config.data_path) == {}
 
 
 @pytest.mark.usefixtures("umask")
@@ -69,17 +69,17 @@ def test_backups_and_what_comes_out_of_them_are_private(tmp_path: Path) -> None:
     place.found()
     copy = tmp_path / "b.zip"
     assert place.run("backup", str(copy)).exit_code == 0
-    assert stat.S_IMODE(copy.stat().st_mode) == private.FILE
+    assert stat.S_IMODE(copy.stat().st_mode) == modes.FILE
     assert again.run("restore", str(copy)).exit_code == 0
-    assert modes(again.data_dir) == {}
+    assert wrong_modes(again.data_dir) == {}
 
 
 def test_a_directory_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
-    private.directory(tmp_path)
+    modes.directory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
-    private.directory(tmp_path / "a" / "b")
-    assert modes(tmp_path / "a") == {}
+    modes.directory(tmp_path / "a" / "b")
+    assert wrong_modes(tmp_path / "a") == {}
 
 
 def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def touch(place: Path) -> None:
 
 
 def opener(path: str, flags: int) -> int:
-    """For `open`: a file that it makes is private."""
+    """For `open`: a file that it makes is modes."""
     return os.open(path, flags, FILE)
 
 
