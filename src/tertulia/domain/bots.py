@@ -169,9 +169,9 @@ def see_key(moment: Moment, bot_id: int) -> Decision[Credential]:
     return Decision(moment.state.credentials[managed_bot(moment, bot_id).id])
 
 
-def replace_key(moment: Moment, bot_id: int, key: NewKey) -> Decision[Credential]:
+def replace_key(moment: Moment, bot_id: int, key: NewKey, site: str) -> Decision[Credential]:
     """Give a bot that the actor may change another API key. Returns the new credential."""
-    return users.replace_key(moment, managed_bot(moment, bot_id).id, key)
+    return users.replace_key(moment, managed_bot(moment, bot_id).id, key, site)
 
 
 def deactivate(moment: Moment, bot_id: int) -> Decision[None]:

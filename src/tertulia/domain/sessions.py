@@ -5,11 +5,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import users
+from tertulia.domain import account_mails, users
+from tertulia.domain.account_mails import Place
 from tertulia.domain.signing_out import all_ended, ended
-from tertulia.model.changes import SessionBegun, SessionUsed
-from tertulia.model.errors import OrganizationDeactivated, Refused, WrongPassword
-from tertulia.model.mail import Mail, MailKind
+from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
+from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, WrongPassword
+from tertulia.model.mail import MailKind
 from tertulia.model.sessions import Session
 from tertulia.model.users import NewKey, User
 from tertulia.state.moment import Decision, Moment
@@ -31,6 +32,8 @@ class NewSession(Struct, frozen=True, kw_only=True):
     """The session that it had until now, which ends."""
     password_hash: str | None = None
     """The password that was checked, as it was kept then; None where none was."""
+    place: Place | None = None
+    """Where it is, where a mail is to tell of it."""
 
 
 def begin(moment: Moment, new: NewSession) -> Decision[Session]:
@@ -39,7 +42,8 @@ def begin(moment: Moment, new: NewSession) -> Decision[Session]:
     WrongPassword where the one that was checked has been changed since; OrganizationDeactivated.
     """
     _require_present(moment, new.password_hash)
-    return _begun(moment, new, [])
+    begun = _begun(moment, new, [])
+    return Decision(begun.result, begun.changes, account_mails.of_sign_in(moment, new.place))
 
 
 def _require_present(moment: Moment, password_hash: str | None) -> None:
@@ -86,6 +90,15 @@ def use(moment: Moment, session_id: int) -> Decision[None]:
     return Decision(None, (SessionUsed(session_id=session.id, at=int(moment.now)),))
 
 
+def confirm(moment: Moment, session_id: int) -> Decision[None]:
+    """The password was given again in the browser with that session. NoSuchItem for one that is
+    over."""
+    session = moment.state.sessions.get(session_id)
+    if session is None or session.user_id != moment.actor.id:
+        raise NoSuchItem("session")
+    return Decision(None, (SessionConfirmed(session_id=session.id, at=int(moment.now)),))
+
+
 def is_stale(session: Session, now: float) -> bool:
     """Whether a use of it would be written down."""
     return now - session.used_at >= USE_SECONDS
@@ -124,13 +137,8 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
     _require_present(moment, None)
     begun = _begun(moment, new, state.sessions_of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    return Decision(
-        begun.result, [*changed, *begun.changes], [_told_of_reset(actor, password.site)]
-    )
-
-
-def _told_of_reset(user: User, site: str) -> Mail:
-    return Mail(kind=MailKind.CREDENTIAL_CHANGED, to=user.address, site=site, about=user.id)
+    told = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    return Decision(begun.result, [*changed, *begun.changes], told)
 
 
 # By the operator of the server
@@ -151,7 +159,7 @@ def replace_password(
             *users.key_replaced(moment.state, user.id, key, new_hash),
             *all_ended(moment.state, user.id),
         ],
-        [_told_of_reset(user, site)],
+        account_mails.about(MailKind.CREDENTIAL_CHANGED, user, site),
     )
 
 

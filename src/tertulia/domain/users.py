@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import (
+    account_mails,
     devices,
     domains,
     invited,
@@ -31,6 +32,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, Refused
 from tertulia.model.groups import Members
+from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, NewKey, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -169,6 +171,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     role: Role | None = None
     address: str | None = None
     profile: NewProfile | None = None
+    site: str = ""
+    """Where the server is, for the mail that tells of a new address."""
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -181,6 +185,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
+    told: list[Mail] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -192,9 +197,12 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
             address = free_address(state, address)
             domains.require_admitted(state, address)
             over = invited.answered(state, address)
+            told = account_mails.about(
+                MailKind.ADDRESS_CHANGED, target, revision.site, address=address
+            )
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*over, *changed(moment, target, values), *profile])
+    return Decision(None, [*over, *changed(moment, target, values), *profile], told)
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -377,12 +385,14 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 # Keys
 
 
-def replace_key(moment: Moment, user_id: int, key: NewKey) -> Decision[Credential]:
+def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decision[Credential]:
     """Give the actor's own account, or one that the actor manages, another API key. Returns the
-    new credential, whose password is as before."""
+    new credential, whose password is as before. A mail tells a person of it; `site` is where the
+    server is."""
     target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
     credential = with_key(moment.state.credentials[target.id], key)
-    return Decision(credential, key_replaced(moment.state, target.id, key))
+    told = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    return Decision(credential, key_replaced(moment.state, target.id, key), told)
 
 
 def with_key(credential: Credential, key: NewKey) -> Credential:

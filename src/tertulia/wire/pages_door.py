@@ -146,7 +146,7 @@ async def _signed_in(visit: Visit) -> None:
     checked = await signing_in.by_password(
         node, request, visit.said("username"), visit.said("password")
     )
-    await signing_in.sign_in(node, request, checked.user, checked.password_hash)
+    await signing_in.sign_in(node, request, checked.user, checked)
 
 
 def _own_path(text: str) -> str:

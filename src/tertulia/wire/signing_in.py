@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from tertulia.config import Config
 from tertulia.domain import sessions, signing_out
+from tertulia.domain.account_mails import Place
 from tertulia.domain.passwords import PasswordRules
 from tertulia.model.errors import (
     AccountDeactivated,
@@ -21,6 +22,7 @@ from tertulia.vault import digest
 from tertulia.wire import keeping
 from tertulia.wire.authentication import require_open, session_of
 from tertulia.wire.call import Call, Node
+from tertulia.wire.errors import ConfirmationRequired
 from tertulia.wire.pacing import address_of, who_tries
 
 logger = logging.getLogger("tertulia.sign_in")
@@ -80,6 +82,20 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
     return credential
 
 
+def require_confirmed(call: Call) -> None:
+    """ConfirmationRequired where the caller is known by a session in which the password was not
+    given for some time: a browser that somebody left open, or a cookie that was taken along, is
+    not enough. Accounts without a password, and those who come with a key, are asked for none."""
+    minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
+    session = None if session_id is None else call.state.sessions.get(session_id)
+    if session is None or not minutes or not call.state.realm.password_sign_in:
+        return
+    if call.state.credentials[session.user_id].password_hash is None:
+        return
+    if call.now - session.proved_at >= minutes * 60:
+        raise ConfirmationRequired()
+
+
 def password_rules(config: Config) -> PasswordRules:
     """What the installation asks of passwords."""
     return PasswordRules(
@@ -111,26 +127,33 @@ def require_usable(node: Node, user_id: int) -> User:
 
 
 def new_session(
-    node: Node, request: Request, password_hash: str | None = None
+    node: Node, request: Request, checked: Checked | None = None
 ) -> tuple[str, sessions.NewSession]:
     """A session to be, for the browser that sent the request, and its token. One that the browser
-    has is to end."""
+    has is to end. `checked` is how it proved itself, where that was by password."""
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
         digest=digest(token),
         agent=request.headers.get("user-agent", ""),
         replaced_id=before.id if before else None,
-        password_hash=password_hash,
+        password_hash=checked.password_hash if checked else None,
+        place=place_of(node, request) if checked and checked.is_new_place else None,
     )
     return token, new
 
 
+def place_of(node: Node, request: Request) -> Place:
+    """Where the request comes from, for a mail that tells of it."""
+    agent = request.headers.get("user-agent", "")
+    return Place(site=node.config.mail_site, address=address_of(request), agent=agent)
+
+
 async def sign_in(
-    node: Node, request: Request, user: User, password_hash: str | None = None
+    node: Node, request: Request, user: User, checked: Checked | None = None
 ) -> Session:
     """Sign the browser in: it gets its cookies with the response. Raises as `sessions.begin`."""
-    token, new = new_session(node, request, password_hash)
+    token, new = new_session(node, request, checked)
     session = await node.log.submit(user.id, sessions.begin, new)
     keeping.give(node, request, session, token)
     return session

@@ -110,7 +110,12 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
-from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
+from tertulia.model.changes.sessions import (
+    SessionBegun,
+    SessionConfirmed,
+    SessionsEnded,
+    SessionUsed,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -193,6 +198,7 @@ __all__ = [
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
     "SessionBegun",
+    "SessionConfirmed",
     "SessionUsed",
     "SessionsEnded",
     "SettingsChanged",
@@ -301,6 +307,7 @@ AnyChange = (
     | UserReactivated
     | CredentialChanged
     | SessionBegun
+    | SessionConfirmed
     | SessionUsed
     | SessionsEnded
     | SettingsChanged

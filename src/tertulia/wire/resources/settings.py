@@ -83,6 +83,8 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     if isinstance(params.email, UnsetType):
         return UNSET
+    if params.email.strip() != call.user.address:
+        signing_in.require_confirmed(call)
     return NewAddress(
         text=params.email, nonce=call.node.vault.nonce(), site=call.node.config.mail_site
     )
@@ -109,5 +111,8 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     )
     hashed = await vault.hash_password(password)
     return NewPassword(
-        old_hash=credential.password_hash, new_hash=hashed, session_id=call.session_id
+        old_hash=credential.password_hash,
+        new_hash=hashed,
+        session_id=call.session_id,
+        site=call.node.config.mail_site,
     )

@@ -242,11 +242,14 @@ async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
 
 async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
     call.consider(users.check_managed, user_id)
+    if params.new_email is not None:
+        signing_in.require_confirmed(call)
     revision = users.Revision(
         full_name=params.full_name,
         role=None if params.role is None else Role(params.role),
         address=params.new_email,
         profile=new_profile(call, params.profile_data) if params.profile_data else None,
+        site=call.node.config.mail_site,
     )
     await call.submit(users.change, user_id, revision)
     return Answer()
@@ -276,6 +279,8 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     """Deactivate an account and the bots it owns."""
+    if params.user_id == call.user.id:
+        signing_in.require_confirmed(call)
     wanted = params.actions
     if (
         wanted.delete_public_channel_messages
@@ -295,6 +300,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
 async def deactivate_own_user(call: Call, params: NoParams) -> Answer:
     """Deactivate the caller's own account and the bots it owns."""
     _require_person(call)
+    signing_in.require_confirmed(call)
     await call.submit(users.deactivate, call.user.id)
     return Answer()
 
@@ -328,6 +334,7 @@ class NewKey(Answer, kw_only=True):
 async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
     """Replace the caller's API key. The old one is void at once."""
     _require_person(call)
-    vault = call.node.vault
-    credential = await call.submit(users.replace_key, call.user.id, vault.new_key())
+    signing_in.require_confirmed(call)
+    vault, site = call.node.vault, call.node.config.mail_site
+    credential = await call.submit(users.replace_key, call.user.id, vault.new_key(), site)
     return NewKey(api_key=vault.api_key(credential))
