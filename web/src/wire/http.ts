@@ -68,6 +68,13 @@ export function whenSignedOut(call: () => void): void {
   signedOut = call;
 }
 
+/** Called when the server wants the password again; tells whether it was given. */
+let passwordWanted: () => Promise<boolean> = async () => false;
+
+export function whenPasswordWanted(call: () => Promise<boolean>): void {
+  passwordWanted = call;
+}
+
 /** The longest that a request waits by itself where there are too many, in seconds. */
 const PATIENCE = 10;
 
@@ -121,6 +128,10 @@ async function answered<Answer>(
       return await answeredAtOnce<Answer>(ask());
     } catch (error) {
       // Of what is refused so, nothing was done.
+      if (error instanceof Refused && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
+        if (await passwordWanted()) continue;
+        throw error;
+      }
       const wait = error instanceof Refused && error.status === 429 ? error.retryAfter : undefined;
       if (wait === undefined || wait > PATIENCE) throw error;
       await pause(wait, signal);
@@ -154,7 +165,8 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
     throw new Unreachable("The server cannot be reached.");
   }
   if (body["result"] === "success") return body as Answer;
-  if (response.status === 401) signedOut();
+  // A wrong password that was typed again ends no session.
+  if (response.status === 401 && body["code"] !== "AUTHENTICATION_FAILED") signedOut();
   throw new Refused(
     response.status,
     String(body["code"] ?? ""),
