@@ -1,11 +1,9 @@
 """Mails as a test sees them: written, and handed over instead of sent."""
 
-import asyncio
 import re
 
 import pytest
 
-from tertulia.log.writer import Log
 from tertulia.outbound.letters import Letter, Letters
 from tertulia.outbound.postman import Postman
 from tests.support import Organization
@@ -25,10 +23,10 @@ class Hand:
 def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes send no mails by themselves: they wait until `mailed` takes them."""
 
-    async def idle(self: Postman, log: Log) -> None:
-        await asyncio.Event().wait()
+    async def idle(self: Postman) -> float:
+        return 3600.0
 
-    monkeypatch.setattr(Postman, "run", idle)
+    monkeypatch.setattr(Postman, "once", idle)
 
 
 async def mailed(org: Organization) -> list[Letter]:

@@ -13,10 +13,10 @@ import msgspec
 from argon2 import PasswordHasher
 
 from tertulia.app import asgi, opened_node, opened_vault
-from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import permissions, realms, users
-from tertulia.log.clock import Clock
+from tertulia.jobs.registry import due_jobs
+from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
@@ -186,6 +186,7 @@ class Organization:
     node: Node
     http: httpx.AsyncClient
     people: dict[str, Person] = field(default_factory=dict)
+    _due: Sequence[Job] = ()
     nobody: Person = field(init=False)
 
     def __post_init__(self) -> None:
@@ -196,7 +197,10 @@ class Organization:
 
     async def tick(self) -> None:
         """Let the server do what is due now."""
-        await Clock(self.node.log, due_work(self.node)).tick()
+        self._due = self._due or due_jobs(self.node)
+        for job in self._due:
+            await job.once()
+        await self.node.log.settled()
 
     async def do(self, *changes: AnyChange, actor: str | None = None) -> None:
         """Make changes without asking anybody: to set the stage, not to test."""

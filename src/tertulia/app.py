@@ -6,15 +6,17 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from tertulia.background import working
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.founding import NoOrganization, require_fitting
+from tertulia.jobs.previews import shown_elsewhere
+from tertulia.jobs.registry import jobs_of
+from tertulia.jobs.reports import reporter, troubles
+from tertulia.jobs.supervisor import Supervisor
 from tertulia.links import Links
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
-from tertulia.previewing import shown_elsewhere
 from tertulia.store import modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
@@ -113,6 +115,7 @@ async def opened_node(
         hearing.append(delivery)
         await delivery.open()
         links = Links(vault)
+        supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
         node = Node(
             config=config,
             log=log,
@@ -127,9 +130,10 @@ async def opened_node(
             sign_ins=SignIns(log.clock),
             rates=Rates(config, log.clock),
             residents=tuple(residents),
+            failing_jobs=supervisor.failing,
         )
         try:
-            async with working(node):
+            async with supervisor.running(jobs_of(node)):
                 yield node
         finally:
             await delivery.close()

@@ -152,7 +152,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="The log of changes is kept so long; queues older than that register"
             " anew. Messages and everything else are not concerned.",
         ),
-    ] = 36500
+    ] = 30
     smtp_host: Annotated[
         str,
         Meta(

@@ -354,7 +354,7 @@ async def set_topic(history: History) -> None:
 
 
 async def change_role(history: History) -> None:
-    user_id = history.org[history.rng.choice(["ben", "cleo"])].user_id
+    user_id = history.org[history.rng.choice(["ben", "cleo", "robo"])].user_id
     role = history.rng.choice([Role.MEMBER, Role.MODERATOR, Role.ADMINISTRATOR, Role.GUEST])
     history.done[-1] += f" {user_id} {role}"
     history.accepted(await history.org["ann"].patch(f"/users/{user_id}", role=int(role)))
@@ -742,7 +742,7 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
         await org.add("ben")
         await org.add("cleo", follows=True)
         await org.add("gus", Role.GUEST, follows=True)
-        await org.add("robo", owner="ann")
+        await org.add("robo", owner="cleo")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)
         yield History(org, random.Random(seed), clock=clock)

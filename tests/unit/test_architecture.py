@@ -17,7 +17,7 @@ from tertulia.wire.projections import PROJECTIONS
 ROOT = Path(tertulia.__file__).parent
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 EVERYTHING = {path.parts[0].removesuffix(".py") for path in FILES} | {"tertulia"}
-ON_TOP = {"cli", "app", "house", "background", "mailing", "demo", "__main__", "__init__"}
+ON_TOP = {"cli", "app", "house", "mailing", "demo", "__main__", "__init__"}
 BELOW_WIRE = {"model", "state", "domain", "markup", "store", "log", "delivery"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pictures": set(),
     "outbound": {"model", "state", "store", "log"},
     "wire": {*BELOW_WIRE, "outbound", "config", "vault", "links", "pictures"},
+    "jobs": {*BELOW_WIRE, "outbound", "wire", "config", "links", "mailing"},
 }
 """What each package may import of ours, besides itself. One that is not named may import all but
 what is on top, and may be imported by that only."""
@@ -121,3 +122,39 @@ def test_every_change_has_a_fold(change: type[changes.Change]) -> None:
 @pytest.mark.parametrize("change", EVERY_CHANGE, ids=lambda change: change.__name__)
 def test_every_change_has_one_projection(change: type[changes.Change]) -> None:
     assert [p.of for p in PROJECTIONS].count(change) == 1
+
+
+SHOWS_ROLES = {
+    Path("cli/serve.py"),
+    Path("demo/__init__.py"),
+    Path("demo/making.py"),
+    Path("domain/joining.py"),
+    Path("domain/permissions.py"),
+    Path("domain/users.py"),
+    Path("domain/waiting.py"),
+    Path("model/users.py"),
+    Path("state/ages.py"),
+    Path("state/organization.py"),
+    Path("wire/objects/users.py"),
+    Path("wire/pages_door.py"),
+    Path("wire/projections/roles.py"),
+    Path("wire/resources/server.py"),
+    Path("wire/resources/users.py"),
+    Path("wire/snapshot/people.py"),
+}
+"""Where the role that an account was given is meant, and not what it may do."""
+WHO_ACTS = {"user", "viewer", "actor", "moment.actor", "call.user", "viewer.user", "scene.viewer"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p not in SHOWS_ROLES], ids=str)
+def test_what_a_role_allows_is_asked_of_the_permissions(path: Path) -> None:
+    """A bot's role is one thing, and the rights that its owner leaves to it another."""
+    roles = {"is_owner", "is_administrator", "is_moderator", "is_guest"}
+    wrong = [
+        f"{path}:{node.lineno} looks at {node.attr}"
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.Attribute)
+        and (node.attr in roles or (node.attr == "role" and ast.unparse(node.value) in WHO_ACTS))
+        and ast.unparse(node.value) != "permissions"
+    ]
+    assert not wrong

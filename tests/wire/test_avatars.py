@@ -1,6 +1,8 @@
 """Pictures of accounts."""
 
+import hashlib
 import io
+import json
 from typing import Any
 
 import httpx
@@ -245,7 +247,8 @@ async def test_clients_compute_the_default_picture_where_they_can(org: Organizat
     url = (await org["gus"].get(path, client_gravatar=False)).ok["user"]["avatar_url"]
     assert url.startswith(GRAVATAR)
     assert (await org["ben"].patch("/settings", email_address_visibility=4)).ok
-    assert (await org["gus"].get(path)).ok["user"]["avatar_url"] == url
+    shown = (await org["gus"].get(path)).ok["user"]["avatar_url"]
+    assert shown.startswith("/user_avatars/1/drawn/")
     # An uploaded picture is never computed.
     assert (await upload(org["ben"], picture())).ok
     assert (await org["ann"].get(path)).ok["user"]["avatar_url"].startswith("/user_avatars/")
@@ -254,6 +257,41 @@ async def test_clients_compute_the_default_picture_where_they_can(org: Organizat
     assert (await org["gus"].get(path)).ok["user"]["avatar_url"] is None
     robo = await org["gus"].get(path, client_gravatar=False)
     assert robo.ok["user"]["avatar_url"].startswith(GRAVATAR)
+
+
+async def test_a_hidden_address_is_in_no_pictures_name(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben", "gus")
+    before = await org["ben"].send("lounge", "t", "with an address")
+    queue = await org["gus"].register(client_gravatar=False)
+    ann = await org["ann"].register(client_gravatar=False)
+    assert (await org["ben"].patch("/settings", email_address_visibility=3)).ok
+    ben = org["ben"].user_id
+    assert (await org["ben"].send("lounge", "t", "without one")) > before
+    events = await queue.events()
+    assert (await org["ben"].patch("/settings", full_name="Uwe Zander")).ok
+    events += await queue.events()
+    digest = hashlib.sha256(b"ben@example.com").hexdigest()
+    pictures = [e["person"]["avatar_url"] for e in events if "avatar_url" in e.get("person", {})]
+    assert [url.split("?")[0] for url in pictures] == [
+        f"/user_avatars/1/drawn/{ben}-B.png",
+        f"/user_avatars/1/drawn/{ben}-UZ.png",
+    ]
+    page = {"anchor": "newest", "num_before": 9, "num_after": 0, "client_gravatar": False}
+    answers = [
+        await org["gus"].get("/messages", **page),
+        await org["gus"].get("/users", client_gravatar=False),
+        await org["gus"].get(f"/users/{ben}", client_gravatar=False),
+        await org["gus"].post("/register", client_gravatar=False),
+    ]
+    shown = json.dumps([events, *(answer.ok for answer in answers)])
+    assert digest not in shown
+    assert "ben@example.com" not in shown
+    for path in (f"/avatar/{ben}", f"/avatar/{ben}/medium", f"/avatar/user{ben}@chat.test"):
+        for name, sees in (("gus", False), ("ann", True), ("ben", True)):
+            response = await org[name].open(path)
+            assert (digest in response.headers["location"]) is sees
+    news = [e["person"] for e in await ann.events() if "avatar_url" in e.get("person", {})]
+    assert all(digest in person["avatar_url"] for person in news)
 
 
 # Where a picture is

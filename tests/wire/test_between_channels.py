@@ -1,5 +1,6 @@
 """Messages that go to another channel: who keeps what they had of them, and who loses it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support import Organization
 
 Data = dict[str, Any]
+LOUNGE = [{"operator": "channel", "operand": "lounge"}]
 
 
 async def move(org: Organization, message_id: int, channel_id: int, **more: Any) -> None:
@@ -137,3 +139,61 @@ async def test_a_setting_of_a_channel_that_came_and_went_is_not_told(org: Organi
     assert (await org["ben"].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
     told = [(e["type"], e.get("op")) for e in await ben.events() if e["type"] == "subscription"]
     assert ("subscription", "update") not in told
+
+
+async def test_outsiders_do_not_hear_where_a_message_came_from(org: Organization) -> None:
+    await org.channel("vault", "ann", "ben", is_private=True)
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    sent = await org["ann"].send("vault", "heist", "the plan")
+    for content in ("the better plan", "a plan"):
+        assert (await org["ann"].patch(f"/messages/{sent}", content=content)).ok
+    ben, cleo = await org["ben"].register(), await org["cleo"].register()
+    moved = await org["ann"].patch(f"/messages/{sent}", stream_id=lounge, topic="outing")
+    assert moved.ok
+    assert "update_message" in [event["type"] for event in await ben.events()]
+    told = await cleo.events()
+    assert "update_message" not in [event["type"] for event in told]
+    page = {"anchor": "newest", "num_before": 9, "num_after": 0, "narrow": LOUNGE}
+    history = f"/messages/{sent}/history"
+    insider = (await org["ben"].get(history)).ok["message_history"]
+    assert [version["content"] for version in insider][:3] == [
+        "the plan",
+        "the better plan",
+        "a plan",
+    ]
+    (outsider,) = (await org["cleo"].get(history)).ok["message_history"]
+    assert (outsider["content"], outsider["topic"]) == ("a plan", "outing")
+    seen = [told, outsider]
+    for name in ("ben", "cleo"):
+        messages = (await org[name].get("/messages", **page)).ok["messages"]
+        one = (await org[name].get(f"/messages/{sent}")).ok["message"]
+        assert one["id"] == messages[0]["id"] == sent
+        for shown in (messages[0], one):
+            for key in ("edit_history", "last_moved_timestamp", "last_edit_timestamp"):
+                assert (key in shown) is (name == "ben")
+        if name == "cleo":
+            seen += [messages, one]
+    for word in ("vault", "heist", "better"):
+        assert word not in json.dumps(seen)
+    # What is done to it from then on is everybody's to know.
+    assert (await org["ann"].patch(f"/messages/{sent}", content="an idea")).ok
+    later = (await org["cleo"].get(history)).ok["message_history"]
+    assert [version["content"] for version in later] == ["a plan", "an idea"]
+
+
+async def test_notices_of_moves_name_no_channel_that_is_not_their_readers(
+    org: Organization,
+) -> None:
+    vault = await org.channel("vault", "ann", is_private=True)
+    lounge = await org.channel("lounge", "ann", "cleo")
+    both = {"send_notification_to_old_thread": True, "send_notification_to_new_thread": True}
+    first = await org["ann"].send("lounge", "outing", "where to?")
+    assert (await org["ann"].patch(f"/messages/{first}", stream_id=vault, **both)).ok
+    second = await org["ann"].send("vault", "heist", "the plan")
+    assert (await org["ann"].patch(f"/messages/{second}", stream_id=lounge, **both)).ok
+    page = {"anchor": "newest", "num_before": 9, "num_after": 0, "narrow": LOUNGE}
+    messages = (await org["cleo"].get("/messages", **page)).ok["messages"]
+    notices = [m["content"] for m in messages if m["id"] not in (first, second)]
+    assert len(notices) == 2
+    assert all("another channel" in text for text in notices)
+    assert not any("vault" in text for text in notices)

@@ -18,7 +18,7 @@ from tertulia.model.changes import (
     RealmChanged,
     UserGroupCreated,
 )
-from tertulia.model.groups import UserGroup
+from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
 from tertulia.wire import visit
 from tertulia.wire.authentication import SESSION_COOKIE
@@ -425,6 +425,42 @@ async def test_an_invitation_to_more_than_the_inviter_has_by_then_is_over(
         assert (await send(org, one, **FILLED, email="y@x.org")).status_code == 410
     assert len((await org["ann"].get("/invites")).ok["invites"]) == 1
     await joined(org, fine, email="y@x.org")
+
+
+async def test_a_guests_invitations_are_over(org: Organization) -> None:
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=200)).ok
+    path = await invited(org, "cleo", invite_as=600)
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=600)).ok
+    assert (await send(org, path, **FILLED)).status_code == 410
+
+
+async def test_channels_and_groups_are_those_that_the_inviter_may_give_by_then(
+    org: Organization,
+) -> None:
+    await settle(org, can_manage_all_groups=SystemGroup.ADMINISTRATORS.value)
+    await org.do(UserGroupCreated(group=UserGroup(id=101, name="bakers")))
+    kept = await org.channel("kept", "cleo", is_private=True)
+    left = await org.channel("left", "cleo", is_private=True)
+    shut = await org.channel("shut", "cleo", is_default=True)
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=200)).ok
+    path = await invited(org, "cleo", stream_ids=[kept, left, shut], group_ids=[101])
+    (await org["ann"].patch(f"/users/{org['cleo'].user_id}", role=400)).ok
+    assert (await org["cleo"].delete("/users/me/subscriptions", subscriptions=["left"])).ok
+    assert (await org["cleo"].delete("/users/me/subscriptions", subscriptions=["shut"])).ok
+    private = {"is_private": True, "is_default": False}
+    public = {"is_private": False, "is_default": True}
+    await org.do(ChannelChanged(channel_id=shut, values=private, was=public))
+    zoe = await joined(org, path)
+    assert org.node.state.channel_ids_of(zoe.user_id) == [kept]
+    assert org.node.state.members_of_group[101] == frozenset()
+
+
+async def test_nobody_is_invited_to_a_channel_that_the_inviter_cannot_read(
+    org: Organization,
+) -> None:
+    hidden = await org.channel("hidden", "ben", is_private=True)
+    asked = {"invitee_emails": "zoe@example.com", "stream_ids": [hidden]}
+    (await org["ann"].post("/invites", **asked)).refused()
 
 
 async def test_a_link_is_the_same_after_a_restart(org: Organization, config: Config) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tertulia.config import Config
 from tertulia.domain import previews
+from tertulia.jobs.previews import Previewer
 from tertulia.model.previews import PendingPreview
 from tertulia.model.users import Role
-from tertulia.previewing import Previewer
 from tertulia.wire import gathering
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
 from tests.support import Listener, Organization, founded, reopened

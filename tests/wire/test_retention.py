@@ -3,8 +3,8 @@
 import pytest
 
 from tertulia.config import Config
+from tertulia.jobs.retention import expired_once
 from tertulia.model.changes import ChannelChanged, RealmChanged
-from tertulia.retention import expired_once
 from tests.support import Organization, TestClock, founded
 
 DAY = 86400

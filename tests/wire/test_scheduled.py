@@ -1,16 +1,19 @@
 """Messages that are sent later."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 
-from tertulia.background import due_work
 from tertulia.config import Config
 from tertulia.domain import messages as messages_domain
 from tertulia.domain import scheduled as scheduled_domain
 from tertulia.domain.realms import NOTIFICATION_BOT
+from tertulia.jobs.scheduled import messages_to_send
+from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
+from tertulia.state.moment import Moment
 from tests.support import Organization, Person, reopened
 from tests.wire.own import DAY, channel_id, later, listed, timed
 
@@ -580,13 +583,20 @@ async def test_what_changed_after_it_was_prepared_is_not_sent_as_it_was(config: 
     async with timed(config) as (org, clock):
         made = await schedule(org)
         clock.ahead += 61
-        (due,) = (one for one in due_work(org.node) if one.verb is scheduled_domain.deliver)
-        assert due.prepare is not None
-        prepared = await due.prepare()
+        preparing, deleted = asyncio.Event(), asyncio.Event()
+
+        class Slow(Renderer):
+            async def prepare(self, moment: Moment, content: str) -> None:
+                preparing.set()
+                await deleted.wait()
+
+        node = dataclasses.replace(org.node, renderer=Slow())
+        sending = asyncio.ensure_future(messages_to_send(node).once())
+        await preparing.wait()
         (await org["ann"].delete(f"{PATH}/{made}")).ok
-        await org.node.log.submit(None, due.verb, *due.arguments, *prepared)
+        deleted.set()
+        await sending
         assert await messages(org["ben"]) == []
-        assert await due.prepare() == ()
 
 
 async def test_of_two_nodes_one_sends_it(config: Config) -> None:

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.config import Config
 from tertulia.domain import attachments
-from tertulia.log.file_keeping import FileKeeper
+from tertulia.jobs.files import FileKeeper
 from tertulia.store.partial import Partials, Pieces
 from tertulia.store.uploads import Uploads
 from tertulia.wire import tus

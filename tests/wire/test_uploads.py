@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.config import Config
 from tertulia.domain import attachments, users
-from tertulia.log.file_keeping import FileKeeper
+from tertulia.jobs.files import FileKeeper
 from tertulia.model.users import Bot, BotKind, User
 from tertulia.store.uploads import Draft, Uploads
 from tests.pictures import picture

@@ -11,8 +11,9 @@ from tertulia import founding
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
+from tertulia.jobs.reports import troubles
 from tertulia.log import replay
-from tertulia.store import checking, file_transfer, installation, modes
+from tertulia.store import checking, file_transfer, installation, modes, pruning
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
@@ -119,11 +120,18 @@ def _log(connection: Connection) -> tuple[bool, str]:
 
 
 def _tables(connection: Connection) -> tuple[bool, str]:
-    if checking.extent(connection).pruned:
-        return True, "not compared with the log, whose beginning has been pruned"
+    since = ""
+    if forgotten := checking.extent(connection).pruned:
+        at = pruning.checkpoint_at(connection)
+        if at < forgotten:
+            return True, (
+                "not compared with the log, whose beginning was pruned by an earlier version: a"
+                " checkpoint is made when more is pruned"
+            )
+        since = f" since the checkpoint at entry {at}"
     wrong = replay.differences(connection)
     if not wrong:
-        return True, "what the log makes of them"
+        return True, f"what the log makes of them{since}"
     return False, "not what the log makes of them: " + _listed(wrong)
 
 
@@ -167,6 +175,13 @@ def _permissions(settings: Config) -> Finding:
     return Finding(check="permissions", ok=False, detail=detail)
 
 
+def _jobs(connection: Connection) -> tuple[bool, str]:
+    found = troubles(connection)
+    if not found:
+        return True, "none was in trouble when last heard of"
+    return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(found.items()))
+
+
 def _listed(counts: list[tuple[str, int]]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in counts)
 
@@ -176,4 +191,5 @@ _LOOKS: tuple[tuple[str, Callable[[Connection], tuple[bool, str]]], ...] = (
     ("tables", _tables),
     ("references", _references),
     ("search", _search),
+    ("jobs", _jobs),
 )

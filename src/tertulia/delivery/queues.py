@@ -6,7 +6,6 @@ queue's eyes by an encoder. Only a poll that waits costs anything when an entry 
 """
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import math
@@ -86,7 +85,6 @@ class Delivery:
         """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._tasks: list[asyncio.Task[None]] = []
         self._outbox: set[asyncio.Task[None]] = set()
         self._closing = False
         log.follow(self._committed)
@@ -95,20 +93,12 @@ class Delivery:
     # Beginning and end
 
     async def open(self) -> None:
-        """Learn what was written down, and begin to look after the queues."""
+        """Learn what was written down."""
         self.presence.load(await self.log.store.read(reading.presence))
-        self._tasks = [
-            asyncio.create_task(self._look_after(), name="queue-sweeper"),
-            asyncio.create_task(self._keep_beating(), name="queue-heartbeats"),
-        ]
 
     async def close(self) -> None:
         """Answer every waiting poll, and write down what was not yet."""
         self._closing = True
-        for task in self._tasks:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
         for queue in list(self._waiting):
             self._answer(queue, [])
         if self._outbox:
@@ -560,17 +550,16 @@ class Delivery:
         if queue.poll is not None:
             self._answer(queue, [event])
 
-    async def _keep_beating(self) -> None:
-        """Let those hear something who have waited for long: not all at once who began at once."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            least, most = self._poll_seconds
-            rounds = max((most - least) / BEAT_SECONDS, 1.0)
-            latest, count = loop.time() - least, math.ceil(len(self._waiting) / rounds)
-            due = (queue for queue, since in self._waiting.items() if since <= latest)
-            for queue in list(itertools.islice(due, count)):
-                self._beat(queue)
+    def beat(self) -> None:
+        """Let those hear something who have waited for long: not all at once who began at once.
+        To be called every `BEAT_SECONDS`, on the event loop."""
+        least, most = self._poll_seconds
+        rounds = max((most - least) / BEAT_SECONDS, 1.0)
+        now = asyncio.get_running_loop().time()
+        latest, count = now - least, math.ceil(len(self._waiting) / rounds)
+        due = (queue for queue, since in self._waiting.items() if since <= latest)
+        for queue in list(itertools.islice(due, count)):
+            self._beat(queue)
 
     def _beat(self, queue: Queue) -> None:
         event_id = queue.transient_id(self._head)
@@ -598,14 +587,6 @@ class Delivery:
             poll.waiter.fail(error)
 
     # Housekeeping
-
-    async def _look_after(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            try:
-                await self.sweep()
-            except Exception:
-                logger.exception("queues could not be looked after")
 
     async def sweep(self) -> None:
         """Delete the queues that were idle for too long, and write down when the others were

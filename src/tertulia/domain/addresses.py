@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import account_mails, domains, invited, users
+from tertulia.domain import account_mails, domains, invited, permissions, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
@@ -81,7 +81,7 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
 
 
 def _require_changeable(state: State, user: User) -> None:
-    if state.realm.email_changes_disabled and not user.is_administrator:
+    if state.realm.email_changes_disabled and not permissions.is_administrator(state, user):
         raise Refused("This organization does not let people change their address.")
 
 

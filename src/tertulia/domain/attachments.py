@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from tertulia.domain import file_names
+from tertulia.domain import file_names, permissions
 from tertulia.model.attachments import Attachment, Picture, linked_paths
 from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, FilesDeleted
 from tertulia.model.errors import Refused, UploadQuotaReached
@@ -75,7 +75,9 @@ def remove(moment: Moment, attachment_id: int) -> Decision[None]:
     """
     attachment = moment.state.attachments.get(attachment_id)
     actor = moment.actor
-    if attachment is None or not (attachment.user_id == actor.id or actor.is_administrator):
+    if attachment is None or not (
+        attachment.user_id == actor.id or permissions.is_administrator(moment.state, actor)
+    ):
         raise Refused("There is no such attachment.")
     return Decision(None, (_removed(attachment),))
 

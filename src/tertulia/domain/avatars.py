@@ -10,7 +10,8 @@ from tertulia.state.moment import Decision, Moment
 def allow(moment: Moment) -> Decision[None]:
     """Refuse where the actor cannot change their own picture."""
     permissions.require(
-        moment.actor.is_administrator or not moment.state.realm.avatar_changes_disabled,
+        permissions.is_administrator(moment.state, moment.actor)
+        or not moment.state.realm.avatar_changes_disabled,
         "People do not change their pictures by themselves here.",
     )
     return Decision(None)

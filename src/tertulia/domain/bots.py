@@ -6,10 +6,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import avatars, names, permissions, users
-from tertulia.model.errors import NotPermitted, Refused
+from tertulia.model.errors import Refused
 from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 
 
 class NewBot(Struct, frozen=True, kw_only=True):
@@ -57,7 +56,7 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
 
 def allow(moment: Moment, kind: BotKind) -> Decision[None]:
     """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
-    require_person(moment.actor)
+    users.require_person(moment.actor)
     if kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
         raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
     permissions.require(
@@ -65,12 +64,6 @@ def allow(moment: Moment, kind: BotKind) -> Decision[None]:
         "You are not allowed to create such bots.",
     )
     return Decision(None)
-
-
-def require_person(actor: User) -> None:
-    """Raise NotPermitted for bots."""
-    if actor.is_bot:
-        raise NotPermitted("Bots cannot do this.")
 
 
 def bot_address(short_name: str, host: str) -> str:
@@ -143,15 +136,21 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
 
 
 def _new_owner(moment: Moment, owner_id: int) -> User:
-    owner = permissions.visible_user(moment.state, moment.actor, owner_id, moment.now)
+    state, actor = moment.state, moment.actor
+    owner = permissions.visible_user(state, actor, owner_id, moment.now)
     if owner.is_bot or not owner.is_active:
         raise Refused("A bot's owner is an active person.")
+    # Whoever gives the bot away still has its key.
+    permissions.require(
+        permissions.may_lend_rights(state, actor, owner, moment.now),
+        "A bot is not given to somebody who may do what you may not.",
+    )
     return owner
 
 
 def managed_bot(moment: Moment, bot_id: int) -> User:
     """The bot, if the actor may change it. Refused otherwise; NotPermitted for bots."""
-    require_person(moment.actor)
+    users.require_person(moment.actor)
     bot = moment.state.users.get(bot_id)
     if bot is None or bot.bot is None or bot.is_system_bot:
         raise Refused("No such bot")
@@ -177,12 +176,3 @@ def replace_key(moment: Moment, bot_id: int, key: NewKey, site: str) -> Decision
 def deactivate(moment: Moment, bot_id: int) -> Decision[None]:
     """Deactivate a bot that the actor may change."""
     return users.deactivate(moment, managed_bot(moment, bot_id).id)
-
-
-def active_bots_of(state: State, owner: User) -> list[User]:
-    """The bots of a person, in ascending order of ID."""
-    return [
-        user
-        for user in sorted(state.users, key=lambda user: user.id)
-        if user.is_active and user.bot is not None and user.bot.owner_id == owner.id
-    ]

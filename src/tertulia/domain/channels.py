@@ -18,7 +18,7 @@ from tertulia.domain.group_settings import CHANNEL_SETTINGS, Given
 from tertulia.domain.notices import Render
 from tertulia.model.changes import ChannelChanged
 from tertulia.model.channels import Channel, TopicsPolicy
-from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
+from tertulia.model.errors import NoSuchChannel, Refused
 from tertulia.model.groups import GroupSetting, Members, SystemGroup
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
@@ -91,9 +91,9 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     if history_public is None:
         history_public = not new.is_private
     if new.is_default:
-        _check_may_make_default(actor)
+        _check_may_make_default(state, actor)
     if new.retention_days is not None:
-        _check_may_set_retention(actor, new.retention_days)
+        _check_may_set_retention(state, actor, new.retention_days)
     if new.topics_policy is not TopicsPolicy.INHERIT:
         _check_may_set_topics_policy(state, actor, now)
     folders.check_open(state, new.folder_id)
@@ -171,13 +171,14 @@ def _may_have_kind(
     return permissions.holds_as_member(state, actor, setting, now)
 
 
-def _check_may_make_default(actor: User) -> None:
-    permissions.require(actor.is_administrator, "Only administrators choose default channels.")
+def _check_may_make_default(state: State, actor: User) -> None:
+    permissions.require(
+        permissions.is_administrator(state, actor), "Only administrators choose default channels."
+    )
 
 
-def _check_may_set_retention(actor: User, days: int | None) -> None:
-    if not actor.is_owner:
-        raise NotPermitted("You must be an organization owner.")
+def _check_may_set_retention(state: State, actor: User, days: int | None) -> None:
+    permissions.require_owner(state, actor)
     if days is not None and days < 1 and days != FOR_EVER:
         raise Refused("Messages are kept for at least a day.")
 
@@ -244,7 +245,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
             # An archived folder has no channels that are not.
             values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
-        _check_may_make_default(actor)
+        _check_may_make_default(state, actor)
         if edit.is_default and channel.is_archived and not edit.unarchive:
             raise Refused("An archived channel cannot be a default channel.")
         values["is_default"] = edit.is_default
@@ -287,7 +288,7 @@ def _kept(
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if edit.retention_days is not UNSET:
-        _check_may_set_retention(actor, edit.retention_days)
+        _check_may_set_retention(state, actor, edit.retention_days)
         values["retention_days"] = edit.retention_days
     if edit.folder_id is not UNSET:
         if edit.folder_id != channel.folder_id:

@@ -24,7 +24,7 @@ def create(
 
     Refused for a name that is none or taken; for channels as `add`.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     group = DefaultChannelGroup(
         id=state.default_channel_groups.next_id(),
@@ -42,7 +42,7 @@ def describe(
 
     Refused where neither is given, for a group that is not there, and for a name that is taken.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     group = _known(moment.state, group_id)
     if name is None and description is None:
         raise Refused("Give the group a new name or a new description.")
@@ -60,14 +60,14 @@ def add(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision
     NoSuchChannel for channels that the actor does not see; Refused for a group that is not there,
     and for channels that are in it, everybody's default anyway, private or archived.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     group = _known(moment.state, group_id)
     return _became(group, _with(moment, group, channel_names))
 
 
 def remove_channels(moment: Moment, group_id: int, channel_names: Sequence[str]) -> Decision[None]:
     """Take channels out of a group. For administrators. Refused for those that are not in it."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     group = _known(moment.state, group_id)
     gone = {_channel(moment, name).id for name in channel_names}
     if gone - set(group.channel_ids):
@@ -78,7 +78,7 @@ def remove_channels(moment: Moment, group_id: int, channel_names: Sequence[str])
 
 def remove(moment: Moment, group_id: int) -> Decision[None]:
     """Remove a group; its channels stay. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     _known(moment.state, group_id)
     return Decision(None, (DefaultChannelGroupRemoved(group_id=group_id),))
 

@@ -41,8 +41,9 @@ def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
     return Decision(None, (_deleted(moment.state, doomed),))
 
 
-def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[None]:
+def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[bool]:
     """Delete messages because they are older than messages are kept. For the server itself.
+    Returns whether they are deleted.
 
     `before` (UNIX seconds) is when the newest of them may have been sent; those of an organization
     or channel that keeps them longer by now stay. Overtaken.
@@ -50,8 +51,8 @@ def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[None]:
     _require_unchanged(moment.state, doomed)
     limit = kept_since(moment.state, doomed.messages[0].channel_id, moment.now)
     if limit is None or before > limit:
-        return Decision(None)
-    return Decision(None, (_deleted(moment.state, doomed),))
+        return Decision(False)
+    return Decision(True, (_deleted(moment.state, doomed),))
 
 
 def kept_since(state: State, channel_id: int | None, now: float) -> int | None:

@@ -19,7 +19,7 @@ MAX_DOMAIN: Final = 253
 
 def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
     """Add a domain. For owners. Refused for what is no domain, and for one that is there."""
-    permissions.require_owner(moment.actor)
+    permissions.require_owner(moment.state, moment.actor)
     state = moment.state
     final = name.strip().lower()
     if len(final) > MAX_DOMAIN or not _DOMAIN.fullmatch(final):
@@ -32,7 +32,7 @@ def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
 
 def change(moment: Moment, name: str, allow_subdomains: bool) -> Decision[None]:
     """Say whether a domain's subdomains count. For owners. Refused for one that is not there."""
-    permissions.require_owner(moment.actor)
+    permissions.require_owner(moment.state, moment.actor)
     domain = _known(moment.state, name)
     if domain.allow_subdomains == allow_subdomains:
         return Decision(None)
@@ -45,7 +45,7 @@ def remove(moment: Moment, name: str) -> Decision[None]:
 
     With the last domain the restriction to domains ends: nobody could come in any more.
     """
-    permissions.require_owner(moment.actor)
+    permissions.require_owner(moment.state, moment.actor)
     state = moment.state
     domain = _known(state, name)
     changes: list[AnyChange] = [DomainRemoved(domain_id=domain.id, name=domain.name)]

@@ -76,7 +76,8 @@ def allow(moment: Moment, name: str) -> Decision[None]:
         raise Refused(f"'{name}' is the service's own emoji.")
     if name in codes_by_name():
         permissions.require(
-            actor.is_administrator, "Only administrators can replace an emoji of Unicode's."
+            permissions.is_administrator(state, actor),
+            "Only administrators can replace an emoji of Unicode's.",
         )
     return Decision(None)
 
@@ -105,7 +106,7 @@ def deactivate(moment: Moment, name: str) -> Decision[None]:
         raise NoSuchItem("emoji")
     emoji = state.custom_emoji[emoji_id]
     permissions.require(
-        actor.is_administrator or emoji.author_id == actor.id,
+        permissions.is_administrator(state, actor) or emoji.author_id == actor.id,
         "Only administrators and who added it can take an emoji away.",
     )
     return Decision(None, (CustomEmojiDeactivated(emoji_id=emoji_id),))

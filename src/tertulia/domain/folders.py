@@ -48,7 +48,7 @@ def create(moment: Moment, name: str, description: str, render: Render) -> Decis
     and a name in use.
     """
     state = moment.state
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     if len(state.folders) >= MAX_FOLDERS:
         raise Refused(f"There are at most {MAX_FOLDERS} channel folders.")
     final = names.folder_description(description)
@@ -71,7 +71,7 @@ def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> 
     and to archive one with channels in it that are not archived.
     """
     state = moment.state
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     folder = state.folders.get(folder_id)
     if folder is None:
         raise Refused("There is no such channel folder.")
@@ -100,7 +100,7 @@ def reorder(moment: Moment, order: Sequence[int]) -> Decision[None]:
     """Arrange the folders. NotPermitted for all but administrators; Refused unless `order` names
     each folder once, archived ones too."""
     state = moment.state
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     if sorted(order) != sorted(folder.id for folder in state.folders):
         raise Refused("The order must name every channel folder once.")
     if list(order) == [folder.id for folder in in_order(state)]:

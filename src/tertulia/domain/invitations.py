@@ -165,9 +165,10 @@ def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
     """A reusable invitation on these terms. Refused where they are not the actor's to offer."""
     state, actor = moment.state, moment.actor
     permissions.require(
-        terms.role >= actor.role, "You cannot invite people to a role with more rights than yours."
+        terms.role >= permissions.role_of(state, actor),
+        "You cannot invite people to a role with more rights than yours.",
     )
-    text = terms.welcome_text if actor.is_administrator else None
+    text = terms.welcome_text if permissions.is_administrator(state, actor) else None
     if text is not None and len(text) > MAX_WELCOME_TEXT:
         raise Refused(f"A welcome message has at most {MAX_WELCOME_TEXT} characters.")
     return Invitation(
@@ -223,7 +224,7 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
     allowed = {
         channel.id
         for channel in found.values()
-        if permissions.may_add_subscribers(state, actor, channel, now)
+        if permissions.may_subscribe_others(state, actor, channel, now)
     }
     permissions.require(
         permissions.may_add_subscribers_at_all(state, actor, now) or bool(allowed),

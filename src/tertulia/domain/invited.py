@@ -2,17 +2,54 @@
 
 from collections.abc import Sequence
 
-from tertulia.model.changes import AnyChange, ConfirmationsEnded, InvitationsEnded
+from tertulia.domain import permissions
+from tertulia.model.changes import (
+    AnyChange,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationsRedacted,
+)
+from tertulia.model.channels import Channel
+from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Invitation, InvitationStatus
-from tertulia.model.users import User
+from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 
 
 def is_usable(state: State, invitation: Invitation, now: float) -> bool:
-    """Whether somebody can join with it: it is open, and whoever made it could still offer such a
-    role."""
+    """Whether somebody can join with it: it is open, and whoever made it is here, is no guest, and
+    could still offer such a role."""
     inviter = state.users[invitation.inviter_id]
-    return invitation.is_open(now) and inviter.role <= invitation.role
+    return (
+        invitation.is_open(now)
+        and inviter.is_active
+        and not permissions.is_guest(state, inviter)
+        and permissions.role_of(state, inviter) <= invitation.role
+    )
+
+
+def channels(state: State, invitation: Invitation, now: float) -> list[Channel]:
+    """The channels that it names and its inviter may still invite to, ascending."""
+    inviter = state.users[invitation.inviter_id]
+    named = (state.channels.get(channel_id) for channel_id in sorted(invitation.channel_ids))
+    return [
+        channel
+        for channel in named
+        if channel is not None and permissions.may_invite_to(state, inviter, channel, now)
+    ]
+
+
+def groups(state: State, invitation: Invitation, now: float) -> list[UserGroup]:
+    """The groups that it names and to which its inviter may still add members."""
+    inviter = state.users[invitation.inviter_id]
+    named = (state.groups.get(group_id) for group_id in invitation.group_ids)
+    return [
+        group
+        for group in named
+        if group is not None
+        and not group.deactivated
+        and permissions.may_add_members(state, inviter, group, now)
+    ]
 
 
 def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
@@ -22,7 +59,8 @@ def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -
         return False
     if invitation.inviter_id == viewer.id:
         return True
-    return viewer.is_administrator and viewer.role <= invitation.role
+    role = permissions.role_of(state, viewer)
+    return role <= Role.ADMINISTRATOR and role <= invitation.role
 
 
 def ended(invitations: Sequence[Invitation], status: InvitationStatus) -> list[AnyChange]:
@@ -46,6 +84,15 @@ def withdrawn(state: State, inviter: User) -> list[AnyChange]:
         if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
     ]
     return ended(mine, InvitationStatus.REVOKED)
+
+
+def redacted(state: State, address: str) -> list[AnyChange]:
+    """The change after which no invitation says that it was for the address. They must be over
+    (`answered`)."""
+    folded = address.casefold()
+    made = (one for one in state.invitations if one.address)
+    ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
+    return [InvitationsRedacted(invitation_ids=ids)] if ids else []
 
 
 def answered(state: State, address: str) -> list[AnyChange]:

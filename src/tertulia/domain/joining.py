@@ -169,20 +169,24 @@ def _join(
     user = users.made(
         moment, address, joining.full_name, *([invitation.role] if invitation else [])
     )
-    wanted = invitation.group_ids if invitation else ()
-    groups = [g.id for g in map(state.groups.get, wanted) if g is not None and not g.deactivated]
+    # An invitation gives what its inviter has to give now, whatever it was then.
+    groups = [group.id for group in invited.groups(state, invitation, now)] if invitation else []
     changes: list[AnyChange] = [
         users.created(state, user, joining.credential, now, groups),
-        *subscribing.first(state, user, _channels(state, invitation), now),
+        *subscribing.first(state, user, _channels(state, invitation, now), now),
         *invited.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     return Decision(user, changes)
 
 
-def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
+def _channels(state: State, invitation: Invitation | None, now: float) -> list[Channel]:
     """Those that the invitation names, and the default ones where it says so."""
-    named = () if invitation is None else invitation.channel_ids
+    named = (
+        set()
+        if invitation is None
+        else {channel.id for channel in invited.channels(state, invitation, now)}
+    )
     with_defaults = invitation is None or invitation.default_channels
     return [
         channel

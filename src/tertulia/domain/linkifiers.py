@@ -37,7 +37,7 @@ def add(moment: Moment, given: Given) -> Decision[int]:
     have other variables than the pattern, and for a reverse template that does not make the
     example again.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     last = max((linkifier.order for linkifier in state.linkifiers), default=0)
     blank = Linkifier(id=state.linkifiers.next_id(), order=last + 1, pattern="", url_template="")
@@ -47,7 +47,7 @@ def add(moment: Moment, given: Given) -> Decision[int]:
 
 def change(moment: Moment, linkifier_id: int, given: Given) -> Decision[None]:
     """Change a linkifier. For administrators. Refused as `add`, and for one that is not there."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     before = _known(moment.state, linkifier_id)
     after = _checked(moment.state, _revised(before, given))
     return Decision(None, () if after == before else (LinkifierSet(linkifier=after),))
@@ -55,14 +55,14 @@ def change(moment: Moment, linkifier_id: int, given: Given) -> Decision[None]:
 
 def remove(moment: Moment, linkifier_id: int) -> Decision[None]:
     """Remove a linkifier. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     _known(moment.state, linkifier_id)
     return Decision(None, (LinkifierRemoved(linkifier_id=linkifier_id),))
 
 
 def order(moment: Moment, linkifier_ids: Sequence[int]) -> Decision[None]:
     """Give the linkifiers another order. For administrators. Refused unless all are named once."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     present = [linkifier.id for linkifier in moment.state.linkifiers_in_order]
     if sorted(linkifier_ids) != sorted(present):
         raise Refused("The order must name every linkifier once.")

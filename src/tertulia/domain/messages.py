@@ -326,13 +326,13 @@ def _check_direct_rules(
     realm = state.realm
     permissions.require(
         any(
-            state.holds(user, realm.direct_message_permission_group, now)
+            permissions.holds(state, user, realm.direct_message_permission_group, now)
             for user in [actor, *people]
         ),
         "Direct messages are not allowed between these people.",
     )
     if members not in state.direct_by_members:
         permissions.require(
-            state.holds(actor, realm.direct_message_initiator_group, now),
+            permissions.holds(state, actor, realm.direct_message_initiator_group, now),
             "You are not allowed to begin direct conversations.",
         )

@@ -17,7 +17,6 @@ from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -145,7 +144,7 @@ def _check_age(
         if source.id == target.id
         else realm.move_messages_between_channels_limit_seconds
     )
-    if limit is None or moment.actor.role <= Role.MODERATOR:
+    if limit is None or permissions.is_moderator(moment.state, moment.actor):
         return
     young = [line for line in moved if moment.now - line.sent_at <= limit]
     if len(young) == len(moved):
@@ -321,12 +320,27 @@ def _notices(
     verb = "were" if not is_all and count > 1 else "was"
     found = []
     if wanted.tell_old:
-        text = f"{what} {verb} moved to {_link(target, change.new_topic)} by {who}."
+        place = _named(source, target, change.new_topic)
+        text = f"{what} {verb} moved to {place} by {who}."
         found.append(Notice(here, text))
     if wanted.tell_new:
-        text = f"{what} {verb} moved here from {_link(source, change.topic)} by {who}."
+        place = _named(target, source, change.topic)
+        text = f"{what} {verb} moved here from {place} by {who}."
         found.append(Notice(there, text))
     return found
+
+
+def _named(reading: Channel, channel: Channel, topic: str) -> str:
+    """A topic as it is named to the readers of a channel: where others read them, nothing is said
+    of it that some of these might not know."""
+    if channel.id != reading.id and not _open_to_readers_of(reading, channel):
+        return "another channel"
+    return _link(channel, topic)
+
+
+def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
+    """Whether whoever reads the one channel may know of the other one."""
+    return channel.is_web_public or not (channel.is_private or reading.is_web_public)
 
 
 def _link(channel: Channel, topic: str) -> str:

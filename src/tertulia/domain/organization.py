@@ -40,6 +40,7 @@ FOR_OWNERS: Final = frozenset(
         "create_multiuse_invite_group",
         "disallow_disposable_email_addresses",
         "emails_restricted_to_domains",
+        "enable_spectator_access",
         "invite_required",
         "message_retention_days",
         "password_sign_in",
@@ -58,9 +59,9 @@ class Edit(Struct, frozen=True, kw_only=True):
 
 def check_may_change(moment: Moment, fields: frozenset[str]) -> Decision[None]:
     """Raise NotPermitted unless the actor may change all of these settings."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     if fields & FOR_OWNERS:
-        permissions.require_owner(moment.actor)
+        permissions.require_owner(moment.state, moment.actor)
     return Decision(None)
 
 
@@ -216,7 +217,7 @@ def _sight(
 def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:
     """Show another picture, which is the given file (empty: the one that everybody begins with).
     `name` is a field of `Realm`. Returns the picture before. For administrators."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     before: Picture = getattr(moment.state.realm, name)
     if before.file == file:
         return Decision(before)
@@ -227,7 +228,7 @@ def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:
 def change_defaults(moment: Moment, values: Mapping[str, Any]) -> Decision[None]:
     """Change the settings that new accounts begin with, for administrators (NotPermitted
     otherwise). Refused for values that a setting cannot have."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     before = moment.state.default_settings
     checked = personal_settings.all_checked(values)
     new = {name: value for name, value in checked.items() if getattr(before, name) != value}

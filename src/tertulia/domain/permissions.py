@@ -5,15 +5,49 @@ what the groups do not say: guests, administrators' standing rights, and that wh
 does not exist for one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
-from tertulia.model.groups import GroupSetting, UserGroup
-from tertulia.model.messages import Placed
+from tertulia.model.groups import GroupSetting, Members, UserGroup
+from tertulia.model.messages import Edit, MessagePlace, Placed
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
+
+# Roles
+
+
+def role_of(state: State, user: User) -> Role:
+    """The role whose rights the account has at this moment.
+
+    A bot has those of its own role, and of its owner's where that is a lesser one; those of a
+    guest where its owner is gone. What is shown of an account is the role it was given.
+    """
+    if user.bot is None or user.bot.owner_id is None:
+        return user.role
+    owner = _owner(state, user)
+    return Role.GUEST if owner is None else max(user.role, owner.role)
+
+
+def is_guest(state: State, user: User) -> bool:
+    """Whether the account has no more than a guest's rights."""
+    return role_of(state, user) is Role.GUEST
+
+
+def is_moderator(state: State, user: User) -> bool:
+    """Whether the account has the rights of moderators: administrators and owners too."""
+    return role_of(state, user) <= Role.MODERATOR
+
+
+def is_administrator(state: State, user: User) -> bool:
+    """Whether the account has the rights of administrators: owners too."""
+    return role_of(state, user) <= Role.ADMINISTRATOR
+
+
+def is_owner(state: State, user: User) -> bool:
+    """Whether the account has the rights of an organization's owners."""
+    return role_of(state, user) is Role.OWNER
 
 
 def require(allowed: bool, otherwise: str) -> None:
@@ -22,26 +56,37 @@ def require(allowed: bool, otherwise: str) -> None:
         raise Refused(otherwise)
 
 
-def require_administrator(actor: User) -> None:
+def require_administrator(state: State, actor: User) -> None:
     """Raise NotPermitted for anyone below an administrator."""
-    if not actor.is_administrator:
+    if not is_administrator(state, actor):
         raise NotPermitted("You must be an organization administrator.")
 
 
-def require_owner(actor: User) -> None:
+def require_owner(state: State, actor: User) -> None:
     """Raise NotPermitted for anyone below an owner."""
-    if not actor.is_owner:
+    if not is_owner(state, actor):
         raise NotPermitted("You must be an organization owner.")
 
 
 def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
-    """Whether the user has a permission that guests may have as well."""
-    return state.holds(user, setting, now)
+    """Whether the user has a permission that guests may have as well.
+
+    A bot has it where the permission names the bot itself, or where both it and its owner are in
+    the groups that have it.
+    """
+    if not state.holds(user, setting, now):
+        return False
+    if user.bot is None or user.bot.owner_id is None:
+        return True
+    if isinstance(setting, Members) and user.id in setting.direct_members:
+        return True
+    owner = _owner(state, user)
+    return owner is not None and state.holds(owner, setting, now)
 
 
 def holds_as_member(state: State, user: User, setting: GroupSetting, now: float) -> bool:
     """The same for a permission that guests never gain, whatever group they are in."""
-    return not user.is_guest and state.holds(user, setting, now)
+    return not is_guest(state, user) and holds(state, user, setting, now)
 
 
 # Channels
@@ -49,14 +94,14 @@ def holds_as_member(state: State, user: User, setting: GroupSetting, now: float)
 
 def administers(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may change the channel's settings, as far as they see it."""
-    return user.is_administrator or holds_as_member(
+    return is_administrator(state, user) or holds_as_member(
         state, user, channel.can_administer_channel_group, now
     )
 
 
 def may_add_subscribers(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may subscribe others to the channel (given access to it)."""
-    if user.is_guest:
+    if is_guest(state, user):
         return False
     return (
         administers(state, user, channel, now)
@@ -65,10 +110,26 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
     )
 
 
+def may_subscribe_others(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may subscribe other accounts to the channel. Who could not read it could
+    otherwise send in an account of theirs that can."""
+    return may_add_subscribers(state, user, channel, now) and reads_channel(
+        state, user, channel, now
+    )
+
+
+def may_invite_to(state: State, user: User, channel: Channel, now: float) -> bool:
+    """Whether the user may offer the channel to those whom they invite: default channels that
+    they see, and those to which they may subscribe others."""
+    if channel.is_archived or not sees_channel(state, user, channel, now):
+        return False
+    return channel.is_default or may_subscribe_others(state, user, channel, now)
+
+
 def may_add_subscribers_at_all(state: State, user: User, now: float) -> bool:
     """Whether the user may subscribe others to channels in general, whatever
     single channels say."""
-    return user.is_administrator or holds_as_member(
+    return is_administrator(state, user) or holds_as_member(
         state, user, state.realm.can_add_subscribers_group, now
     )
 
@@ -102,7 +163,7 @@ def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) ->
     """The same for somebody who is not subscribed to it, or would not be."""
     if channel.is_web_public:
         return True
-    if user.is_guest:
+    if is_guest(state, user):
         return False
     if not channel.is_private:
         return True
@@ -114,7 +175,7 @@ def channels_seen(state: State, user: User, now: float) -> list[Channel]:
     `sees_channel` for each, and quicker."""
     own = state.subscriptions_of_user.get(user.id, {})
     subscribed = {channel_id for channel_id, one in own.items() if one.is_active}
-    to_members = not user.is_guest
+    to_members = not is_guest(state, user)
     return [
         channel
         for channel in sorted(state.channels, key=lambda channel: channel.id)
@@ -139,11 +200,11 @@ def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
     # What is asked of many channels at once is asked of the channel first.
-    if channel.is_web_public or not (channel.is_private or user.is_guest):
+    if channel.is_web_public or not (channel.is_private or is_guest(state, user)):
         return True
     if state.is_subscribed(user.id, channel.id):
         return True
-    return not user.is_guest and _invited_by_setting(state, user, channel, now)
+    return not is_guest(state, user) and _invited_by_setting(state, user, channel, now)
 
 
 def reads_whole_history(state: State, user: User, channel: Channel, now: float) -> bool:
@@ -153,7 +214,7 @@ def reads_whole_history(state: State, user: User, channel: Channel, now: float) 
 
 def channels_read_whole(state: State, user: User, now: float) -> list[Channel]:
     """The channels of which `reads_whole_history` is true."""
-    to_members = not user.is_guest
+    to_members = not is_guest(state, user)
     return [
         channel
         for channel in state.channels
@@ -175,7 +236,7 @@ def may_unsubscribe_others(
         return True
     if not sees_channel(state, actor, channel, now):
         return False
-    if state.holds(actor, channel.can_remove_subscribers_group, now):
+    if holds(state, actor, channel.can_remove_subscribers_group, now):
         return True
     return all(t.bot is not None and t.bot.owner_id == actor.id for t in targets)
 
@@ -184,7 +245,7 @@ def sees_subscribers(state: State, user: User, channel: Channel, now: float) -> 
     """Whether the user may know who is subscribed."""
     if state.is_subscribed(user.id, channel.id):
         return True
-    return not user.is_guest and sees_channel(state, user, channel, now)
+    return not is_guest(state, user) and sees_channel(state, user, channel, now)
 
 
 def visible_channel(
@@ -212,7 +273,7 @@ def may_send_to(state: State, user: User, channel: Channel, now: float) -> bool:
         return True
     if channel.is_archived or not reads_channel(state, user, channel, now):
         return False
-    if state.holds(user, channel.can_send_message_group, now):
+    if holds(state, user, channel.can_send_message_group, now):
         return True
     owner = _owner(state, user)
     return owner is not None and state.holds(owner, channel.can_send_message_group, now)
@@ -237,6 +298,26 @@ def reads_message(state: State, user: User, message: Placed, now: float) -> bool
     if not reads_channel(state, user, channel, now):
         return False
     return channel.history_public or state.received(user.id, message)
+
+
+def history_open(
+    state: State, reader: User | None, edits: Sequence[Edit], now: float
+) -> Sequence[Edit]:
+    """What the reader (None: a spectator) may know of what was done to a message that they can
+    read. `edits` are newest first.
+
+    To those who may not read it where it came from, it is new since it was moved.
+    """
+    for index, edit in enumerate(edits):
+        if edit.was_channel_id is None:
+            continue
+        was = MessagePlace(id=edit.message_id, channel_id=edit.was_channel_id)
+        if not (
+            open_to_spectators(state.channels[edit.was_channel_id])
+            or (reader is not None and reads_message(state, reader, was, now))
+        ):
+            return edits[:index]
+    return edits
 
 
 def readable(
@@ -274,7 +355,9 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
 
 def sees_everybody(state: State, viewer: User, now: float) -> bool:
     """Whether the viewer may know of every account: all but the guests of some organizations."""
-    return not viewer.is_guest or holds(state, viewer, state.realm.can_access_all_users_group, now)
+    return not is_guest(state, viewer) or holds(
+        state, viewer, state.realm.can_access_all_users_group, now
+    )
 
 
 def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
@@ -323,7 +406,7 @@ def sees_address(state: State, viewer: User | None, other: User) -> bool:
     """Whether the viewer (None: nobody signed in) may see the other's real address."""
     if viewer is not None and viewer.id == other.id:
         return True
-    return shows_address(state, other, None if viewer is None else viewer.role)
+    return shows_address(state, other, None if viewer is None else role_of(state, viewer))
 
 
 def shows_address(state: State, user: User, role: Role | None) -> bool:
@@ -355,12 +438,38 @@ def may_create_bot(state: State, user: User, kind: BotKind, now: float) -> bool:
     )
 
 
-def manages_account(actor: User, target: User) -> bool:
+def manages_account(state: State, actor: User, target: User) -> bool:
     """Whether the actor may change the account: an administrator (an owner for an owner's), or
     the owner of a bot."""
     if target.bot is not None and target.bot.owner_id == actor.id:
         return True
-    return actor.is_owner if target.is_owner else actor.is_administrator
+    return is_owner(state, actor) if target.is_owner else is_administrator(state, actor)
+
+
+def may_lend_rights(state: State, actor: User, owner: User, now: float) -> bool:
+    """Whether the actor may let another person own a bot that the actor has the key of.
+
+    Its rights are never more than its own and the owner's, but for writing to channels, where the
+    owner's count alone: nobody gains what they do not have.
+    """
+    if role_of(state, actor) > role_of(state, owner):
+        return False
+    return is_administrator(state, actor) or all(
+        holds(state, actor, channel.can_send_message_group, now)
+        for channel in state.channels
+        if holds(state, owner, channel.can_send_message_group, now)
+    )
+
+
+def bot_may_be_in(state: State, bot: User, channel: Channel, brought: Collection[int] = ()) -> bool:
+    """Whether the account, where it is a bot, can be subscribed to the channel: a guest's bot,
+    where the guest is, or is `brought` at the same time."""
+    if bot.bot is None or bot.bot.owner_id is None or open_to_spectators(channel):
+        return True
+    owner = _owner(state, bot)
+    if owner is None:
+        return False
+    return not owner.is_guest or owner.id in brought or state.is_subscribed(owner.id, channel.id)
 
 
 # User groups

@@ -134,7 +134,7 @@ def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision
     Refused for accounts and groups unknown or deactivated, and for a name, an address or a
     password, which are everybody's own.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     permissions.require(
         revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
         "Names, addresses and passwords are changed one by one, and not for several accounts.",
@@ -170,7 +170,7 @@ def _own_name(moment: Moment, text: str) -> str:
     if text.strip() == actor.full_name:
         return actor.full_name
     permissions.require(
-        actor.is_administrator or not state.realm.name_changes_disabled,
+        permissions.is_administrator(state, actor) or not state.realm.name_changes_disabled,
         "People do not change their names by themselves here: ask an administrator.",
     )
     return users.free_name(state, text, actor.id)

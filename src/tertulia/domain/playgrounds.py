@@ -17,7 +17,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
     Refused for a name, a language or a template that is none, for a template with other variables
     than `code`, and for a name that the language's playgrounds have already.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     template, variables = templates.url_template(url_template)
     if variables != {"code"}:
@@ -38,7 +38,7 @@ def add(moment: Moment, name: str, language: str, url_template: str) -> Decision
 
 def remove(moment: Moment, playground_id: int) -> Decision[None]:
     """Remove a playground. For administrators. Refused for one that is not there."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     if playground_id not in moment.state.playgrounds:
         raise Refused("There is no such playground.")
     return Decision(None, (PlaygroundRemoved(playground_id=playground_id),))

@@ -76,7 +76,7 @@ def create(moment: Moment, kind: FieldKind, given: Revision) -> Decision[Profile
     Refused for names blank, too long or in use, for details that do not fit the kind, and for one
     more in the summary than there is room for.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     blank = ProfileField(
         id=state.profile_fields.next_id(),
@@ -99,7 +99,7 @@ def change(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
 
     Refused for a field unknown, for what a known service decides, and as `create`.
     """
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     before = existing(state, field_id)
     named = given.name is not None or given.hint is not None or given.details is not None
@@ -119,7 +119,7 @@ def change(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
 
 def order(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
     """Put the fields in this order, for administrators. Refused unless it names each once."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     state = moment.state
     if sorted(field_ids) != sorted(field.id for field in state.profile_fields):
         raise Refused("An order names every field once.")
@@ -130,7 +130,7 @@ def order(moment: Moment, field_ids: Sequence[int]) -> Decision[None]:
 
 def delete(moment: Moment, field_id: int) -> Decision[None]:
     """Take a field from all profiles, for administrators. Refused where there is none."""
-    permissions.require_administrator(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     changes: list[AnyChange] = [ProfileFieldDeleted(field_id=existing(moment.state, field_id).id)]
     return Decision(None, changes)
 

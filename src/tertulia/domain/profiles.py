@@ -66,7 +66,7 @@ def changed(moment: Moment, user: User, new: NewProfile) -> list[AnyChange]:
     emptied: set[int] = set()
     for field_id, given in new.values:
         field = existing(state, field_id)
-        if not field.editable_by_user and not moment.actor.is_administrator:
+        if not field.editable_by_user and not permissions.is_administrator(state, moment.actor):
             raise Refused("This field is for administrators to change.")
         text = _text(moment, field, given)
         put.pop(field_id, None)

@@ -68,7 +68,7 @@ def found(
 def deactivate(moment: Moment) -> Decision[None]:
     """Close the organization: nobody can do anything in it any more, and nothing is lost. For
     owners; NotPermitted otherwise."""
-    require_owner(moment.actor)
+    require_owner(moment.state, moment.actor)
     return Decision(None, (RealmDeactivated(),))
 
 

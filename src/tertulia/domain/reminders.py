@@ -95,6 +95,21 @@ def deliver(
     return Decision(None, (*sent, _removed(reminder)))
 
 
+def give_up(moment: Moment, render: Render, reminder: Reminder) -> Decision[None]:
+    """The message cannot be shown to the one who wanted to be reminded of it: tell them so, without
+    anything that it says."""
+    state = moment.state
+    if state.reminders.get(reminder.id) != reminder:
+        return Decision(None)
+    text = (
+        f"You asked to be reminded of message {reminder.message_id}, and the server could not"
+        " prepare the reminder."
+    )
+    is_active = state.users[reminder.user_id].is_active
+    people = [Notice(ToPeople(frozenset({reminder.user_id})), text)] if is_active else []
+    return Decision(None, (*notices.sent(moment, people, render), _removed(reminder)))
+
+
 def _heading(state: State, message: Message) -> str:
     if message.channel_id is None:
         return "You asked to be reminded of a direct message."

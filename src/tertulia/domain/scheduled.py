@@ -111,6 +111,16 @@ def deliver(
     return Decision(None, (*sent.changes, _removed(scheduled)))
 
 
+def give_up(
+    moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
+) -> Decision[None]:
+    """The message cannot be sent, for that reason: it fails, and its author is told. What has been
+    changed or deleted meanwhile is left alone."""
+    if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
+        return Decision(None)
+    return Decision(None, _failed(moment, render, scheduled, reason))
+
+
 def require_future(moment: Moment, deliver_at: int) -> None:
     """Refuse a time (UNIX seconds) that is not to come."""
     permissions.require(deliver_at > moment.now, "The time of delivery must be in the future.")

@@ -18,17 +18,24 @@ def moved(
     Only the channels are looked at whose permissions the group's members have by being that.
     """
     through = containing(after, group_id)
-    people = [before.users[user_id] for user_id in user_ids]
+    members = set(user_ids)
+    bots = {bot.id for user_id in members for bot in before.bots_of(user_id)}
+    channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
+    return compared(before, after, channels, members | bots, now)
+
+
+def compared(
+    before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int], now: float
+) -> tuple[ChannelSight, ...]:
+    """What these accounts see of these channels, compared with what they saw of them."""
     found = []
-    for channel in before.channels:
-        if not channel.is_private or not _opened_to(channel, through):
-            continue
+    for channel in channels:
         gained: list[int] = []
         lost: list[int] = []
-        for user in people:
-            saw = permissions.sees_channel(before, user, channel, now)
-            if saw is not permissions.sees_channel(after, user, channel, now):
-                (lost if saw else gained).append(user.id)
+        for user_id in user_ids:
+            saw = permissions.sees_channel(before, before.users[user_id], channel, now)
+            if saw is not permissions.sees_channel(after, after.users[user_id], channel, now):
+                (lost if saw else gained).append(user_id)
         if gained or lost:
             found.append(
                 ChannelSight(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tertulia.domain import permissions
-from tertulia.model.changes import AnyChange, Subscribed
+from tertulia.model.changes import AnyChange, Subscribed, Unsubscribed
 from tertulia.model.channels import Channel
 from tertulia.model.users import User
 from tertulia.state.organization import State
@@ -48,6 +48,25 @@ def subscribed(
             if not permissions.sees_unsubscribed(state, user, channel, now)
         ),
         count=len(state.subscribers(channel.id)) + len(people),
+        archived=channel.is_archived,
+    )
+
+
+def unsubscribed(
+    state: State, channel: Channel, leaving: Iterable[User], now: float
+) -> Unsubscribed:
+    """The change that ends the (present) subscriptions of these people."""
+    people = list(leaving)
+    return Unsubscribed(
+        channel_id=channel.id,
+        user_ids=tuple(user.id for user in people),
+        until=state.last_message_id,
+        lost=tuple(
+            user.id
+            for user in people
+            if not permissions.sees_unsubscribed(state, user, channel, now)
+        ),
+        name=channel.name,
         archived=channel.is_archived,
     )
 

@@ -14,7 +14,6 @@ from tertulia.model.changes import (
     ChannelCreated,
     Subscribed,
     SubscriptionChanged,
-    Unsubscribed,
 )
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -179,11 +178,17 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
     state, actor, now = moment.state, moment.actor, moment.now
     is_new = channel.id not in state.channels
     own = is_new or permissions.may_subscribe(state, actor, channel, now)
-    # Who could not read the channel could otherwise send in a bot that can.
-    others = permissions.may_add_subscribers(state, actor, channel, now) and (
-        is_new or permissions.reads_channel(state, actor, channel, now)
+    others = (
+        permissions.may_add_subscribers(state, actor, channel, now)
+        if is_new
+        else permissions.may_subscribe_others(state, actor, channel, now)
     )
-    return all(own if user.id == actor.id else others for user in people)
+    brought = {user.id for user in people}
+    return all(
+        (own if user.id == actor.id else others)
+        and permissions.bot_may_be_in(state, user, channel, brought)
+        for user in people
+    )
 
 
 def _subscribed(
@@ -274,27 +279,22 @@ def unsubscribe(
             not_removed.append(channel.name)
         if leaving:
             removed.append(channel.name)
-            changes.append(unsubscribed(state, channel, leaving, now))
+            changes.append(
+                subscribing.unsubscribed(state, channel, _with_bots(state, channel, leaving), now)
+            )
     return Decision(Removal(removed=removed, not_removed=not_removed), changes)
 
 
-def unsubscribed(
-    state: State, channel: Channel, leaving: Iterable[User], now: float
-) -> Unsubscribed:
-    """The change that ends the (present) subscriptions of these people."""
-    people = list(leaving)
-    return Unsubscribed(
-        channel_id=channel.id,
-        user_ids=tuple(user.id for user in people),
-        until=state.last_message_id,
-        lost=tuple(
-            user.id
-            for user in people
-            if not permissions.sees_unsubscribed(state, user, channel, now)
-        ),
-        name=channel.name,
-        archived=channel.is_archived,
-    )
+def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
+    """These subscribers, and of guests among them their bots, which read no more than they do."""
+    found = {user.id: user for user in leaving}
+    for user in leaving:
+        if not permissions.is_guest(state, user) or permissions.open_to_spectators(channel):
+            continue
+        for bot in state.bots_of(user.id):
+            if state.is_subscribed(bot.id, channel.id):
+                found[bot.id] = bot
+    return list(found.values())
 
 
 class Exchange(Struct, frozen=True, kw_only=True):

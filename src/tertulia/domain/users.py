@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from tertulia.domain import (
     names,
     permissions,
     profiles,
+    sight,
     signing_out,
     subscribing,
     waiting,
@@ -30,7 +31,7 @@ from tertulia.model.changes import (
     UserDeactivated,
     UserReactivated,
 )
-from tertulia.model.errors import LastOfKind, Refused
+from tertulia.model.errors import LastOfKind, NotPermitted, Refused
 from tertulia.model.groups import Members
 from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Credential, NewKey, Role, User
@@ -191,7 +192,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     if revision.role is not None:
         values["role"] = allowed_role(moment, target, revision.role)
     if revision.address is not None:
-        permissions.require_administrator(actor)
+        permissions.require_administrator(state, actor)
         address = names.address(revision.address)
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
@@ -209,7 +210,8 @@ def managed_user(moment: Moment, user_id: int) -> User:
     """The account, if the actor may change it. Refused otherwise."""
     target = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
     permissions.require(
-        not target.is_system_bot and permissions.manages_account(moment.actor, target),
+        not target.is_system_bot
+        and permissions.manages_account(moment.state, moment.actor, target),
         "You are not allowed to do this.",
     )
     return target
@@ -225,11 +227,18 @@ def allowed_role(moment: Moment, target: User, role: Role) -> Role:
     """The role, if the actor may give it to the account. Raises as `change`."""
     if role is target.role:
         return role
-    permissions.require_administrator(moment.actor)
+    require_person(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
     if Role.OWNER in {role, target.role}:
-        permissions.require_owner(moment.actor)
+        permissions.require_owner(moment.state, moment.actor)
         _keep_an_owner(moment.state, target)
     return role
+
+
+def require_person(actor: User) -> None:
+    """Raise NotPermitted for bots."""
+    if actor.is_bot:
+        raise NotPermitted("Bots cannot do this.")
 
 
 def _keep_an_owner(state: State, target: User) -> None:
@@ -252,7 +261,7 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
         user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
     )
     first: list[AnyChange] = []
-    if not new.keys().isdisjoint({"role", "joined_at"}):
+    if not new.keys().isdisjoint({"role", "joined_at", "bot"}):
         after = msgspec.structs.replace(target, **new)
         ended = waiting.overdue(state, after, now) if target.is_active else []
         state, first = waiting.foreseen(state, ended), [*ended]
@@ -267,11 +276,37 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             lost=tuple(sorted(saw - sees)),
             subscribers={c: state.subscribers(c) for c in sees - saw},
         )
+        bots = [target] if target.is_bot else state.bots_of(target.id)
+        return [*first, *_with_bots(state, change, after, bots, now)]
     return [*first, change]
 
 
 def _channels_seen(state: State, user: User, now: float) -> set[int]:
     return {c.id for c in state.channels if permissions.sees_channel(state, user, c, now)}
+
+
+def _with_bots(
+    state: State, change: UserChanged, after: User, bots: Sequence[User], now: float
+) -> Iterable[AnyChange]:
+    """The change with what it does to the rights of these bots, and the ends of those
+    subscriptions that a guest's bots cannot have."""
+    ahead = state.foreseen(users=[after])
+    rights: dict[int, tuple[int, int]] = {}
+    ended: list[AnyChange] = []
+    for bot in bots:
+        became = ahead.users[bot.id]
+        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, became))
+        if roles[0] is not roles[1]:
+            rights[bot.id] = (int(roles[0]), int(roles[1]))
+        ended += [
+            subscribing.unsubscribed(ahead, channel, [became], now)
+            for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
+            if not permissions.bot_may_be_in(ahead, became, channel)
+        ]
+    others = [bot.id for bot in bots if bot.id != after.id]
+    seen = sight.compared(state, ahead, state.channels, others, now)
+    yield msgspec.structs.replace(change, rights=rights, sight=seen)
+    yield from ended
 
 
 # Leaving and coming back
@@ -290,11 +325,10 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
         raise Refused("The account is deactivated already.")
     if target.is_owner and not target.is_bot:
         _keep_an_owner(state, target)
-    own = [u for u in state.users if u.is_active and u.bot and u.bot.owner_id == target.id]
     return Decision(
         None,
         [
-            *(_deactivated(moment, user) for user in [target, *own]),
+            *(_deactivated(moment, user) for user in [target, *state.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
             *invited.withdrawn(state, target),
         ],
@@ -361,6 +395,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     if target.bot is None:
         free_name(state, target.full_name, target.id)
         return Decision(None, changes)
+    require_person(moment.actor)
     permissions.require(
         permissions.may_create_bot(state, moment.actor, target.bot.kind, now),
         "You are not allowed to have such bots.",

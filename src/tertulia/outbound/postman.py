@@ -1,13 +1,11 @@
 """Sends the mails that wait, each until it has left or will never leave."""
 
 import asyncio
-import contextlib
 import logging
 import random
 from collections.abc import Callable
 from typing import Final
 
-from tertulia.log.writer import Log
 from tertulia.outbound.letters import Letters
 from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
 from tertulia.store import outbox
@@ -38,25 +36,13 @@ class Postman:
         self._letters = letters
         self._transport = transport
         self._clock = clock
-        self._asked = asyncio.Event()
 
-    async def run(self, log: Log) -> None:
-        """Send what is to be sent, whenever it is, until cancelled."""
-        log.on_mail(self._asked.set)
-        while True:
-            self._asked.clear()
-            try:
-                await self.deliver()
-                due = await self._store.read(outbox.next_due)
-            except Exception:  # The server goes on, and it is tried again.
-                logger.exception("mails could not be looked for")
-                due = self._clock() + LONGEST_SLEEP
-            if _is_cancelled():
-                return
-            pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(pause, LONGEST_SLEEP)):
-                    await self._asked.wait()
+    async def once(self) -> float:
+        """Send what is to be sent now. Returns the seconds until something may be due."""
+        await self.deliver()
+        due = await self._store.read(outbox.next_due)
+        pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
+        return min(pause, LONGEST_SLEEP)
 
     async def deliver(self) -> None:
         """Send everything that is due now."""
@@ -74,7 +60,12 @@ class Postman:
     async def _send(self, waiting: Waiting) -> None:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
-        letter = self._letters.written(waiting.mail, self._clock())
+        try:
+            letter = self._letters.written(waiting.mail, self._clock())
+        except Exception as error:  # The others do not wait for one that cannot be written.
+            logger.exception("a mail could not be written", extra={"fields": facts})
+            await self._postpone_or_give_up(waiting, type(error).__name__)
+            return
         if letter is None:
             logger.info("mail not sent, what it is about is over", extra={"fields": facts})
             await self._store.write(lambda c: outbox.done(c, waiting))
@@ -86,15 +77,27 @@ class Postman:
                 "mail given up, it was refused", extra={"fields": {**facts, "reason": str(error)}}
             )
         except (Delayed, TimeoutError) as error:
-            if self._clock() - waiting.asked_at < GIVEN_UP_AFTER:
-                await self._postpone(waiting, str(error) or "it took too long")
-                return
-            logger.warning(
-                "mail given up, it could not be sent for too long",
-                extra={"fields": {**facts, "reason": str(error)}},
-            )
+            await self._postpone_or_give_up(waiting, str(error) or "it took too long")
+            return
         else:
             logger.info("mail sent", extra={"fields": facts})
+        await self._store.write(lambda c: outbox.done(c, waiting))
+
+    async def _postpone_or_give_up(self, waiting: Waiting, trouble: str) -> None:
+        if self._clock() - waiting.asked_at < GIVEN_UP_AFTER:
+            await self._postpone(waiting, trouble)
+            return
+        logger.warning(
+            "mail given up, it could not be sent for too long",
+            extra={
+                "fields": {
+                    "mail": waiting.id,
+                    "kind": waiting.mail.kind.value,
+                    "attempt": waiting.attempts,
+                    "reason": trouble,
+                }
+            },
+        )
         await self._store.write(lambda c: outbox.done(c, waiting))
 
     async def _postpone(self, waiting: Waiting, trouble: str) -> None:

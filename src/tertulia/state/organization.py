@@ -452,6 +452,15 @@ class State:
         subscription = self.subscription(user_id, message.channel_id)
         return subscription is not None and subscription.covers(message.id)
 
+    def bots_of(self, owner_id: int) -> list[User]:
+        """The active bots that the person owns, in ascending order of ID."""
+        found = [
+            bot
+            for bot in (self.users[bot_id] for bot_id in self.bots)
+            if bot.is_active and bot.bot is not None and bot.bot.owner_id == owner_id
+        ]
+        return sorted(found, key=lambda bot: bot.id)
+
     # Groups
 
     def direct_members(self, group: UserGroup, now: float) -> Collection[int]:

@@ -137,6 +137,10 @@ class Ordered(Generic[R]):
         value = None if record is None else self._of(record)
         return None if record is None or value is None else (value, self._table.noun.key_of(record))
 
+    def __iter__(self) -> Iterator[R]:
+        """The records in order. They must not change meanwhile."""
+        return (self._table[key] for _, key in self._places)
+
     @property
     def first(self) -> R | None:
         """The record that comes first, if there is any; of equal ones, that of the lowest key."""

@@ -62,10 +62,15 @@ class Dialect(ABC):
     """The type of binary columns."""
     real: str
     """The type of floating-point columns."""
+    counted: str
+    """The type of a primary key that is given out by the database, ascending."""
     begin_read: str
     """Starts a transaction that sees one moment throughout."""
     begin_write: Sequence[str]
     """Starts a transaction that no other writer can enter before it ends."""
+    overwrite_deleted: Sequence[str] = ()
+    """From then on, what the connection deletes is overwritten, where the database would leave it
+    lying about in free space."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
     has grown (one parameter, the sequence number as text). Empty where they see it by themselves.
@@ -171,6 +176,16 @@ class Database(ABC):
     def backup_before_migration(self, version: int) -> str | None:
         """Copy the database as it is. Returns where to, or None where the operator has means of
         their own."""
+
+    @abstractmethod
+    def delete_copies(self, before: float | None = None) -> None:
+        """Delete the copies that were made before migrations; only those from before that UNIX
+        time, if it is given."""
+
+    @abstractmethod
+    def give_back_space(self) -> bool:
+        """Give some of the space that deleted rows took back to the operating system. Returns
+        whether there may be more to give."""
 
     @abstractmethod
     def watch(

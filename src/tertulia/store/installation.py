@@ -13,6 +13,12 @@ def value(connection: Connection, key: str) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
+def values(connection: Connection, prefix: str) -> dict[str, str]:
+    """What was put under keys that begin so, by key."""
+    rows = connection.query("SELECT key, value FROM installation")
+    return {str(key): str(value) for key, value in rows if str(key).startswith(prefix)}
+
+
 def put(connection: Connection, key: str, value: str) -> None:
     """Put the value under the key, inside the transaction that is open."""
     connection.run(

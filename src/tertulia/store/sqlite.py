@@ -22,12 +22,20 @@ _WAL_PAGES = 16_000
 """A commit does it where so much has come together all the same."""
 
 
+_COPY = "before-migration-from-"
+"""What the names of copies made before migrations have behind the file's; the version follows."""
+_VACUUM_PAGES = 1000
+"""Pages given back in one transaction."""
+
+
 class SqliteDialect(Dialect):
     name = "sqlite"
     blob = "BLOB"
     real = "REAL"
+    counted = "INTEGER PRIMARY KEY"
     begin_read = "BEGIN"
     begin_write = ("BEGIN IMMEDIATE",)
+    overwrite_deleted = ("PRAGMA secure_delete = ON",)
 
     def among(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
@@ -129,6 +137,8 @@ class SqliteConnection:
         self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
         self._connection.set_busy_timeout(_BUSY_MS)
         for pragma in (
+            # Of a new database only, and before anything is written; of others it stays as it was.
+            "auto_vacuum = INCREMENTAL",
             "journal_mode = WAL",
             "synchronous = FULL",
             "foreign_keys = ON",
@@ -200,7 +210,7 @@ class SqliteDatabase(Database):
             raise DatabaseError(f"Cannot open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str:
-        target = self.path.with_name(f"{self.path.name}.before-migration-from-{version}")
+        target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")
         connection = SqliteConnection(self.path, readonly=False)
         try:
             target.unlink(missing_ok=True)
@@ -208,6 +218,18 @@ class SqliteDatabase(Database):
         finally:
             connection.close()
         return str(target)
+
+    def delete_copies(self, before: float | None = None) -> None:
+        for copy in self.path.parent.glob(f"{self.path.name}.{_COPY}*"):
+            if before is None or copy.stat().st_mtime < before:
+                copy.unlink(missing_ok=True)
+
+    def give_back_space(self) -> bool:
+        with contextlib.closing(SqliteConnection(self.path, readonly=False)) as connection:
+            ((free,),) = connection.query("PRAGMA freelist_count")
+            connection.query(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+            ((left,),) = connection.query("PRAGMA freelist_count")
+        return bool(0 < left < free)
 
     def watch(
         self, grown: Callable[[int | None], None], heard: Callable[[str], None]

@@ -35,7 +35,7 @@ def application(node: Node) -> ASGIApp:
             return JSONResponse({"status": "the database does not answer"}, status_code=503)
         if node.state.is_empty:
             return JSONResponse({"status": "there is no organization yet"}, status_code=503)
-        return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "ready", "jobs": dict(node.failing_jobs())})
 
     pages: list[BaseRoute] = [Route("/health", health), Route("/ready", ready)]
     return assembled(

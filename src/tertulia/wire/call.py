@@ -1,6 +1,6 @@
 """One request, as a handler sees it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -49,6 +49,8 @@ class Node:
     """UNIX seconds."""
     sign_ins: SignIns
     rates: Rates
+    failing_jobs: Callable[[], Mapping[str, str]] = dict
+    """The jobs that are in trouble, each with what is wrong."""
     fragments: Fragments = field(default_factory=Fragments)
     """What answers are put together of."""
     residents: tuple[str, ...] = ()

@@ -2,9 +2,11 @@
 
 from tertulia.domain import attachments, narrow
 from tertulia.model.attachments import Attachment
+from tertulia.model.errors import Overtaken
+from tertulia.model.narrow import Scope
 from tertulia.model.users import User
 from tertulia.store import finding
-from tertulia.wire.call import Node
+from tertulia.wire.call import Node, undisturbed
 
 
 async def may_open(node: Node, user: User | None, attachment: Attachment) -> bool:
@@ -15,11 +17,28 @@ async def may_open(node: Node, user: User | None, attachment: Attachment) -> boo
     message_ids = node.state.uploads.message_ids(attachment.id)
     if not message_ids:
         return False
+
+    async def attempt() -> bool:
+        seq, scope = node.state.seq, _scope(node, user)
+        await node.log.settled()
+        found = await node.store.read(finding.any_in, scope, message_ids)
+        # Rights may have gone while it was read, and messages may have been moved.
+        if _scope(node, user) != scope or node.state.touched.since(seq, message_ids):
+            raise Overtaken
+        return found
+
+    return await undisturbed(attempt)
+
+
+def _scope(node: Node, user: User | None) -> Scope:
+    """All that the user may read, as they are by now."""
     reader = narrow.Reader(
-        state=node.state, user=user, now=node.clock(), host=node.config.address_host
+        state=node.state,
+        user=None if user is None else node.state.users[user.id],
+        now=node.clock(),
+        host=node.config.address_host,
     )
-    scope = narrow.everything_readable(reader)
-    return await node.store.read(finding.any_in, scope, message_ids)
+    return narrow.everything_readable(reader)
 
 
 async def opened_by(node: Node, user: User, content: str) -> frozenset[int]:

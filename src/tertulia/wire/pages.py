@@ -51,9 +51,11 @@ def public_pages(node: Node) -> tuple[BaseRoute, ...]:
     async def avatar(request: Request) -> Response:
         """To the picture of an account; to one of nobody for whom it is none of theirs."""
         user = _named(node, request)
-        shown = user is not None and _may_see(node, request, user)
-        medium = request.url.path.endswith("/medium")
-        address = avatar_address(user, medium=medium) if user and shown else UNKNOWN_AVATAR
+        address = UNKNOWN_AVATAR
+        if user is not None and _may_see(node, request, user):
+            seen = permissions.sees_address(node.state, _viewer(node, request), user)
+            medium = request.url.path.endswith("/medium")
+            address = avatar_address(user, sees_address=seen, medium=medium)
         # What is shown depends on who asks.
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
         return RedirectResponse(address, status_code=302, headers=headers)

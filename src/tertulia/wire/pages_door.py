@@ -32,7 +32,7 @@ from tertulia.wire.authentication import (
 from tertulia.wire.call import Node
 from tertulia.wire.client import client_page
 from tertulia.wire.errors import TooManyTries
-from tertulia.wire.objects.users import avatar_address, drawn_address
+from tertulia.wire.objects.users import avatar_address
 from tertulia.wire.pacing import Pace
 from tertulia.wire.visit import (
     LOGIN,
@@ -184,7 +184,7 @@ def _residents(node: Node) -> list[_Resident]:
             full_name=user.full_name,
             role=_ROLES[user.role],
             # A page asks no other server for anything.
-            picture=drawn_address(user) if user.avatar_source == "G" else avatar_address(user),
+            picture=avatar_address(user, sees_address=False),
         )
         for user in found
         if user is not None and user.is_active

@@ -54,6 +54,7 @@ from tertulia.model.changes.invitations import (
     InvitationsEnded,
     InvitationSentAgain,
     InvitationsMade,
+    InvitationsRedacted,
 )
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -161,6 +162,7 @@ __all__ = [
     "InvitationSentAgain",
     "InvitationsEnded",
     "InvitationsMade",
+    "InvitationsRedacted",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
@@ -254,6 +256,7 @@ AnyChange = (
     | UserGroupMembersChanged
     | FullMembersChanged
     | InvitationsMade
+    | InvitationsRedacted
     | InvitationSentAgain
     | InvitationsEnded
     | ConfirmationAsked

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from tertulia.model.changes.base import Change
+from tertulia.model.changes.groups import ChannelSight
 from tertulia.model.users import Credential, PersonalSettings, User
 
 
@@ -24,6 +25,9 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
     `was` holds the values before. A new role takes the account out of the system groups `left`
     and into `joined`; because of it the account can see the channels `gained`, and cannot see the
     channels `lost` any more. `subscribers` are those of each channel gained, at that moment.
+
+    `rights` are the roles before and after whose rights bots have where that changed: the account
+    itself, or bots that it owns. `sight` is what these, beside the account, see of channels by it.
     """
 
     user_id: int
@@ -34,6 +38,8 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
     subscribers: dict[int, tuple[int, ...]] = {}
+    rights: dict[int, tuple[int, int]] = {}
+    sight: tuple[ChannelSight, ...] = ()
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,11 +16,11 @@ class BotObject(Struct, kw_only=True, frozen=True):
     default_all_public_streams: bool
 
 
-def administers_bot(viewer: User, bot: User) -> bool:
+def administers_bot(state: State, viewer: User, bot: User) -> bool:
     """Whether the viewer is told of the bot's administration: its owner, and administrators."""
     if bot.bot is None or bot.is_system_bot:
         return False
-    return viewer.is_administrator or bot.bot.owner_id == viewer.id
+    return permissions.is_administrator(state, viewer) or bot.bot.owner_id == viewer.id
 
 
 def bot_object(state: State, viewer: User, user: User, now: float) -> BotObject:
@@ -41,7 +41,7 @@ def bot_objects(state: State, viewer: User, now: float) -> list[BotObject]:
     return [
         bot_object(state, viewer, user, now)
         for user in (state.users[user_id] for user_id in sorted(state.bots))
-        if administers_bot(viewer, user)
+        if administers_bot(state, viewer, user)
     ]
 
 

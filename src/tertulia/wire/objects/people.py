@@ -57,7 +57,7 @@ def by_sight(state: State, viewer: User | None, now: float) -> list[Run[Sight]]:
         if not permissions.sees_everybody(state, viewer, now):
             usual = Sight.UNKNOWN
             odd = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
-        if not permissions.shows_address(state, viewer, viewer.role):
+        if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):
             odd[viewer.id] = Sight.OWN
     return runs(state.people, usual, odd)
 

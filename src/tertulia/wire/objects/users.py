@@ -65,17 +65,21 @@ def avatar_url(user: User, *, gravatar_by_client: bool, sees_address: bool) -> s
     """Where the picture is. None where the client can compute it from the address."""
     if gravatar_by_client and sees_address and user.avatar_source == "G":
         return None
-    return avatar_address(user)
+    return avatar_address(user, sees_address=sees_address)
 
 
-def avatar_address(user: User, *, medium: bool = False) -> str:
-    """Where the picture is, in its usual size or in the `medium` one of 500 pixels."""
+def avatar_address(user: User, *, sees_address: bool, medium: bool = False) -> str:
+    """Where the picture is, in its usual size or in the `medium` one of 500 pixels.
+
+    The third party's default is named by a digest of the address, by which a guess at that can be
+    tried: those who do not see the address get the picture that is drawn here.
+    """
     version = f"version={user.avatar_version}"
     end = f"{'-medium' if medium else ''}.png?{version}"
     match user.avatar_source:
         case "U":
             return f"{AVATARS_PATH}/{user.avatar_file}{end}"
-        case "G":
+        case "G" if sees_address:
             digest = hashlib.sha256(user.address.strip().lower().encode()).hexdigest()
             size = "&s=500" if medium else ""
             return f"https://secure.gravatar.com/avatar/{digest}?d=identicon{size}&{version}"

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from tertulia.domain import onboarding
+from tertulia.domain import onboarding, permissions
 from tertulia.model import changes
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
@@ -165,7 +165,7 @@ class _DefaultChannelGroupsProjection(Projection[Any]):
         return None
 
     def view(self, scene: Scene, change: Any, viewer: Viewer) -> Hashable | None:
-        return None if viewer.user.is_guest else ()
+        return None if permissions.is_guest(scene.state, viewer.user) else ()
 
     def events(self, scene: Scene, change: Any, view: Any) -> Iterable[Event]:
         yield default_channel_groups(scene.state)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tertulia.domain import permissions
 from tertulia.model.changes import UserChanged
 from tertulia.model.users import Bot
 from tertulia.wire.events import Event, Scene, Viewer
@@ -74,8 +75,8 @@ def bot_view(scene: Scene, change: UserChanged, viewer: Viewer) -> BotView | Non
         return None
     state, user = scene.state, viewer.user
     was, now = bot_now(change.was["bot"]), bot_now(change.values["bot"])
-    had = user.is_administrator or was.owner_id == user.id
-    if not administers_bot(user, state.users[change.user_id]):
+    had = permissions.is_administrator(state, user) or was.owner_id == user.id
+    if not administers_bot(state, user, state.users[change.user_id]):
         return BotView("delete", None) if had else None
     shown = bot_object(state, user, state.users[change.user_id], scene.at)
     if not had:

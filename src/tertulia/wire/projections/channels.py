@@ -75,7 +75,11 @@ class ChannelCreatedProjection(Projection[ChannelCreated]):
             state, user, present, scene.at
         ):
             return None
-        return ("default",) if change.channel.is_default and not user.is_guest else ()
+        return (
+            ("default",)
+            if change.channel.is_default and not permissions.is_guest(state, user)
+            else ()
+        )
 
     def events(self, scene: Scene, change: ChannelCreated, view: Any) -> Iterable[Event]:
         yield channel_appeared(scene.state, change.channel, scene.at, 0)
@@ -111,7 +115,9 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
 
     def view(self, scene: Scene, change: ChannelChanged, viewer: Viewer) -> Hashable | None:
         shown = self._shown(scene, change, viewer)
-        defaults = "is_default" in change.values and not viewer.user.is_guest
+        defaults = "is_default" in change.values and not permissions.is_guest(
+            scene.state, viewer.user
+        )
         if shown is _Shown.NOTHING and not defaults:
             return None
         if shown is not _Shown.APPEARED:

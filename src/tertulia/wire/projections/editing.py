@@ -144,7 +144,8 @@ class _MoveView(NamedTuple):
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to those who may read the messages where they are; to others they are deleted."""
+    """A move, to those who may read the messages where they were and where they are; to those who
+    cannot read them any more, they are deleted."""
 
     of = MessagesMoved
 
@@ -169,7 +170,10 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             before = permissions.readable(
                 state, user, state.channels[change.channel_id], change.message_ids, scene.at
             )
+            known = frozenset(before)
             lost = tuple(sorted({*lost, *before} - {*shown}))
+            # To whom they are new, nothing is said of where they were.
+            shown = tuple(one for one in shown if one in known)
         if not lost and not shown:
             return None
         flags: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable
 from typing import Any, TypeVar
 
+from tertulia.domain import permissions
 from tertulia.model import changes
 from tertulia.model.users import Role
 from tertulia.state.organization import State
@@ -23,7 +24,9 @@ class _Changed(Projection[C]):
         return administrators.union(_inviters(change))
 
     def view(self, scene: Scene, change: C, viewer: Viewer) -> Hashable | None:
-        concerned = viewer.user.is_administrator or viewer.user.id in _inviters(change)
+        concerned = permissions.is_administrator(
+            scene.state, viewer.user
+        ) or viewer.user.id in _inviters(change)
         return () if concerned else None
 
     def events(self, scene: Scene, change: C, view: Any) -> Iterable[Event]:
@@ -58,6 +61,12 @@ class InvitationsEndedProjection(_Changed[changes.InvitationsEnded]):
     """Invitations were used or revoked."""
 
     of = changes.InvitationsEnded
+
+
+class InvitationsRedactedProjection(Unseen):
+    """Nobody sees invitations that are over."""
+
+    of = changes.InvitationsRedacted
 
 
 class ConfirmationAskedProjection(Unseen):

@@ -77,7 +77,7 @@ class MessageSentProjection(Projection[MessageSent]):
         subscription = state.subscription(user.id, message.channel_id)
         if subscription is None or not subscription.is_active:
             return None
-        return user.role if subscription.since < message.id else None
+        return permissions.role_of(state, user) if subscription.since < message.id else None
 
     def view(self, scene: Scene, change: MessageSent, viewer: Viewer) -> Hashable | None:
         state, message, user = scene.state, change.message, viewer.user

@@ -210,7 +210,9 @@ def avatar(user: User, sight: Sight) -> UserUpdateEvent:
             user_id=user.id,
             avatar_source=user.avatar_source,
             avatar_url=url,
-            avatar_url_medium=None if url is None else avatar_address(user, medium=True),
+            avatar_url_medium=None
+            if url is None
+            else avatar_address(user, sees_address=sight.address, medium=True),
             avatar_version=user.avatar_version,
         )
     )

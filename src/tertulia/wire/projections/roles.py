@@ -39,15 +39,23 @@ class OwnView(NamedTuple):
 
 
 def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | None:
-    """The view of the one whose role (or age, which makes a full member) is new; None for
-    everybody else.
+    """The view of the one whose role (or age, which makes a full member) is new, and of the bots
+    that have other rights by it; None for everybody else.
 
     What was gained then is shown if it is still in sight.
     """
-    if viewer.user.id != change.user_id or change.values.keys().isdisjoint({"role", "joined_at"}):
+    user = viewer.user
+    if user.id in change.rights:
+        was, became = (_standing_alone(user, Role(role)) for role in change.rights[user.id])
+    elif user.id == change.user_id and not change.values.keys().isdisjoint({"role", "joined_at"}):
+        was = _with_role(user, change.was)
+        became = _with_role(user, change.values)
+    elif any(_has(user.id, one) for one in change.sight) or (
+        user.id == change.user_id and (change.gained or change.lost)
+    ):
+        was = became = user
+    else:
         return None
-    was = _with_role(viewer.user, change.was)
-    became = _with_role(viewer.user, change.values)
     lost, gained = _users(scene, was, became)
     bots_lost, bots_gained = _bots(scene, was, became, viewer.user)
     return OwnView(
@@ -58,12 +66,29 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         bots_lost=bots_lost,
         bots_gained=bots_gained,
         channels=_moves(scene, change, viewer),
-        defaults=None if was.is_guest == became.is_guest else not viewer.user.is_guest,
+        defaults=_defaults(scene, was, became, user),
     )
 
 
 def _with_role(user: User, values: Mapping[str, Any]) -> User:
     return msgspec.structs.replace(user, role=Role(values.get("role", user.role)))
+
+
+def _standing_alone(bot: User, role: Role) -> User:
+    """The bot as if the role were its own, whoever its owner is."""
+    alone = None if bot.bot is None else msgspec.structs.replace(bot.bot, owner_id=None)
+    return msgspec.structs.replace(bot, role=role, bot=alone)
+
+
+def _has(user_id: int, sight: ChannelSight) -> bool:
+    return user_id in sight.gained or user_id in sight.lost
+
+
+def _defaults(scene: Scene, was: User, became: User, present: User) -> bool | None:
+    state = scene.state
+    if permissions.is_guest(state, was) is permissions.is_guest(state, became):
+        return None
+    return not permissions.is_guest(state, present)
 
 
 def _moves(scene: Scene, change: UserChanged, viewer: Viewer) -> Moves:
@@ -73,7 +98,7 @@ def _moves(scene: Scene, change: UserChanged, viewer: Viewer) -> Moves:
         for channel_id in change.gained
     ]
     lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]
-    return moves_of(scene, [*lost, *gained], viewer)
+    return moves_of(scene, [*lost, *gained, *change.sight], viewer)
 
 
 def _in_sight(
@@ -104,18 +129,20 @@ def _addresses(scene: Scene, was: User, became: User) -> Iterable[int]:
 def _bots(
     scene: Scene, was: User, became: User, present: User
 ) -> tuple[tuple[int, ...], tuple[BotObject, ...]]:
-    if was.is_administrator == became.is_administrator:
-        return (), ()
     state = scene.state
+    saw_all = permissions.is_administrator(state, was)
+    if saw_all is permissions.is_administrator(state, became):
+        return (), ()
     bots = [
         user
         for user in permissions.users_seen(state, None, scene.at)
-        if administers_bot(was, user) != administers_bot(became, user)
+        if administers_bot(state, was, user) != administers_bot(state, became, user)
     ]
-    if was.is_administrator:
+    if saw_all:
         return tuple(bot.id for bot in bots), ()
-    shown = (bot_object(state, present, bot, scene.at) for bot in bots if present.is_administrator)
-    return (), tuple(shown)
+    if not permissions.is_administrator(state, present):
+        return (), ()
+    return (), tuple(bot_object(state, present, bot, scene.at) for bot in bots)
 
 
 def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:

@@ -104,8 +104,8 @@ class SettingsChangedProjection(Projection[SettingsChanged]):
         if not _SEEN_BY_OTHERS & change.values.keys():
             return None if own is None else _View(own, None, False)
         user = scene.state.users[change.user_id]
-        consent = viewer.user.is_administrator and not user.is_bot
-        return _View(own, sight_of(scene, user, viewer), _opens(change, viewer), consent)
+        consent = permissions.is_administrator(scene.state, viewer.user) and not user.is_bot
+        return _View(own, sight_of(scene, user, viewer), _opens(scene, change, viewer), consent)
 
     def events(self, scene: Scene, change: SettingsChanged, view: Any) -> Iterable[Event]:
         if view.own is not None:
@@ -131,13 +131,13 @@ def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVi
     return AddressVisibility(change.was[name]), AddressVisibility(change.values[name])
 
 
-def _opens(change: SettingsChanged, viewer: Viewer) -> bool:
+def _opens(scene: Scene, change: SettingsChanged, viewer: Viewer) -> bool:
     """Whether the address came into the viewer's sight, or went out of it."""
     both = _visibilities(change)
     if both is None or viewer.user.id == change.user_id:
         return False
     was, now = both
-    role = viewer.user.role
+    role = permissions.role_of(scene.state, viewer.user)
     return permissions.opens_address(was, role) != permissions.opens_address(now, role)
 
 

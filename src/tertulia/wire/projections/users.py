@@ -48,7 +48,7 @@ class UserCreatedProjection(Projection[UserCreated]):
         if viewer.user.id == user.id:
             return None  # Their queues are younger.
         shown = None
-        if administers_bot(viewer.user, user):
+        if administers_bot(state, viewer.user, user):
             shown = bot_object(state, viewer.user, user, scene.at)
         return _CreatedView(sight_of(scene, user, viewer), shown)
 
@@ -122,7 +122,7 @@ class UserChangedProjection(Projection[UserChanged]):
             yield UserUpdateEvent(person=joined)
         if "timezone" in values:
             yield people.timezone(scene, user)
-        if self._is_other_picture(user, values):
+        if self._is_other_picture(user, values, sight):
             yield people.avatar(user, sight)
         if "role" in values:
             yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
@@ -132,11 +132,13 @@ class UserChangedProjection(Projection[UserChanged]):
                 yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
 
     @staticmethod
-    def _is_other_picture(user: User, values: Mapping[str, Any]) -> bool:
+    def _is_other_picture(user: User, values: Mapping[str, Any], sight: Sight) -> bool:
         """Whether the picture is another, or is drawn of another name."""
-        if not values.keys().isdisjoint({"address", "avatar_source", "avatar_version"}):
+        if not values.keys().isdisjoint({"avatar_source", "avatar_version"}):
             return True
-        return "full_name" in values and user.avatar_source == "J"
+        by_address = user.avatar_source == "G" and sight.address
+        drawn = user.avatar_source != "U" and not by_address
+        return ("address" in values and by_address) or ("full_name" in values and drawn)
 
 
 class _ActivityView(NamedTuple):

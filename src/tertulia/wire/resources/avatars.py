@@ -30,4 +30,4 @@ async def _changed(call: Call, name: str | None) -> Avatar:
     async with thrown_away_on_failure(files, name or ""):
         before = await call.submit(avatars.change_own, name)
     await thrown_away(files, before)
-    return Avatar(avatar_url=avatar_address(call.user))
+    return Avatar(avatar_url=avatar_address(call.user, sees_address=True))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.domain import bots
+from tertulia.domain import bots, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
 from tertulia.wire import signing_in
@@ -40,8 +40,8 @@ class OwnBots(Answer, kw_only=True):
 
 async def get_bots(call: Call, params: NoParams) -> OwnBots:
     """The caller's own active bots."""
-    bots.require_person(call.user)
-    return OwnBots(bots=[_own(call, bot) for bot in bots.active_bots_of(call.state, call.user)])
+    users.require_person(call.user)
+    return OwnBots(bots=[_own(call, bot) for bot in call.state.bots_of(call.user.id)])
 
 
 def _own(call: Call, bot: User) -> OwnBot:
@@ -50,7 +50,7 @@ def _own(call: Call, bot: User) -> OwnBot:
         username=bot.address,
         full_name=bot.full_name,
         api_key=call.node.vault.api_key(call.state.credentials[bot.id]),
-        avatar_url=avatar_address(bot),
+        avatar_url=avatar_address(bot, sees_address=True),
         default_sending_stream=shown.default_sending_stream,
         default_events_register_stream=shown.default_events_register_stream,
         default_all_public_streams=shown.default_all_public_streams,
@@ -109,7 +109,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     return CreatedBot(
         user_id=bot.id,
         api_key=vault.api_key(new.credential),
-        avatar_url=avatar_address(bot),
+        avatar_url=avatar_address(bot, sees_address=True),
         default_sending_stream=shown.default_sending_stream,
         default_events_register_stream=shown.default_events_register_stream,
         default_all_public_streams=shown.default_all_public_streams,
@@ -190,7 +190,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
     host = call.node.config.address_host
     return UpdatedBot(
         full_name=bot.full_name,
-        avatar_url=avatar_address(bot),
+        avatar_url=avatar_address(bot, sees_address=True),
         default_sending_stream=shown.default_sending_stream,
         default_events_register_stream=shown.default_events_register_stream,
         default_all_public_streams=shown.default_all_public_streams,

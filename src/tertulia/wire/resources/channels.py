@@ -83,7 +83,11 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
         return False
     return (
         params.include_all
-        or (params.include_public and not channel.is_private and not user.is_guest)
+        or (
+            params.include_public
+            and not channel.is_private
+            and not permissions.is_guest(state, user)
+        )
         or (params.include_web_public and channel.is_web_public)
         or (params.include_subscribed and state.is_subscribed(user.id, channel.id))
         or (
@@ -367,6 +371,6 @@ async def remove_default_stream(call: Call, params: DefaultChannel) -> Answer:
 
 
 async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     edit = ChannelEdit(is_default=is_default)
     await call.submit(channels.change, channel_id, edit, call.node.renderer.render)

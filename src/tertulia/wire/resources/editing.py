@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -206,9 +206,8 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     if policy == "none":
         raise Refused("The history of messages is not shown here.")
     found = await call.node.store.read(rows.edits, [message.id])
-    versions = _versions(
-        message, found.get(message.id, []), empty_topic_name=params.allow_empty_topic_name
-    )
+    edits = permissions.history_open(call.state, call.user, found.get(message.id, []), call.now)
+    versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
     if policy == "moves":
         for version in versions:
             version.content = version.rendered_content = UNSET
@@ -216,7 +215,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     return MessageHistory(message_history=versions)
 
 
-def _versions(message: Message, edits: list[Edit], *, empty_topic_name: bool) -> list[Version]:
+def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
     """From the newest edit back to the beginning."""
 
     def shown(topic: str) -> str:

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from tertulia.delivery import event_ids
+from tertulia.domain import permissions
 from tertulia.log.writer import unseen
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
@@ -151,7 +152,7 @@ async def register(call: Call, params: Register) -> Registered:
         raise Refused("'client_gravatar' needs an account.")
     if user is None and params.include_subscribers != "false":
         raise Refused("'include_subscribers' needs an account.")
-    if user is not None and params.all_public_streams and user.is_guest:
+    if user is not None and params.all_public_streams and permissions.is_guest(call.state, user):
         raise Refused("Guests cannot follow all public channels.")
     if user is not None and not node.delivery.has_room(user.id):
         raise Refused("Too many event queues of this account are being polled.")

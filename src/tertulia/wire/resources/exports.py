@@ -33,7 +33,7 @@ class Exports(Answer, kw_only=True):
 
 async def get_exports(call: Call, params: NoParams) -> Exports:
     """The exports of the organization, for administrators: none can be asked for here."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     return Exports(exports=[])
 
 
@@ -46,7 +46,7 @@ class Export(Params, kw_only=True, frozen=True):
 async def export_realm(call: Call, params: Export) -> Answer:
     """Refused always: whoever runs the server makes a copy of everything with
     `tertulia backup`."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     raise Refused("This server exports nothing: its operator makes a copy with `tertulia backup`.")
 
 
@@ -58,7 +58,7 @@ class OneExport(Params, kw_only=True, frozen=True):
 
 async def delete_export(call: Call, params: OneExport) -> Answer:
     """Delete an export, for administrators. There are none."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     raise Refused("There is no such export.")
 
 
@@ -78,7 +78,7 @@ class Consents(Answer, kw_only=True):
 
 async def get_consents(call: Call, params: NoParams) -> Consents:
     """Who lets an export have what is private of theirs, for administrators."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     state = call.state
     people = [user for user in state.users if user.is_active and not user.is_bot]
     return Consents(

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
@@ -12,14 +12,14 @@ from pyroaring import BitMap
 from tertulia.domain import narrow, permissions
 from tertulia.domain.narrow import Asked
 from tertulia.model import narrow as model_narrow
-from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.model.errors import NoSuchMessage, Overtaken, Refused
 from tertulia.model.messages import Edit, Message
 from tertulia.model.narrow import Search
 from tertulia.model.users import User
 from tertulia.store import attached, editing, finding, reading
 from tertulia.store.database import Connection
 from tertulia.wire import narrow as wire_narrow
-from tertulia.wire.call import Call
+from tertulia.wire.call import Call, undisturbed
 from tertulia.wire.highlighting import highlight
 from tertulia.wire.objects.messages import (
     MessageObject,
@@ -31,6 +31,7 @@ from tertulia.wire.parameters import Int, Params, Path, Reads
 from tertulia.wire.routing import Answer
 
 T = TypeVar("T")
+R = TypeVar("R")
 Look = Callable[[Connection, Sequence[Message]], T]
 """Reads what else is wanted of the messages that were found."""
 
@@ -136,8 +137,27 @@ async def messages_asked_for(
         page = find(connection)
         return page, look(connection, page.messages)
 
-    page, beside = await call.node.store.read(read)
+    page, beside = await _as_they_are(call, read, lambda found: found[0].messages)
+    # The reader's rights are those of now, and not those of before it was read.
+    page.messages = [message for message in page.messages if _may_read(call, user, message)]
     return Found(page, anchor, compiled, beside)
+
+
+async def _as_they_are(
+    call: Call, look: Callable[[Connection], R], messages: Callable[[R], Iterable[Message]]
+) -> R:
+    """What is found in the database, where none of its messages was touched while it was read:
+    so a message is in the channel where it was found. Overtaken if that never ends."""
+
+    async def attempt() -> R:
+        seq = call.state.seq
+        await call.node.log.settled()
+        found = await call.node.store.read(look)
+        if call.state.touched.since(seq, [message.id for message in messages(found)]):
+            raise Overtaken
+        return found
+
+    return await undisturbed(attempt)
 
 
 def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
@@ -190,17 +210,27 @@ async def _conversation(
 
 async def readable(call: Call, user: User | None, message_id: int) -> Message | None:
     """The message, if there is one and the user (None: a spectator) may read it."""
-    found = await call.node.store.read(reading.messages, [message_id])
+    found = await _as_they_are(
+        call, lambda connection: reading.messages(connection, [message_id]), lambda found: found
+    )
     if not found or not _may_read(call, user, found[0]):
         return None
     return found[0]
 
 
 def _may_read(call: Call, user: User | None, message: Message) -> bool:
+    """Whether the user may read the message, as both are by now."""
     if user is not None:
-        return permissions.reads_message(call.state, user, message, call.now)
+        present = call.state.users[user.id]
+        return present.is_active and permissions.reads_message(
+            call.state, present, message, call.now
+        )
     channel = call.state.channels.get(message.channel_id)
-    return channel is not None and permissions.open_to_spectators(channel)
+    return (
+        call.node.admits_spectators
+        and channel is not None
+        and permissions.open_to_spectators(channel)
+    )
 
 
 async def _anchor(
@@ -313,6 +343,7 @@ def shown_to(
 ) -> list[MessageObject]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     shown = []
+    user = None if user is None else call.state.users[user.id]
     showing = Showing(
         call.state,
         user,
@@ -333,7 +364,7 @@ def shown_to(
             add_history(
                 call.state,
                 one,
-                beside.edits[message.id],
+                permissions.history_open(call.state, user, beside.edits[message.id], call.now),
                 empty_topic_name=params.allow_empty_topic_name,
             )
         shown.append(one)
@@ -364,7 +395,7 @@ async def get_message(call: Call, params: GetMessage) -> OneMessage:
         found = reading.messages(connection, [params.message_id])
         return found, look(connection, found)
 
-    found, more = await call.node.store.read(read)
+    found, more = await _as_they_are(call, read, lambda looked: looked[0])
     if not found or not _may_read(call, user, found[0]):
         raise NoSuchMessage
     (shown,) = shown_to(

@@ -172,7 +172,7 @@ _READ_ONLY: Final = frozenset({"uuid", "created_at", "presence_disabled"})
 
 async def update_realm(call: Call, params: UpdateRealm) -> Answer:
     """Change the organization's settings, for administrators; all that is sent, or nothing."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     if params.string_id is not UNSET:
         raise Refused("The organization has this server to itself, and no name in its address.")
     sent = {
@@ -238,7 +238,7 @@ class DeactivateRealm(Params, kw_only=True, frozen=True):
 async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
     """Deactivate the organization, for owners: nobody can use it until its operator reactivates it
     with `tertulia reactivate`."""
-    permissions.require_owner(call.user)
+    permissions.require_owner(call.state, call.user)
     signing_in.require_confirmed(call)
     if params.deletion_delay_days is not None:
         raise Refused("This server deletes no organization: its operator does, with its database.")

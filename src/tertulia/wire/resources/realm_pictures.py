@@ -26,7 +26,7 @@ class WhichLogo(Params, kw_only=True, frozen=True):
 
 async def set_icon(call: Call, params: NoParams) -> Answer:
     """Give the organization an icon, for administrators: the one file of the request."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     content = sent_picture(call)
     try:
         scaled = await pictures.squared(content, ICON_PIXELS)
@@ -51,7 +51,7 @@ def _logo(params: WhichLogo) -> str:
 
 async def set_logo(call: Call, params: WhichLogo) -> Answer:
     """Give the organization a logo, for administrators: the one file of the request."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     content = sent_picture(call)
     try:
         scaled = await pictures.fitted(content, *LOGO_PIXELS)
@@ -73,7 +73,7 @@ async def get_logo(call: Call, params: WhichLogo) -> Redirect:
 async def _set(call: Call, name: str, scaled: Scaled | None) -> Answer:
     """Put the picture in place of the present one, whose file goes when nobody is told of it any
     more."""
-    permissions.require_administrator(call.user)
+    permissions.require_administrator(call.state, call.user)
     file = ""
     if scaled is not None:
         file = f"realm/{name}-{secrets.token_urlsafe(16)}.png"

@@ -47,7 +47,7 @@ async def get_users(call: Call, params: GetUsers) -> Users:
     host = call.node.config.address_host
     if params.user_ids is None:
         look = people.Look(
-            role=None if viewer is None else viewer.role,
+            role=None if viewer is None else permissions.role_of(state, viewer),
             client_gravatar=params.client_gravatar,
             with_profile=params.include_custom_profile_fields,
         )
@@ -111,7 +111,7 @@ async def get_own_user(call: Call, params: NoParams) -> OwnUser:
         is_bot=user.is_bot,
         role=user.role.value,
         timezone=user.timezone,
-        avatar_url=avatar_address(user),
+        avatar_url=avatar_address(user, sees_address=True),
         avatar_version=user.avatar_version,
         max_message_id=state.last_message_id or -1,
         profile_data=UNSET if user.is_bot else profile_data(state, user.id),

@@ -5,6 +5,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
+from tertulia.domain import permissions
 from tertulia.domain.folders import in_order
 from tertulia.model.channels import Subscription
 from tertulia.wire.fragments import Fragment, Run, array, fields, listed, runs
@@ -72,7 +73,7 @@ def subscriptions(scene: Scene) -> dict[str, Any]:
     """
     state, viewer = scene.state, scene.viewer
     own = {} if viewer is None else state.subscriptions_of_user.get(viewer.id, {})
-    to_others = viewer is not None and not viewer.is_guest
+    to_others = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = scene.registration.capabilities.notification_settings_null
     wanted = scene.registration.include_subscribers
     present: list[bytes] = []
@@ -105,7 +106,7 @@ def channels(scene: Scene) -> dict[str, Any]:
 def default_channels(scene: Scene) -> dict[str, Any]:
     """The channels that new users are subscribed to, as far as the viewer sees them; guests are
     not told."""
-    if scene.viewer is not None and scene.viewer.is_guest:
+    if scene.viewer is not None and permissions.is_guest(scene.state, scene.viewer):
         return {"realm_default_streams": []}
     defaults = [
         channel.id
@@ -117,7 +118,7 @@ def default_channels(scene: Scene) -> dict[str, Any]:
 
 def default_channel_groups(scene: Scene) -> dict[str, Any]:
     """The groups of channels that new users can choose; neither guests nor spectators are told."""
-    told = scene.viewer is not None and not scene.viewer.is_guest
+    told = scene.viewer is not None and not permissions.is_guest(scene.state, scene.viewer)
     return {"realm_default_stream_groups": default_group_objects(scene.state) if told else []}
 
 

@@ -27,7 +27,7 @@ def accounts(scene: Scene) -> dict[str, Any]:
     """Everybody that the viewer may know of, and the viewer's own account."""
     state, viewer = scene.state, scene.viewer
     found = people.by_sight(state, viewer, scene.now)
-    role = None if viewer is None else viewer.role
+    role = None if viewer is None else permissions.role_of(state, viewer)
     look = people.Look(
         role=role,
         client_gravatar=scene.registration.client_gravatar,
@@ -77,7 +77,7 @@ def _own(scene: Scene, viewer: User) -> dict[str, Any]:
         "full_name": viewer.full_name,
         "avatar_source": viewer.avatar_source,
         "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
-        "avatar_url_medium": avatar_address(viewer, medium=True),
+        "avatar_url_medium": avatar_address(viewer, sees_address=True, medium=True),
         "is_owner": viewer.is_owner,
         "is_admin": viewer.is_administrator,
         "is_moderator": viewer.role <= Role.MODERATOR,

@@ -2,16 +2,16 @@
 and then shown with it."""
 
 import asyncio
-import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from tertulia.config import Config
 from tertulia.domain import previews
 from tertulia.domain.editing import Found
+from tertulia.jobs.supervisor import Job, SetAside, is_outage
 from tertulia.links import Links
 from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.changes import Entry
@@ -21,6 +21,7 @@ from tertulia.model.previews import LinkPreview, PendingPreview
 from tertulia.outbound import pages
 from tertulia.outbound.fetching import NotFetched
 from tertulia.state.moment import Moment
+from tertulia.store.database import DatabaseError
 from tertulia.wire import gathering
 from tertulia.wire.call import Node, undisturbed
 
@@ -34,7 +35,8 @@ FETCH_SECONDS: Final = 15.0
 KNOWN: Final = 500
 """Pages of which is remembered what they said."""
 KNOWN_SECONDS: Final = 3600.0
-RETRY_SECONDS: Final = 5.0
+SHOW_SECONDS: Final = 60.0
+"""For all pages of a message, and showing them."""
 LONGEST_SLEEP: Final = 60.0
 
 _Working = dict[PendingPreview, asyncio.Task[None]]
@@ -53,60 +55,74 @@ class Previewer:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._log = node.log
-        self._asked = asyncio.Event()
         self._known: OrderedDict[str, tuple[float, LinkPreview | None]] = OrderedDict()
+        self._working: _Working = {}
+        self._ended: Callable[[], None] = lambda: None
+        self._set_aside = SetAside()
 
-    def _follow(self, entries: Sequence[Entry]) -> None:
-        if len(self._log.state.pending_previews):
-            self._asked.set()
+    def job(self) -> Job:
+        """Showing the previews of all messages that await some."""
+        job = Job("previews", self._once, close=self._close, set_aside=self._set_aside)
+        self._ended = job.want
 
-    async def run(self) -> None:
-        """Do it for all messages that await previews, whenever there are some, until cancelled."""
-        self._log.follow(self._follow)
-        self._log.on_reload(self._asked.set)
-        working: _Working = {}
-        try:
-            while True:
-                self._asked.clear()
-                for pending in self._next(working):
-                    task = asyncio.create_task(self._do(pending))
-                    working[pending] = task
-                    task.add_done_callback(partial(self._done, working, pending))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LONGEST_SLEEP):
-                        await self._asked.wait()
-        finally:
-            left = list(working.values())
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+        def follow(_: Sequence[Entry]) -> None:
+            if len(self._log.state.pending_previews):
+                job.want()
 
-    def _next(self, working: _Working) -> list[PendingPreview]:
+        self._log.follow(follow)
+        self._log.on_reload(job.want)
+        return job
+
+    async def _once(self) -> float:
+        """Begin with as many as there is room for; the end of each wants the next round."""
+        for pending in self._next():
+            task = asyncio.create_task(self._do(pending))
+            self._working[pending] = task
+            task.add_done_callback(partial(self._done, pending))
+        again = self._set_aside.next_attempt()
+        return LONGEST_SLEEP if again is None else min(again, LONGEST_SLEEP)
+
+    async def _close(self) -> None:
+        left = list(self._working.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _next(self) -> list[PendingPreview]:
         if self._log.state.is_closed:
             return []
         found: list[PendingPreview] = []
         for pending in self._log.state.pending_previews:
-            if len(working) + len(found) >= AT_ONCE:
+            if len(self._working) + len(found) >= AT_ONCE:
                 break
-            if pending not in working:
+            if pending not in self._working and not self._set_aside.is_resting(pending.message_id):
                 found.append(pending)
         return found
 
-    def _done(self, working: _Working, pending: PendingPreview, _: asyncio.Task[None]) -> None:
-        del working[pending]
-        self._asked.set()
+    def _done(self, pending: PendingPreview, _: asyncio.Task[None]) -> None:
+        del self._working[pending]
+        self._ended()
 
     async def _do(self, pending: PendingPreview) -> None:
         try:
-            await self.show(pending)
-        except (Refused, Unavailable):
+            await self._show_or_give_up(pending)
+        except Exception as error:
             # It still awaits them, and is tried again.
-            logger.exception("previews of message %d could not be shown", pending.message_id)
-            await asyncio.sleep(RETRY_SECONDS)
+            self._set_aside.failed(pending.message_id, error)
+            if not is_outage(error):
+                logger.exception("previews of message %d could not be shown", pending.message_id)
+        else:
+            self._set_aside.done(pending.message_id)
+
+    async def _show_or_give_up(self, pending: PendingPreview) -> None:
+        try:
+            async with asyncio.timeout(SHOW_SECONDS):
+                await self.show(pending)
+        except (Refused, Unavailable, DatabaseError):
+            raise
         except Exception:  # A mistake of ours shall not come back for ever.
             logger.exception("previews of message %d are given up", pending.message_id)
-            with contextlib.suppress(Refused, Unavailable):
-                await self._log.submit(None, previews.give_up, pending)
+            await self._log.submit(None, previews.give_up, pending)
 
     async def show(self, pending: PendingPreview) -> None:
         """Fetch the previews that a message awaits, and show them with it."""

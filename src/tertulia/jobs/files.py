@@ -2,20 +2,20 @@
 and what a crash left half done is ended."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tertulia.jobs.supervisor import Job, SetAside
 from tertulia.log.writer import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
 from tertulia.state.moment import Verb
 from tertulia.store.partial import Partial, Partials
 from tertulia.store.uploads import Uploads
 
-logger = logging.getLogger("tertulia.log")
+logger = logging.getLogger("tertulia.files")
 
-PERIOD_SECONDS: Final = 3600
+PERIOD_SECONDS: Final = 3600.0
 LEFTOVER_SECONDS: Final = 86400
 """What arrived so long ago and is not in its place does not arrive any more."""
 
@@ -31,24 +31,23 @@ class FileKeeper:
         self._uploads = uploads
         self._partials = Partials(uploads)
         self._deleted = deleted
-        self._removed = asyncio.Event()
+        self._set_aside = SetAside()
 
-    def _follow(self, entries: Sequence[Entry]) -> None:
-        if any(isinstance(entry.change, AttachmentRemoved) for entry in entries):
-            self._removed.set()
+    def job(self) -> Job:
+        """Keeping them, whenever something was removed, and every hour."""
+        job = Job("uploaded files", self._round, set_aside=self._set_aside)
 
-    async def run(self) -> None:
-        """Do it whenever something was removed, and every hour, until cancelled."""
-        self._log.follow(self._follow)
-        while True:
-            self._removed.clear()
-            try:
-                await self.once()
-            except Exception:  # It is tried again in an hour; the server goes on.
-                logger.exception("the uploaded files could not be kept in order")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PERIOD_SECONDS):
-                    await self._removed.wait()
+        def follow(entries: Sequence[Entry]) -> None:
+            if any(isinstance(entry.change, AttachmentRemoved) for entry in entries):
+                job.want()
+
+        self._log.follow(follow)
+        return job
+
+    async def _round(self) -> float:
+        await self.once()
+        again = self._set_aside.next_attempt()
+        return PERIOD_SECONDS if again is None else min(again, PERIOD_SECONDS)
 
     async def once(self) -> None:
         """Do it now."""
@@ -57,14 +56,25 @@ class FileKeeper:
 
     async def _delete_removed(self) -> None:
         generation = self._log.generation
-        removed = list(self._log.state.removed_files)
+        removed = [
+            f for f in self._log.state.removed_files if not self._set_aside.is_resting(f.path)
+        ]
         if not removed:
             return
         # What a failing commit could bring back is not deleted.
         await self._log.settled(generation)
+        deleted: list[int] = []
         for file in removed:
-            await asyncio.to_thread(self._uploads.delete, file.path)
-        await self._log.submit(None, self._deleted, [file.id for file in removed])
+            try:
+                await asyncio.to_thread(self._uploads.delete, file.path)
+            except OSError as error:
+                logger.warning("an uploaded file could not be deleted: %s", error)
+                self._set_aside.failed(file.path, error)
+            else:
+                self._set_aside.done(file.path)
+                deleted.append(file.id)
+        if deleted:
+            await self._log.submit(None, self._deleted, deleted)
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()

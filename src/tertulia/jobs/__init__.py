@@ -1,0 +1,1 @@
+"""What a node does by itself, beside answering: jobs under one supervisor."""

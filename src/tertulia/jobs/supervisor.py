@@ -1,0 +1,216 @@
+"""Runs jobs: again and again, each in its own task, whatever happens in one of them.
+
+A job that fails is logged, tried again with growing pauses, and named by `Supervisor.failing` until
+it succeeds. A job whose work consists of items sets aside an item that fails (`SetAside`), and goes
+on with the others.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from tertulia.model.errors import Unavailable
+from tertulia.store.database import DatabaseError
+
+logger = logging.getLogger("tertulia.jobs")
+
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 300.0
+"""Seconds after a failure: each pause is twice the one before, up to this."""
+REST_SECONDS: Final = 0.05
+"""Between two rounds: what many commits brought is looked at once."""
+ROUND_SECONDS: Final = 600.0
+"""A round that takes longer is ended, and counts as failed."""
+CLOSING_SECONDS: Final = 15.0
+"""How long jobs have to end when the node does."""
+SET_ASIDE: Final = 1000
+"""Items of one job that are set aside at the same time, at most: the oldest are tried again."""
+
+
+def pause_after(failures: int) -> float:
+    """Seconds until the next attempt at what has failed so many times."""
+    return float(min(FIRST_PAUSE * 2 ** min(failures - 1, 30), LONGEST_PAUSE))
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the database cannot be used just now, which says nothing of what was attempted."""
+    return isinstance(error, Unavailable | DatabaseError)
+
+
+@dataclass
+class _Item:
+    attempts: int
+    until: float
+    reason: str
+
+
+class SetAside:
+    """The items of a job that failed, each left alone until its next attempt."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._items: OrderedDict[Hashable, _Item] = OrderedDict()
+
+    def failed(self, key: Hashable, error: Exception) -> int:
+        """The item failed once more. Returns how often it did in a row."""
+        before = self._items.pop(key, None)
+        attempts = 1 if before is None else before.attempts + 1
+        self._items[key] = _Item(attempts, self._clock() + pause_after(attempts), _reason(error))
+        while len(self._items) > SET_ASIDE:
+            self._items.popitem(last=False)
+        return attempts
+
+    def done(self, key: Hashable) -> None:
+        """The item succeeded, or is not to be done any more."""
+        self._items.pop(key, None)
+
+    def keep_only(self, keys: Iterable[Hashable]) -> None:
+        """Forget all items but these: the others are gone."""
+        kept = set(keys)
+        for key in [key for key in self._items if key not in kept]:
+            del self._items[key]
+
+    def is_resting(self, key: Hashable) -> bool:
+        """Whether the item's next attempt is still to come."""
+        item = self._items.get(key)
+        return item is not None and item.until > self._clock()
+
+    def next_attempt(self) -> float | None:
+        """Seconds until the next attempt at one of them; None where nothing is set aside."""
+        if not self._items:
+            return None
+        return max(min(item.until for item in self._items.values()) - self._clock(), 0.0)
+
+    def reasons(self) -> dict[str, str]:
+        """What is set aside, and why."""
+        return {str(key): item.reason for key, item in self._items.items()}
+
+
+async def _nothing() -> None:
+    """What most jobs do at their end."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Work that a node does again and again."""
+
+    name: str
+    once: Callable[[], Awaitable[float]]
+    """One round. Returns the seconds until the next one, should nobody `want` it before."""
+    round_seconds: float = ROUND_SECONDS
+    close: Callable[[], Awaitable[None]] = _nothing
+    """Ends what rounds have left running."""
+    set_aside: SetAside = field(default_factory=SetAside)
+    failures: int = 0
+    """How often its rounds failed, in a row."""
+    reason: str = ""
+    """Why the last one did."""
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def want(self) -> None:
+        """Have the next round soon."""
+        self._wanted.set()
+
+    async def run(self, report: Callable[["Job"], None]) -> None:
+        """Do it until cancelled. `report` is called after the first round, and when the job begins
+        or ceases to be in trouble."""
+        was_in_trouble: bool | None = None
+        while True:
+            self._wanted.clear()
+            try:
+                async with asyncio.timeout(self.round_seconds):
+                    pause = await self.once()
+            except Exception as error:
+                self._failed(error)
+                pause = pause_after(self.failures)
+            else:
+                self.failures, self.reason = 0, ""
+            if (in_trouble := self.trouble is not None) != was_in_trouble:
+                was_in_trouble = in_trouble
+                report(self)
+            if _is_cancelled():
+                return
+            if self.failures:
+                # Whatever wants it: it is not tried in vain without a pause.
+                await asyncio.sleep(pause)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(pause, REST_SECONDS)):
+                    await self._wanted.wait()
+                    await asyncio.sleep(REST_SECONDS)
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        self.reason = _reason(error)
+        logger.error(
+            "job failed",
+            extra={
+                "fields": {"job": self.name, "failures": self.failures, "reason": self.reason},
+            },
+            # How an outage came about is no riddle, and it concerns all jobs at once.
+            exc_info=None if is_outage(error) else error,
+        )
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with it, in one sentence; None where nothing is."""
+        aside = self.set_aside.reasons()
+        if self.failures:
+            return f"failed {self.failures} times in a row: {self.reason}"
+        if aside:
+            item, reason = next(iter(aside.items()))
+            return f"{len(aside)} set aside, the first is {item}: {reason}"
+        return None
+
+
+class Supervisor:
+    """One node's jobs. `report`: see `Job.run`."""
+
+    def __init__(self, report: Callable[[Job], None] = lambda _: None) -> None:
+        self._jobs: list[Job] = []
+        self._report = report
+
+    def failing(self) -> dict[str, str]:
+        """The jobs that are in trouble, each with what is wrong."""
+        return {job.name: job.trouble for job in self._jobs if job.trouble is not None}
+
+    @asynccontextmanager
+    async def running(self, jobs: Sequence[Job]) -> AsyncIterator[None]:
+        """Do these for the time of the context."""
+        self._jobs = list(jobs)
+        tasks = [asyncio.create_task(job.run(self._report), name=job.name) for job in jobs]
+        for task in tasks:
+            task.add_done_callback(_ended)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            closing = [*tasks, *(asyncio.ensure_future(job.close()) for job in jobs)]
+            late = (await asyncio.wait(closing, timeout=CLOSING_SECONDS))[1] if closing else ()
+            for task in late:
+                logger.error("a job did not end", extra={"fields": {"job": str(task)}})
+
+
+def _ended(task: "asyncio.Task[None]") -> None:
+    """A job ends only when it is told to."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.critical("a job is over", exc_info=error, extra={"fields": {"job": task.get_name()}})
+
+
+def _is_cancelled() -> bool:
+    """Whether the task was told to end. What a library waits with may have swallowed it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it took too long"
+    return f"{type(error).__name__}: {error}"[:500]

@@ -1,0 +1,81 @@
+"""Records what a release stores, for every later one to open: `python -m tests.stored.recording`.
+
+Into the folder named after the release go the shapes, a backup, an SQLite file as the server left
+it, and what an owner found in it. They are never written anew for a release that is out.
+"""
+
+import asyncio
+import gzip
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from tertulia import __version__
+from tertulia.cli import app
+from tertulia.config import Config
+from tertulia.store.store import SQLITE_FILE
+from tertulia.vault import SECRET_FILE
+from tests.property.histories import History, beginning
+from tests.stored import shapes
+from tests.support import Organization
+
+RELEASES = Path(__file__).parent
+STEPS = 2000
+SEED = 7
+
+
+async def found_by_owner(org: Organization) -> dict[str, Any]:
+    """What the owner sees of the organization, as far as every release shows it alike."""
+    ann = org["ann"]
+    register = (await ann.post("/register")).ok
+    page = (
+        await ann.get(
+            "/messages", anchor="newest", num_before=1000, num_after=0, apply_markdown=False
+        )
+    ).ok
+    return {
+        "people": sorted(person["full_name"] for person in register["realm_users"]),
+        "channels": sorted(channel["name"] for channel in register["subscriptions"]),
+        "groups": sorted(group["name"] for group in register["realm_user_groups"]),
+        "messages": [[m["id"], m["sender_full_name"], m["content"]] for m in page["messages"]],
+        "reactions": sum(len(m["reactions"]) for m in page["messages"]),
+        "unread": register["unread_msgs"]["count"],
+    }
+
+
+async def _record(config: Config, folder: Path) -> None:
+    async with beginning(config, SEED) as history:
+        queue = await _happen(history)
+        found = await found_by_owner(history.org)
+    ann = history.org["ann"]
+    found |= {"api_key": ann.api_key, "recorded_at": history.clock(), **queue}
+    (folder / "found.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+async def _happen(history: History) -> dict[str, Any]:
+    await history.run(STEPS)
+    listener = await history.org["ann"].register()
+    await history.run(10)
+    return {"queue_id": listener.queue_id, "last_event_id": listener.last_event_id}
+
+
+def main() -> None:
+    folder = RELEASES / __version__
+    folder.mkdir()
+    (folder / "shapes.json").write_text(shapes.written())
+    with tempfile.TemporaryDirectory(prefix="tertulia-") as directory:
+        config = Config(data_dir=directory, external_url="http://chat.test", rate_limits=False)
+        asyncio.run(_record(config, folder))
+        target = str(folder / "backup.zip")
+        CliRunner().invoke(app, ["backup", "--data-dir", directory, target], catch_exceptions=False)
+        with gzip.open(folder / f"{SQLITE_FILE}.gz", "wb") as packed:
+            packed.write((config.data_path / SQLITE_FILE).read_bytes())
+        shutil.copy(config.data_path / SECRET_FILE, folder / SECRET_FILE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The shape of everything that is stored as JSON: what old databases hold must go on meaning the
+same.
+
+Fields that have their default are left out when a record is written, so a default is a part of what
+is stored: another default would change what old records say. `python -m tests.stored.shapes` writes
+`shapes.json` anew, whose difference is then a part of the change.
+"""
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from tertulia.model.changes import AnyChange
+from tertulia.model.mail import Mail
+from tertulia.model.nouns import NOUNS
+from tertulia.model.queues import QueueRecord
+from tertulia.store.partial import Partial
+
+GOLDEN = Path(__file__).with_name("shapes.json")
+ROOTS: tuple[Any, ...] = (*(noun.type for noun in NOUNS), AnyChange, QueueRecord, Mail, Partial)
+
+Shapes = dict[str, Any]
+"""By the name of each struct its tag and fields, by that of each enumeration its values."""
+
+
+def shapes() -> Shapes:
+    """Those of the code as it is."""
+    found: Shapes = {}
+    for root in inspect.multi_type_info(ROOTS):
+        _describe(root, found)
+    return dict(sorted(found.items()))
+
+
+def written() -> str:
+    """The shapes as the golden file has them."""
+    return json.dumps(shapes(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _describe(type_: inspect.Type, found: Shapes) -> str:
+    """The type in words; what structs and enumerations it consists of is added to `found`."""
+    match type_:
+        case inspect.StructType():
+            name = type_.cls.__name__
+            if name not in found:
+                found[name] = {}
+                found[name] = {
+                    "tag": type_.tag,
+                    "fields": {
+                        field.encode_name: _describe_field(field, found) for field in type_.fields
+                    },
+                }
+            return name
+        case inspect.EnumType():
+            found[type_.cls.__name__] = {one.name: one.value for one in type_.cls}
+            return type_.cls.__name__
+        case inspect.UnionType():
+            return " | ".join(_describe(one, found) for one in type_.types)
+        case inspect.DictType():
+            return f"{{{_describe(type_.key_type, found)}: {_describe(type_.value_type, found)}}}"
+        case inspect.TupleType():
+            return f"({', '.join(_describe(one, found) for one in type_.item_types)})"
+        case inspect.CollectionType():
+            return f"[{_describe(type_.item_type, found)}]"
+        case inspect.LiteralType():
+            return f"one of {list(type_.values)}"
+        case inspect.Metadata():
+            return _describe(type_.type, found)
+        case inspect.CustomType():
+            found[type_.cls.__name__] = {one.name: one.value for one in type_.cls}  # type: ignore[attr-defined]
+            return type_.cls.__name__
+        case _:
+            return type(type_).__name__.removesuffix("Type").lower()
+
+
+def _describe_field(field: inspect.Field, found: Shapes) -> Any:
+    described = {"type": _describe(field.type, found)}
+    if field.required:
+        return described
+    default = field.default_factory() if callable(field.default_factory) else field.default
+    return {**described, "default": json.loads(msgspec.json.encode(default, enc_hook=_plain))}
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else sorted(value)
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(written())

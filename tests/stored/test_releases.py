@@ -1,0 +1,172 @@
+"""What every release stored goes on meaning the same."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.log import replay
+from tertulia.store import checking
+from tertulia.store.migrations import migrate
+from tertulia.store.store import SQLITE_FILE, database_at
+from tertulia.vault import SECRET_FILE
+from tests.cli.support import run
+from tests.stored.recording import RELEASES, found_by_owner
+from tests.stored.shapes import GOLDEN, Shapes, shapes, written
+from tests.support import Listener, Organization, TestClock, reopened
+
+FOLDERS = sorted(path for path in RELEASES.iterdir() if (path / "shapes.json").exists())
+each_release = pytest.mark.parametrize("release", FOLDERS, ids=lambda path: path.name)
+
+CONVERTED: dict[str, str] = {}
+"""Structs (`Name`), fields and values (`Name.field`) that some release stored otherwise,
+each with the migration that converts what is stored."""
+
+
+def test_the_golden_file_has_what_is_stored() -> None:
+    """Where this fails, read `CONVERTED` above, then `python -m tests.stored.shapes`."""
+    assert json.loads(GOLDEN.read_text()) == json.loads(written())
+
+
+def differences(old: Shapes, new: Shapes) -> Iterator[str]:
+    """What of the old shapes does not mean the same in the new ones."""
+    for name, shape in old.items():
+        if name not in new:
+            yield f"{name} is gone"
+        elif "fields" not in shape:
+            for one, value in shape.items():
+                if new[name].get(one) != value:
+                    yield f"{name}.{one} was {value}"
+        elif new[name]["tag"] != shape["tag"]:
+            yield f"{name} had the tag {shape['tag']}"
+        else:
+            for field in shape["fields"].keys() | new[name]["fields"].keys():
+                was, now = shape["fields"].get(field), new[name]["fields"].get(field)
+                if reason := _changed(was, now):
+                    yield f"{name}.{field} {reason}"
+
+
+def _changed(was: Any, now: Any) -> str:
+    if was is None:
+        return "" if "default" in now else "is new, and old records have none: it needs a default"
+    if now is None:
+        return "is gone"
+    if set(was["type"].split(" | ")) - set(now["type"].split(" | ")):
+        return f"could be {was['type']}"
+    if "default" in was and was["default"] != now.get("default", ...):
+        return f"was {was['default']!r} where it is left out"
+    return ""
+
+
+@each_release
+def test_what_a_release_stored_means_the_same_now(release: Path) -> None:
+    old = json.loads((release / "shapes.json").read_text())
+    found = [one for one in differences(old, shapes()) if one.split()[0] not in CONVERTED]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda s: s.pop("A"), "A is gone"),
+        (lambda s: s["A"].update(tag="b"), "A had the tag a"),
+        (lambda s: s["A"]["fields"].pop("x"), "A.x is gone"),
+        (lambda s: s["A"]["fields"]["x"].update(type="str"), "A.x could be int"),
+        (lambda s: s["A"]["fields"]["x"].update(default=2), "A.x was 1 where it is left out"),
+        (lambda s: s["A"]["fields"]["x"].pop("default"), "A.x was 1 where it is left out"),
+        (lambda s: s["A"]["fields"].update(y={"type": "int"}), "A.y is new"),
+        (lambda s: s["E"].update(ONE=2), "E.ONE was 1"),
+    ],
+)
+def test_each_kind_of_difference_is_found(change: Any, told: str) -> None:
+    old: Shapes = {
+        "A": {"tag": "a", "fields": {"x": {"type": "int", "default": 1}}},
+        "E": {"ONE": 1},
+    }
+    new = json.loads(json.dumps(old))
+    assert list(differences(old, new)) == []
+    change(new)
+    (found,) = differences(old, new)
+    assert found.startswith(told)
+
+
+def test_what_is_added_and_widened_is_no_difference() -> None:
+    old: Shapes = {"A": {"tag": "a", "fields": {"x": {"type": "int"}}}, "E": {"ONE": 1}}
+    new: Shapes = {
+        "A": {
+            "tag": "a",
+            "fields": {"x": {"type": "int | none"}, "y": {"type": "int", "default": 0}},
+        },
+        "B": {"tag": "b", "fields": {}},
+        "E": {"ONE": 1, "TWO": 2},
+    }
+    assert list(differences(old, new)) == []
+
+
+# Old databases
+
+
+def look_over(config: Config) -> None:
+    """The tables, after all migrations, are what the log makes of them, and all can be found."""
+    connection = database_at(config.data_path, config.database_url).connect(readonly=True)
+    try:
+        connection.run(connection.dialect.begin_read)
+        assert checking.extent(connection).is_contiguous
+        assert replay.differences(connection) == []
+        assert checking.unsearchable(connection)[1] == 0
+    finally:
+        connection.close()
+
+
+async def go_on(config: Config, recorded: dict[str, Any], *, queue: bool) -> None:
+    """The organization is served as it was, and people go on in it."""
+    clock = TestClock(stopped_at=recorded["recorded_at"])
+    async with reopened(config, clock=clock) as org:
+        ann = org["ann"]
+        assert ann.api_key == recorded["api_key"]
+        found = await found_by_owner(org)
+        assert found == {name: recorded[name] for name in found}
+        if queue:
+            before = Listener(ann, recorded["queue_id"], recorded["last_event_id"], {})
+            await before.events()
+        await after(org)
+    look_over(config)
+
+
+async def after(org: Organization) -> None:
+    """What comes after what was stored."""
+    listener = await org["ann"].register()
+    await org.channel("afterwards", "ann")
+    sent = await org["ann"].send("afterwards", "news", "still here")
+    messages = [e["message"]["id"] for e in await listener.events() if e["type"] == "message"]
+    assert messages == [sent]
+
+
+@each_release
+async def test_a_backup_is_restored_and_goes_on(config: Config, release: Path) -> None:
+    database = ("--database-url", config.database_url) if config.database_url else ()
+    result = run("restore", "--data-dir", config.data_dir, *database, str(release / "backup.zip"))
+    assert result.exit_code == 0, result.stderr
+    look_over(config)
+    recorded = json.loads((release / "found.json").read_text())
+    await go_on(config, recorded, queue=False)
+
+
+@each_release
+async def test_a_database_is_migrated_and_goes_on_with_its_queues(
+    tmp_path: Path, release: Path
+) -> None:
+    config = Config(data_dir=str(tmp_path / "chat"), external_url="http://chat.test")
+    config.data_path.mkdir()
+    with gzip.open(release / f"{SQLITE_FILE}.gz") as packed:
+        (config.data_path / SQLITE_FILE).write_bytes(packed.read())
+    shutil.copy(release / SECRET_FILE, config.data_path / SECRET_FILE)
+    migrate(database_at(config.data_path, ""), lambda _: None)
+    look_over(config)
+    recorded = json.loads((release / "found.json").read_text())
+    await go_on(config, recorded, queue=True)

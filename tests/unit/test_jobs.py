@@ -1,0 +1,545 @@
+"""What a node does by itself: whatever fails, the rest goes on, and it is seen."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.delivery.queues import Delivery
+from tertulia.domain import deleting
+from tertulia.jobs import supervisor
+from tertulia.jobs.due import ATTEMPTS, due_job
+from tertulia.jobs.previews import Previewer
+from tertulia.jobs.queues import heartbeats
+from tertulia.jobs.reports import reporter, troubles
+from tertulia.jobs.retention import expired_once, retention
+from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
+from tertulia.jobs.supervisor import Job, SetAside, Supervisor, pause_after
+from tertulia.markup.render import Renderer
+from tertulia.model.changes import RealmChanged
+from tertulia.model.errors import Overtaken, Refused, Unavailable
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+from tests.support import Organization, TestClock, founded
+from tests.wire.own import later
+
+DAY = 86400
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Which database it is makes no difference to most of this."""
+    return Config(data_dir=str(tmp_path))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 (it is asked of what has no event)
+            await asyncio.sleep(0.01)
+
+
+class Work:
+    """A round that fails as it is told to."""
+
+    def __init__(self, *failures: BaseException | None, pause: float = 0.0) -> None:
+        self.failures = list(failures)
+        self.rounds = 0
+        self.pause = pause
+
+    async def __call__(self) -> float:
+        self.rounds += 1
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
+        return self.pause
+
+
+# The supervisor
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long after a failure."""
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(supervisor, "REST_SECONDS", 0.001)
+
+
+@pytest.mark.usefixtures(quick.__name__)
+async def test_a_job_that_fails_is_tried_again_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failing, steady = Work(OSError("no disk"), KeyError("x"), pause=60), Work()
+    reports: list[tuple[str, str | None]] = []
+    jobs = Supervisor(lambda job: reports.append((job.name, job.trouble)))
+    async with jobs.running([Job("failing", failing), Job("steady", steady)]):
+        await until(lambda: failing.rounds == 3 and steady.rounds > 3)
+        assert jobs.failing() == {}
+    assert [trouble for name, trouble in reports if name == "failing"] == [
+        "failed 1 times in a row: OSError: no disk",
+        None,
+    ]
+    assert [record.fields["reason"] for record in caplog.records] == [  # type: ignore[attr-defined]
+        "OSError: no disk",
+        "KeyError: 'x'",
+    ]
+
+
+async def test_a_failing_job_is_named_with_its_reason() -> None:
+    work = Work(*[OSError("no disk")] * 100)
+    jobs = Supervisor()
+    async with jobs.running([Job("files", work), Job("others", Work(pause=60))]):
+        await until(lambda: bool(jobs.failing()))
+        assert jobs.failing() == {"files": "failed 1 times in a row: OSError: no disk"}
+
+
+@pytest.mark.usefixtures(quick.__name__)
+async def test_a_job_that_is_wanted_while_it_fails_is_not_tried_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 30.0)
+    work = Work(*[OSError()] * 100)
+    job = Job("wanted", work)
+    async with Supervisor().running([job]):
+        await until(lambda: job.failures == 1)
+        for _ in range(50):
+            job.want()
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        assert work.rounds == 1
+
+
+def test_pauses_grow_up_to_a_bound() -> None:
+    pauses = [pause_after(failures) for failures in range(1, 40)]
+    assert pauses[:4] == [1, 2, 4, 8]
+    assert pauses[-1] == supervisor.LONGEST_PAUSE
+    assert pause_after(10**9) == supervisor.LONGEST_PAUSE
+
+
+@pytest.mark.usefixtures(quick.__name__)
+async def test_a_round_without_an_end_is_ended() -> None:
+    ended = 0
+
+    async def hang() -> float:
+        nonlocal ended
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended += 1
+        return 0.0
+
+    jobs = Supervisor()
+    async with jobs.running([Job("hanging", hang, round_seconds=0.01)]):
+        await until(lambda: ended >= 2)
+        assert "it took too long" in jobs.failing()["hanging"]
+
+
+async def test_wanting_a_job_ends_its_pause() -> None:
+    work = Work(pause=3600)
+    job = Job("waiting", work)
+    async with Supervisor().running([job]):
+        await until(lambda: work.rounds == 1)
+        job.want()
+        await until(lambda: work.rounds == 2)
+
+
+async def test_a_node_that_stops_ends_all_jobs_and_what_they_left_running() -> None:
+    closed: list[str] = []
+
+    async def close() -> None:
+        closed.append("it")
+
+    before = asyncio.all_tasks()
+    async with Supervisor().running([Job("one", Work(pause=60), close=close), Job("two", Work())]):
+        await asyncio.sleep(0)
+    assert closed == ["it"]
+    assert asyncio.all_tasks() == before
+
+
+def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = TestClock(stopped_at=1000)
+    aside = SetAside(clock)
+    assert aside.failed(1, ValueError("odd")) == 1
+    assert aside.is_resting(1)
+    assert not aside.is_resting(2)
+    assert aside.next_attempt() == 1
+    clock.ahead = 1
+    assert not aside.is_resting(1)
+    assert aside.failed(1, ValueError("odd")) == 2
+    assert aside.next_attempt() == 2
+    assert aside.reasons() == {"1": "ValueError: odd"}
+    monkeypatch.setattr(supervisor, "SET_ASIDE", 3)
+    for key in range(2, 10):
+        aside.failed(key, ValueError())
+    assert set(aside.reasons()) == {"7", "8", "9"}
+    aside.keep_only([8])
+    assert set(aside.reasons()) == {"8"}
+    aside.done(8)
+    assert aside.next_attempt() is None
+
+
+# What is due
+
+
+def due_at(state: State, now: float) -> float | None:
+    """The description holds the times at which something is due."""
+    times = state.realm.description.split()
+    return float(times[0]) if times else None
+
+
+def ring(moment: Moment) -> Decision[None]:
+    """The first of the times is over."""
+    _, *later_times = moment.state.realm.description.split()
+    return Decision(None, (RealmChanged(values={"description": " ".join(later_times)}),))
+
+
+def refuse(moment: Moment) -> Decision[None]:
+    raise Refused("not today")
+
+
+def nothing(moment: Moment) -> Decision[None]:
+    return Decision(None)
+
+
+def settle(moment: Moment, times: str) -> Decision[None]:
+    return Decision(None, (RealmChanged(values={"description": times}),))
+
+
+async def test_each_piece_is_done_once_and_only_when_its_time_has_come(config: Config) -> None:
+    now = TestClock()
+    async with founded(config, clock=now) as org:
+        log = org.node.log
+        job = due_job(log, "bells", due_at, ring)
+        await log.submit(None, settle, f"{now() + 5} {now() + 6} {now() + 100}")
+        await job.once()
+        assert len(log.state.realm.description.split()) == 3
+        now.ahead = 50
+        before = log.state.seq
+        await job.once()
+        await job.once()
+        assert len(log.state.realm.description.split()) == 1
+        assert log.state.seq == before + 2
+
+
+async def test_what_is_said_to_be_due_while_it_runs_is_done_without_being_asked(
+    config: Config,
+) -> None:
+    async with founded(config) as org:
+        log = org.node.log
+        done = asyncio.Event()
+        log.follow(lambda _: None if log.state.realm.description else done.set())
+        async with Supervisor().running([due_job(log, "bells", due_at, ring)]):
+            await log.submit(None, settle, "1 2 3")
+            async with asyncio.timeout(20):
+                await done.wait()
+
+
+async def test_a_verb_that_refuses_is_a_failure(config: Config) -> None:
+    async with founded(config) as org:
+        await org.node.log.submit(None, settle, "1")
+        with pytest.raises(Refused, match="not today"):
+            await due_job(org.node.log, "bells", due_at, refuse).once()
+
+
+async def test_a_verb_that_does_not_get_on_is_asked_again_after_a_pause(config: Config) -> None:
+    async with founded(config) as org:
+        await org.node.log.submit(None, settle, "1")
+        assert await due_job(org.node.log, "bells", due_at, nothing).once() > 1
+
+
+# Items
+
+
+class Choosy(Renderer):
+    """Cannot prepare what is bad, because of a mistake of ours."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error or ZeroDivisionError("a mistake")
+
+    async def prepare(self, moment: Moment, content: str) -> None:
+        if "bad" in content:
+            raise self.error
+
+
+async def write_later(org: Organization, content: str) -> int:
+    made = await org["ann"].post(
+        "/scheduled_messages",
+        type="direct",
+        to=[org["ben"].user_id],
+        content=content,
+        scheduled_delivery_timestamp=later(org),
+    )
+    scheduled_id: int = made.ok["scheduled_message_id"]
+    return scheduled_id
+
+
+async def newest(org: Organization, name: str) -> list[str]:
+    page = await org[name].get(
+        "/messages", anchor="newest", num_before=10, num_after=0, apply_markdown=False
+    )
+    return [message["content"] for message in page.ok["messages"]]
+
+
+class Stage:
+    """An organization whose own jobs do nothing, and the time it is there."""
+
+    def __init__(self, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.config = config
+        self.clock = TestClock()
+        monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+        self.resting = TestClock(stopped_at=0)
+        monkeypatch.setattr(SetAside.__init__, "__defaults__", (self.resting,))
+
+    async def enter(self, stack: AsyncExitStack) -> Organization:
+        org = await stack.enter_async_context(founded(self.config, clock=self.clock))
+        await org.add("ben")
+        return org
+
+
+@pytest.fixture
+def stage(config: Config, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(config, monkeypatch)
+
+
+async def test_a_message_that_cannot_be_prepared_does_not_keep_the_later_ones(
+    stage: Stage,
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await write_later(org, "bad")
+        await write_later(org, "good")
+        stage.clock.ahead += 100
+        job = messages_to_send(dataclasses.replace(org.node, renderer=Choosy()))
+        await job.once()
+        assert await newest(org, "ben") == ["good"]
+        assert job.trouble is not None
+        assert "ZeroDivisionError: a mistake" in job.trouble
+        for _ in range(ATTEMPTS - 1):
+            await job.once()
+            stage.resting.ahead += 1000
+            await job.once()
+        (waiting,) = (await org["ann"].get("/scheduled_messages")).ok["scheduled_messages"]
+        assert waiting["failed"]
+        assert "could not be sent" in (await newest(org, "ann"))[-1]
+        assert job.trouble is None
+
+
+async def test_a_message_is_not_given_up_because_the_database_is_away(stage: Stage) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await write_later(org, "bad")
+        stage.clock.ahead += 100
+        away = dataclasses.replace(org.node, renderer=Choosy(Unavailable("away")))
+        job = messages_to_send(away)
+        for _ in range(ATTEMPTS * 2):
+            with pytest.raises(Unavailable):
+                await job.once()
+        await messages_to_send(org.node).once()
+        assert await newest(org, "ben") == ["bad"]
+
+
+async def test_a_message_that_somebody_else_changes_at_that_moment_is_tried_again(
+    stage: Stage,
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await write_later(org, "bad")
+        stage.clock.ahead += 100
+        job = messages_to_send(dataclasses.replace(org.node, renderer=Choosy(Overtaken())))
+        await job.once()
+        (waiting,) = (await org["ann"].get("/scheduled_messages")).ok["scheduled_messages"]
+        assert not waiting["failed"]
+
+
+async def test_a_reminder_that_cannot_be_shown_is_told_of_and_the_later_ones_come(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await org.channel("lounge", "ann")
+        made = [await org["ann"].send("lounge", "t", text) for text in ("one", "two")]
+        for message_id in made:
+            reminder = {"message_id": message_id, "scheduled_delivery_timestamp": later(org)}
+            assert (await org["ann"].post("/reminders", **reminder)).ok
+        stage.clock.ahead += 100
+        renderer = org.node.renderer
+        render = renderer.render
+
+        def choosy(moment: Moment, content: str, *more: Any) -> Any:
+            if "quote\none" in content:
+                raise ZeroDivisionError("a mistake")
+            return render(moment, content, *more)
+
+        monkeypatch.setattr(renderer, "render", choosy)
+        job = messages_to_be_reminded_of(org.node)
+        for _ in range(ATTEMPTS):
+            await job.once()
+            stage.resting.ahead += 1000
+        told = await newest(org, "ann")
+        assert any("wrote:" in text and "two" in text for text in told)
+        assert f"message {made[0]}, and the server could not" in told[-1]
+        assert not list(org.node.state.reminders)
+
+
+# Retention
+
+
+async def old_messages(org: Organization, stage: Stage, count: int) -> None:
+    await org.channel("lounge", "ann")
+    for number in range(count):
+        await org["ann"].send("lounge", f"topic {number}", "old")
+    await org.do(RealmChanged(values={"message_retention_days": 10}))
+    stage.clock.ahead += 20 * DAY
+
+
+async def test_messages_kept_for_longer_meanwhile_are_left_without_asking_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await old_messages(org, stage, 3)
+        log, asked = org.node.log, 0
+        kept_since = deleting.kept_since
+
+        def lengthened(state: State, channel_id: int | None, now: float) -> int | None:
+            """The verb finds a longer retention than whoever looked for old messages."""
+            nonlocal asked
+            asked += 1
+            assert asked < 50, "it is asked for ever"
+            found = kept_since(state, channel_id, now)
+            return found if found is None or asked % 2 else found - 100 * DAY
+
+        monkeypatch.setattr(deleting, "kept_since", lengthened)
+        await expired_once(log)
+        monkeypatch.undo()
+
+
+async def test_one_channel_that_fails_does_not_keep_the_others_messages(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await old_messages(org, stage, 1)
+        bar = await org.channel("bar", "ann")
+        stage.clock.ahead -= 20 * DAY
+        await org["ann"].send("bar", "t", "old too")
+        stage.clock.ahead += 20 * DAY
+        (lounge,) = (c.id for c in org.node.state.channels if c.name == "lounge")
+        expire = deleting.expire
+
+        def choosy(moment: Moment, doomed: Any, before: int) -> Decision[bool]:
+            if doomed.messages[0].channel_id == lounge:
+                raise ZeroDivisionError("a mistake")
+            return expire(moment, doomed, before)
+
+        monkeypatch.setattr(deleting, "expire", choosy)
+        assert lounge < bar
+        job = retention(org.node.log)
+        await job.once()
+        assert await newest(org, "ann") == ["old"]
+        assert job.trouble is not None
+        assert f"channel {lounge}: ZeroDivisionError" in job.trouble
+
+
+async def test_a_database_error_does_not_end_retention(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await old_messages(org, stage, 2)
+        read, failed = org.node.store.read, False
+
+        async def once_away(*arguments: Any, **named: Any) -> Any:
+            nonlocal failed
+            if not failed:
+                failed = True
+                raise OSError("an I/O error")
+            return await read(*arguments, **named)
+
+        monkeypatch.setattr(org.node.store, "read", once_away)
+        async with Supervisor().running([retention(org.node.log)]):
+            await until(lambda: not len(org.node.state.topics))
+        assert failed
+
+
+# Others
+
+
+async def test_one_exception_does_not_end_the_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
+    beats = 0
+
+    class Heart:
+        def beat(self) -> None:
+            nonlocal beats
+            beats += 1
+            if beats == 1:
+                raise ZeroDivisionError
+
+    delivery: Any = Heart()
+    assert callable(Delivery.beat)
+    async with Supervisor().running([heartbeats(delivery)]):
+        await until(lambda: beats >= 2)
+
+
+async def test_previews_that_fail_do_not_keep_the_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await org.channel("lounge", "ann")
+        await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
+        made = [
+            await org["ann"].send("lounge", "t", f"https://a.example/{number}")
+            for number in range(3)
+        ]
+        shown: list[int] = []
+
+        async def show(_: Previewer, pending: Any) -> None:
+            if pending.message_id == made[0]:
+                raise Unavailable("away")
+            shown.append(pending.message_id)
+            raise ZeroDivisionError("a mistake")
+
+        monkeypatch.setattr(Previewer, "show", show)
+        job = Previewer(org.node).job()
+        async with Supervisor().running([job]):
+            await until(lambda: len(org.node.state.pending_previews) == 1)
+            assert job.trouble is not None
+            assert "Unavailable: away" in job.trouble
+        assert sorted(shown) == made[1:]
+
+
+async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        log, job = org.node.log, Job("files", Work())
+        report = reporter(log, ())
+        report(job)
+        job.failures, job.reason = 3, "OSError: no disk"
+        report(job)
+        await log.submit(None, settle, "")
+        found = await log.store.read(troubles)
+        assert found == {"files": "failed 3 times in a row: OSError: no disk"}
+        # Another node, or this one after a restart, finds it and succeeds.
+        job.failures = 0
+        reporter(log, found)(job)
+        await log.submit(None, settle, "")
+        assert await log.store.read(troubles) == {}
+
+
+async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) -> None:
+    work = Work(*[OSError("no disk")] * 100)
+    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: (Job("files", work),))
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await until(lambda: bool(org.node.failing_jobs()))
+        ready = await org.http.get("/ready")
+        assert ready.status_code == 200
+        assert ready.json()["jobs"] == {"files": "failed 1 times in a row: OSError: no disk"}
