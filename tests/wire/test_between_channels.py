@@ -372,3 +372,18 @@ async def test_what_is_new_to_somebody_counts_as_read(org: Organization) -> None
     assert "read" in event["flags"]
     assert (await org["cleo"].register()).data["unread_msgs"]["streams"] == []
     assert attic in org.node.state.channels
+
+
+async def test_what_is_new_is_encoded_once_for_all_who_see_alike(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "cleo", "ben")
+    await org.channel("vault", "ann", is_private=True)
+    ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(3)]
+    listeners = [
+        await org[who].register(event_types=["message"])
+        for who in ("ben", "cleo", "ben", "cleo", "ben")
+    ]
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    before = org.node.delivery.encoder.encoded
+    for listener in listeners:
+        assert [event["message"]["id"] for event in await listener.events()] == ids
+    assert org.node.delivery.encoder.encoded == before + len(ids)
