@@ -257,6 +257,19 @@ async def test_signing_out_takes_a_button(org: Organization) -> None:
     assert len(org.node.state.sessions) == 0
 
 
+async def test_who_signs_out_leaves_nothing_in_the_browser(org: Organization) -> None:
+    browser, other, programs = await signed_in(org), await signed_in(org), org["ann"]
+    own = (await other.get("/sessions")).ok["sessions"]
+    current = next(one["id"] for one in own if one["current"])
+    left = await browser.http.post("/logout")
+    again = await browser.http.get("/logout")
+    ended = await other.delete(f"/sessions/{current}")
+    for response in (left, again, ended):
+        assert response.headers["clear-site-data"] == '"storage"'
+    kept = await programs.raw("GET", "/users/me")
+    assert "clear-site-data" not in kept.headers
+
+
 async def test_a_page_of_ours_signs_out_with_the_header(org: Organization) -> None:
     browser, other = await signed_in(org), await signed_in(org)
     response = await browser.http.post("/logout")

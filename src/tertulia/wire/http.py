@@ -18,6 +18,7 @@ from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
+from tertulia.wire import policies
 from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
@@ -293,5 +294,7 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
-_HEADERS = _encoded({"X-Content-Type-Options": "nosniff"})
+_HEADERS = _encoded(
+    {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": policies.NOTHING}
+)
 HEADERS_API = _HEADERS + _encoded({**_CORS, "Cache-Control": "no-store"})

@@ -23,6 +23,8 @@ from tertulia.wire.call import Node
 from tertulia.wire.hosts import site_of
 
 _CHALLENGE: Final = b"www-authenticate"
+_FORGET: Final = (b"clear-site-data", b'"storage"')
+"""What our pages keep in a browser, drafts for example, is not for whoever uses it next."""
 
 
 def give(node: Node, request: Request, session: Session, token: str) -> None:
@@ -35,6 +37,7 @@ def take_away(node: Node, request: Request) -> None:
     request.state.cookies = [
         _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
     ]
+    request.state.is_signed_out = True
 
 
 def kept(config: Config, request: Request, token: str, csrf: str) -> list[str]:
@@ -83,6 +86,7 @@ class Keeper:
                 message["headers"] = [
                     *headers,
                     *((b"set-cookie", cookie.encode()) for cookie in cookies),
+                    *([_FORGET] if "is_signed_out" in scope["state"] else ()),
                 ]
             await send(message)
 
