@@ -121,6 +121,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
         channel = _existing(moment, new, wanted)
         is_new = channel is None
         if channel is None:
+            channels.check_unlike(created, name)
             channel = channels.made(moment, new, state.channels.next_id() + len(created))
         if _may_subscribe(moment, people, channel):
             allowed.append(channel)

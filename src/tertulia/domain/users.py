@@ -12,12 +12,13 @@ from tertulia.domain import (
     devices,
     domains,
     invited,
+    lookalikes,
     names,
     permissions,
     profiles,
-    sight,
     signing_out,
     subscribing,
+    visibility,
     waiting,
 )
 from tertulia.domain.profiles import NewProfile
@@ -39,9 +40,18 @@ from tertulia.state.organization import State
 # Finding
 
 
-def account_with(state: State, viewer: User | None, address: str, host: str) -> User | None:
-    """The account with that address, if it is one that the viewer may know it by: the real one
-    where they see it, or the one that stands for it (`user7@` and the organization's host)."""
+def account_with(
+    state: State, viewer: User | None, address: str, host: str, now: float
+) -> User | None:
+    """The account with that address, if the viewer may know of it, and by it: the real one where
+    they see it, or the one that stands for it (`user7@` and the organization's host)."""
+    user = _account_called(state, viewer, address, host)
+    if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user, now)):
+        return None
+    return user
+
+
+def _account_called(state: State, viewer: User | None, address: str, host: str) -> User | None:
     user = state.user_with_address(address)
     if user is not None and permissions.sees_address(state, viewer, user):
         return user
@@ -148,12 +158,11 @@ def free_address(state: State, text: str) -> str:
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
     """The name in its final form. Refused when another active account than `user_id` has it and
-    the organization wants names to be unique (without regard to case)."""
+    the organization wants names to be unique; or one that looks like it."""
     name = names.full_name(text)
     if state.realm.require_unique_names:
-        folded = name.casefold()
         for taken, user_ids in state.users_by_name.items():
-            if taken.casefold() == folded and any(
+            if lookalikes.alike(taken, name) and any(
                 state.users[other].is_active for other in user_ids if other != user_id
             ):
                 raise Refused("Somebody is called so already, and names are unique here.")
@@ -296,7 +305,7 @@ def _with_bots(
             if not permissions.bot_may_be_in(ahead, became, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
-    seen = sight.compared(state, ahead, state.channels, others, now)
+    seen = visibility.compared(state, ahead, state.channels, others, now)
     yield msgspec.structs.replace(change, rights=rights, sight=seen)
     yield from ended
 

@@ -121,6 +121,8 @@ from tertulia.model.changes.users import (
     UserCreated,
     UserDeactivated,
     UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
 )
 
 __all__ = [
@@ -217,6 +219,8 @@ __all__ = [
     "UserReactivated",
     "UserTopicChanged",
     "UserUnmuted",
+    "UserVisibility",
+    "UserVisibilityChanged",
 ]
 
 AnyChange = (
@@ -302,6 +306,7 @@ AnyChange = (
     | UserChanged
     | UserDeactivated
     | UserReactivated
+    | UserVisibilityChanged
     | CredentialChanged
     | SessionBegun
     | SessionUsed

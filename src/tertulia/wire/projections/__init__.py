@@ -119,5 +119,6 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
     users.UserReactivatedProjection(),
+    users.UserVisibilityChangedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""

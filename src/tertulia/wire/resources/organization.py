@@ -186,6 +186,7 @@ async def update_realm(call: Call, params: UpdateRealm) -> Answer:
     if params.authentication_methods is not UNSET:
         values["password_sign_in"] = _password_sign_in(call, params.authentication_methods)
     edit = Edit(values=values, groups=groups)
+    await call.prepare(params.description)
     await call.submit(organization.change, edit, call.node.renderer.render)
     return Answer()
 

@@ -243,7 +243,7 @@ async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
         full_name=params.full_name,
         role=None if params.role is None else Role(params.role),
         address=params.new_email,
-        profile=new_profile(call, params.profile_data) if params.profile_data else None,
+        profile=await new_profile(call, params.profile_data) if params.profile_data else None,
     )
     await call.submit(users.change, user_id, revision)
     return Answer()
