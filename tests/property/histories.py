@@ -372,6 +372,8 @@ async def deactivate_or_reactivate(history: History) -> None:
         reply = await history.org["ann"].delete(f"/users/{user.id}")
     else:
         reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
+        credential = history.state.credentials[user.id]
+        history.org["ben"].api_key = history.org.node.vault.api_key(credential)
     history.accepted(reply)
 
 

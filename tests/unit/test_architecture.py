@@ -98,7 +98,7 @@ PRIVATE_IN_THE_PLAIN_SENSE = {"can_create_private_channel_group", "allow_private
 
 
 def test_the_composition_root_is_short() -> None:
-    assert len((ROOT / "app.py").read_text().splitlines()) < 150
+    assert len((ROOT / "app.py").read_text().splitlines()) < 160
 
 
 EVERY_CHANGE = typing.get_args(changes.AnyChange)

@@ -493,6 +493,7 @@ async def test_who_comes_back_is_where_they_were(org: Organization) -> None:
     ]
     assert events[0]["person"] == {"user_id": ben, "is_active": True}
     assert (events[-1]["stream_ids"], events[-1]["user_ids"]) == ([lounge], [ben])
+    org.know("ben", org.node.state.users[ben])
     assert (await org["ben"].get("/users/me")).ok["is_active"] is True
     (await org["robo"].get("/users/me")).refused("USER_DEACTIVATED", 401)
 

@@ -14,8 +14,6 @@ MAX_FULL_NAME = 100
 MIN_FULL_NAME = 2
 MAX_REALM_NAME = 40
 MAX_REALM_DESCRIPTION = 1000
-MIN_PASSWORD = 6
-MAX_PASSWORD = 100
 EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
@@ -64,13 +62,6 @@ def address(text: str) -> str:
     if len(found) > 254 or not _ADDRESS.fullmatch(found) or not is_printable(found):
         raise Refused(f"'{found[:100]}' is not an e-mail address.")
     return found
-
-
-def password(text: str) -> str:
-    """A password, as it is. Refused when it is too short or too long."""
-    if not MIN_PASSWORD <= len(text) <= MAX_PASSWORD:
-        raise Refused(f"A password has {MIN_PASSWORD} to {MAX_PASSWORD} characters.")
-    return text
 
 
 def channel_name(text: str) -> str:

@@ -12,6 +12,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Edit, MessagePlace, Placed
+from tertulia.model.stretches import EVERYTHING, Spans, places
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
@@ -323,13 +324,21 @@ def history_open(
 def readable(
     state: State, user: User, channel: Channel, ids: tuple[int, ...], now: float
 ) -> tuple[int, ...]:
-    """Those of the channel's messages that the user may read."""
+    """Those of the channel's messages, ascending, that the user may read."""
+    spans = readable_spans(state, user, channel, now)
+    if spans == EVERYTHING:
+        return ids
+    return tuple(one for begin, end in places(ids, spans) for one in ids[begin:end])
+
+
+def readable_spans(state: State, user: User, channel: Channel, now: float) -> Spans:
+    """Which of the channel's messages the user may read."""
     if not reads_channel(state, user, channel, now):
         return ()
     if channel.history_public:
-        return ids
+        return EVERYTHING
     subscription = state.subscription(user.id, channel.id)
-    return tuple(one for one in ids if subscription is not None and subscription.covers(one))
+    return () if subscription is None else subscription.spans
 
 
 # People

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from tertulia.log.bookmark import Bookmark
 from tertulia.log.commits import RETRY_SECONDS, Commits, NotBegun, Unknown
-from tertulia.log.deciding import Misfold, decide, moment_of
+from tertulia.log.deciding import TURN_SECONDS, Misfold, decide, moment_of
 from tertulia.log.freshness import PROOF_SECONDS, Freshness, described
 from tertulia.log.requests import (
     ANSWER_SECONDS,
@@ -416,11 +416,17 @@ class Log:
         self._settling_since = time.monotonic()
         entries: list[Entry] = []
         mails: list[MailAsked] = []
-        outcomes = [
-            (command, decide(self.state, command, self.clock(), entries, mails))
-            for command in commands
-            if not command.is_expired
-        ]
+        outcomes: list[tuple[Command, Any]] = []
+        turn = time.perf_counter()
+        for command in commands:
+            if command.is_expired:
+                continue
+            outcome = await decide(self.state, command, self.clock(), entries, mails)
+            outcomes.append((command, outcome))
+            if time.perf_counter() - turn > TURN_SECONDS:
+                # What they decided is not on disk yet: nobody is told of it meanwhile (`settled`).
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
         done = (c for c, outcome in outcomes if not isinstance(outcome, BaseException))
         written = [*notes, *(note for command in done for note in command.notes), *mails]
         for snapshot in snapshots:
@@ -597,7 +603,8 @@ class Log:
         if growth is None and head.history == known.history and not is_pruned:
             await self._renew(known)
             return await self._reload()
-        self.state = State.load(head.seq, records)
+        # It takes as long as it is large, and nobody sees it yet.
+        self.state = await asyncio.to_thread(State.load, head.seq, records)
         self.position = head.position
         self.freshness.verified(began)
         if growth is None:

@@ -111,7 +111,12 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
-from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
+from tertulia.model.changes.sessions import (
+    SessionBegun,
+    SessionConfirmed,
+    SessionsEnded,
+    SessionUsed,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -197,6 +202,7 @@ __all__ = [
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
     "SessionBegun",
+    "SessionConfirmed",
     "SessionUsed",
     "SessionsEnded",
     "SettingsChanged",
@@ -309,6 +315,7 @@ AnyChange = (
     | UserVisibilityChanged
     | CredentialChanged
     | SessionBegun
+    | SessionConfirmed
     | SessionUsed
     | SessionsEnded
     | SettingsChanged

@@ -108,6 +108,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     scheduled.ReminderRemovedProjection(),
     sessions.SessionBegunProjection(),
     sessions.SessionUsedProjection(),
+    sessions.SessionConfirmedProjection(),
     sessions.SessionsEndedProjection(),
     settings.SettingsChangedProjection(),
     status.StatusChangedProjection(),
