@@ -196,9 +196,9 @@ class Database(ABC):
         Returns what ends the watching."""
 
     @abstractmethod
-    def announce(self, message: str) -> None:
-        """Tell other processes something that is not written down. Blocking; called from the
-        writer's thread."""
+    def announce(self, messages: Sequence[str]) -> None:
+        """Tell other processes some things that are not written down, which lasts for a moment at
+        most. Blocking; called from one thread at a time."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -254,14 +254,19 @@ class PostgresDatabase(Database):
 
         return end
 
-    def announce(self, message: str) -> None:
-        if len(message.encode()) > _NOTIFY_LIMIT:
-            return
+    def announce(self, messages: Sequence[str]) -> None:
+        fitting = [message for message in messages if len(message.encode()) <= _NOTIFY_LIMIT]
         try:
             if self._announcer is None:
                 self._announcer = self._connect()
-            channel = self._channel(self._announcer)
-            self._announcer.run("SELECT pg_notify(?, ?)", (channel, message))
+                # Commits with a notification are one after the other, those of messages too: this
+                # one does not wait for the disk.
+                self._announcer.run("SET synchronous_commit TO off")
+            self._announcer.run(
+                "SELECT pg_notify('tertulia_' || current_schema(), message)"
+                " FROM unnest(CAST(? AS TEXT[])) AS message",
+                (fitting,),
+            )
         except (psycopg.Error, DatabaseError):
             # A doorbell, not the news itself: the next one rings on a new connection.
             announcer, self._announcer = self._announcer, None

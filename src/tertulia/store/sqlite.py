@@ -261,7 +261,7 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             return 0
 
-    def announce(self, message: str) -> None:
+    def announce(self, messages: Sequence[str]) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -49,6 +49,7 @@ class Store:
         self.database = database
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
         self._local = threading.local()
         self._open: list[Connection] = []
         self._lock = threading.Lock()
@@ -200,9 +201,9 @@ class Store:
 
         return self.database.watch(on_loop(grown), on_loop(heard))
 
-    async def announce(self, message: str) -> None:
-        """See `Database.announce`."""
-        await self._in(self._writer, self.database.announce, message)
+    async def announce(self, messages: Sequence[str]) -> None:
+        """See `Database.announce`. Nothing that is written or read waits for it."""
+        await self._in(self._announcer, self.database.announce, messages)
 
     async def close(self) -> None:
         """End the threads and connections, when nothing uses them any more."""
@@ -212,6 +213,7 @@ class Store:
         self._writer.submit(self._drop_write_connection).result()
         self._writer.shutdown()
         self._readers.shutdown()
+        self._announcer.shutdown(cancel_futures=True)
         for connection in self._open:
             connection.close()
         self.database.close()
