@@ -20,6 +20,7 @@ from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.state.organization import State
 from tertulia.state.reading import ChannelMessages, DirectMessages, Reader
+from tertulia.state.sent import RECALLED
 from tertulia.store import reading
 from tertulia.store.database import Connection
 from tertulia.store.store import CATCH_UP, Store
@@ -117,8 +118,10 @@ class Log:
 
         `heard` gets what other nodes `announce`.
         """
-        seq, records = await self.store.read(lambda c: (reading.head(c), reading.records(c)))
-        self.state = State.load(seq, records)
+        seq, records, sent = await self.store.read(
+            lambda c: (reading.head(c), reading.records(c), reading.recent_sends(c, RECALLED))
+        )
+        self.state = State.load(seq, records, sent)
         self.durable = seq
         self._end_watch = self.store.watch(self._notice, heard)
         self._task = asyncio.create_task(self._work(), name="log-writer")
@@ -479,14 +482,15 @@ class Log:
     async def _reload(self) -> None:
         """Load the state, and tell what was committed meanwhile (by others, or by a commit whose
         success was not heard of)."""
-        seq, records, missed = await self.store.read(
+        seq, records, sent, missed = await self.store.read(
             lambda c: (
                 reading.head(c),
                 reading.records(c),
+                reading.recent_sends(c, RECALLED),
                 reading.entries(c, self.durable, 2**31),
             )
         )
-        self.state = State.load(seq, records)
+        self.state = State.load(seq, records, sent)
         self.durable = seq
         self._tell(missed)
 
