@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz histories bench soak lock clean
+.PHONY: help serve client test lint format fuzz lexers histories bench soak lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,11 @@ FUZZ ?= 300
 
 fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
 	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
+
+LEXERS ?= 1000
+
+lexers: $(VENV)/.dev ## code made up to keep each grammar busy, and which it stopped; LEXERS=5000 for more
+	LEXERS=$(LEXERS) $(BIN)/pytest tests/unit/test_lexers.py -rP -q
 
 HISTORIES ?= 20
 

@@ -11,12 +11,15 @@ from tertulia.cli import (
     config,
     create_bot,
     create_user,
+    end_queues,
     init,
     invite,
     mail,
+    password,
     reactivate,
     restore,
     serve,
+    sign_out,
     usage,
 )
 from tertulia.cli.errors import ToldPlainly
@@ -53,12 +56,15 @@ app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
+app.command("password", epilog=password.EXAMPLE)(password.password)
+app.command("sign-out", epilog=sign_out.EXAMPLE)(sign_out.sign_out)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)
 

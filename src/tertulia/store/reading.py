@@ -13,10 +13,9 @@ from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent,
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store import editing
+from tertulia.store import bitmaps, editing, history
 from tertulia.store.codec import (
     BLANK,
-    CHUNK_BITS,
     MESSAGE_COLUMNS,
     decode_entry,
     decode_record,
@@ -24,6 +23,8 @@ from tertulia.store.codec import (
     with_records,
 )
 from tertulia.store.database import Connection
+from tertulia.store.history import Head, HistoryChanged, HistoryPruned, Position
+from tertulia.store.migrations import require_known
 from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
@@ -47,6 +48,38 @@ def pruned(connection: Connection) -> int:
     """The newest sequence number that the log does not have any more; 0 where it has all."""
     ((seq,),) = connection.query("SELECT pruned FROM head WHERE id = 1")
     return int(seq)
+
+
+class Growth(Struct, frozen=True):
+    """What the log has beyond a position."""
+
+    head: Head
+    entries: list[Entry]
+    position: Position
+    """That of the last of the entries."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the entries reach to the log's end."""
+        return self.position.seq == self.head.seq
+
+
+def growth(connection: Connection, after: Position, limit: int) -> Growth:
+    """The log's entries after one, at most so many. HistoryChanged where the log does not have
+    that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
+    program writes it."""
+    end = history.head(connection)
+    require_known(end)
+    if not history.continues(connection, end, after):
+        raise HistoryChanged(after, end)
+    if end.seq == after.seq:
+        return Growth(end, [], after)
+    if after.seq < end.pruned:
+        raise HistoryPruned(after, end)
+    found = entries(connection, after.seq, limit)
+    last = found[-1].seq
+    batch = end.batch if last == end.seq else history.batch_of(connection, last)
+    return Growth(end, found, Position(end.history, last, batch or ""))
 
 
 def records(connection: Connection) -> dict[str, list[Any]]:
@@ -206,12 +239,9 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
             (user_id, dialect.array(wanted)),
         )
     )
-    chunks = sorted({mid >> CHUNK_BITS for mid in wanted})
-    rows = connection.query(
-        f"SELECT bitmap FROM read_state WHERE user_id = ? AND {dialect.among('chunk')}",
-        (user_id, dialect.array(chunks)),
-    )
-    read = _union(rows)
+    for mid in bitmaps.of_user(connection, bitmaps.RECORDS, user_id, wanted) & BitMap(wanted):
+        flags[mid] = flags.get(mid, 0) | Flag.RECORD
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id, wanted)
     none = Flag(0)
     return {
         mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
@@ -220,7 +250,7 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 
 def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
     """All that the user has read, and the messages with each of their sparse flags."""
-    read = _union(connection.query("SELECT bitmap FROM read_state WHERE user_id = ?", (user_id,)))
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id)
     rows = connection.query(
         "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
     )
@@ -231,29 +261,24 @@ def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, Bit
     for flags, ids in by_flags.items():
         for flag in Flag(flags):
             flagged[flag].update(ids)
+    if records := bitmaps.of_user(connection, bitmaps.RECORDS, user_id):
+        flagged[Flag.RECORD] |= records
     return read, dict(flagged)
-
-
-def _union(rows: Iterable[tuple[Any, ...]]) -> BitMap:
-    return BitMap.union(BitMap(), *(BitMap.deserialize(bytes(row[0])) for row in rows))
 
 
 class ChannelIds(Struct):
     """The IDs of a channel's messages."""
 
+    all: BitMap
     topics: dict[str, BitMap]
     """By topic key."""
     wildcards: BitMap
     """Those that mention everybody."""
 
-    @property
-    def all(self) -> BitMap:
-        return BitMap.union(BitMap(), *self.topics.values())
-
 
 def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
     """The IDs of the channels' messages, of all of these channels."""
-    found = {channel_id: ChannelIds({}, BitMap()) for channel_id in channel_ids}
+    found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
     # An index has what is asked for: no message is looked at.
     for channel_id, key, ids in connection.query(
@@ -261,7 +286,9 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
         (dialect.array(channel_ids),),
     ):
-        found[channel_id].topics[key] = BitMap(_ids_decoder.decode(ids))
+        of_topic = BitMap(_ids_decoder.decode(ids))
+        found[channel_id].topics[key] = of_topic
+        found[channel_id].all |= of_topic
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
@@ -359,8 +386,8 @@ def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
         " ORDER BY seq",
         (entries,),
     )
-    sent = [decode_entry(*row).change for row in rows]
-    sent = [change for change in sent if isinstance(change, MessageSent)]
+    found = [decode_entry(*row).change for row in rows]
+    sent = [change for change in found if isinstance(change, MessageSent)]
     known = {one.id: one for one in messages(connection, [s.message.id for s in sent])}
     replace = msgspec.structs.replace
     return [

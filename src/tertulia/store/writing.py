@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pyroaring import BitMap
 
 from tertulia.model import changes
@@ -16,8 +16,10 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing, installation, outbox, searching
-from tertulia.store.codec import CHUNK_BITS, encode, encode_change
+from tertulia.model.stretches import ids_of
+from tertulia.store import bitmaps, editing, history, installation, outbox, searching
+from tertulia.store.bitmaps import Chunks
+from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection
 
 
@@ -47,6 +49,8 @@ class MailAsked(Struct, frozen=True):
 
     mail: Mail
     at: float
+    id: str = field(default_factory=outbox.new_id)
+    """By which it is written down once, however often that is tried."""
 
 
 class InputSeen(Struct, frozen=True):
@@ -63,7 +67,20 @@ class FactNoted(Struct, frozen=True):
     value: str
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked | FactNoted
+class Probe(Struct, frozen=True):
+    """Nothing but whether something can be written."""
+
+
+Note = (
+    QueueRecord
+    | QueueDeleted
+    | QueueSeen
+    | PresenceSeen
+    | InputSeen
+    | MailAsked
+    | FactNoted
+    | Probe
+)
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -74,6 +91,8 @@ class Batch(Struct):
     records: Mapping[str, Mapping[Key, Any]]
     """New records by table and key; None for those that are gone."""
     notes: Sequence[Note] = ()
+    id: str = field(default_factory=history.new_id)
+    """By which it can be looked up whether it was committed."""
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -83,7 +102,10 @@ def write(connection: Connection, batch: Batch) -> None:
         if rows:
             _write_records(connection, noun.table, noun.key, rows)
     if batch.entries:
+        _write_log(connection, batch.entries, batch.id)
         _write_entries(connection, batch.entries)
+    elif batch.notes:
+        connection.run("UPDATE head SET noted = ? WHERE id = 1", (batch.id,))
     for kind, notes in groupby(batch.notes, type):
         if kind in _OFTEN:
             statement, parameters = _OFTEN[kind]
@@ -115,44 +137,51 @@ def _write_records(
         connection.run_many(f"DELETE FROM {table} WHERE {where}", gone)
 
 
+def _write_log(connection: Connection, entries: Sequence[Entry], batch_id: str) -> None:
+    connection.run_many(
+        "INSERT INTO log (seq, at, actor_id, change, batch) VALUES (?, ?, ?, ?, ?)",
+        [(e.seq, e.at, e.actor_id, encode_change(e.change), batch_id) for e in entries],
+    )
+    connection.run("UPDATE head SET seq = ?, batch = ? WHERE id = 1", (entries[-1].seq, batch_id))
+
+
 def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    log: list[tuple[Any, ...]] = []
+    """What the entries say, in tables of its own."""
     messages: list[changes.MessageSent] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
     submessages: list[Submessage] = []
-    marks: dict[int, list[tuple[Iterable[int], bool]]] = defaultdict(list)
+    marks = _Marks()
     for entry in entries:
         change = entry.change
-        log.append((entry.seq, entry.at, entry.actor_id, encode_change(change)))
         match change:
             case changes.MessageSent():
                 messages.append(change)
                 mid = change.message.id
                 flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
-                for user in change.readers:
-                    marks[user].append(((mid,), True))
+                if change.readers:
+                    marks.read(change.readers, BitMap((mid,)))
                 if change.widget is not None:
                     submessages.append(change.widget)
             case changes.FlagsChanged(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
                 flags.extend((user, mid, change.flag, change.added) for mid in change.message_ids)
                 if recorded:
-                    marks[user].append((recorded, True))
+                    marks.read((user,), BitMap(recorded))
             case changes.ReactionAdded(reaction=reaction):
                 reactions.append((entry.seq, reaction, True))
                 if change.recorded:
                     flags.append((reaction.user_id, reaction.message_id, Flag.RECORD, True))
-                    marks[reaction.user_id].append(((reaction.message_id,), True))
+                    marks.read((reaction.user_id,), BitMap((reaction.message_id,)))
             case changes.ReactionRemoved(reaction=reaction):
                 reactions.append((entry.seq, reaction, False))
             case changes.SubmessageAdded(submessage=submessage):
                 submessages.append(submessage)
             case changes.MessagesRead(user_id=user):
-                marks[user].append((change.message_ids, True))
+                marks.read((user,), BitMap(change.message_ids))
             case changes.MessagesUnread(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
-                marks[user].append(([message.id for message in change.messages], False))
+                marks.unread(user, BitMap([message.id for message in change.messages]))
             case changes.MessagesMoved():
                 _mark_moved(change, flags, marks)
             case changes.MessageEdited():
@@ -161,8 +190,6 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
                 flags.extend((u, mid, flag, True) for u, flag in change.mentioned.items())
             case _:
                 pass
-    connection.run_many("INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)", log)
-    connection.run("UPDATE head SET seq = ? WHERE id = 1", (log[-1][0],))
     if messages:
         _write_messages(connection, messages)
     for seq, reaction, added in reactions:
@@ -175,26 +202,59 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         )
     for user, mid, flag, added in flags:
         _write_flag(connection, user, mid, flag, added)
-    for user, marked in marks.items():
-        _write_read_state(connection, user, marked)
+    bitmaps.write(connection, bitmaps.READ, marks.of_read)
+    bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
     for entry in entries:
         editing.write(connection, entry)
 
 
+class _Marks:
+    """What is to be written in bitmaps, in order: for each user messages that come in (True), and
+    that go."""
+
+    def __init__(self) -> None:
+        self.of_read: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
+        self.of_records: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
+
+    def read(self, users: Iterable[int], ids: BitMap) -> None:
+        """They have read the messages."""
+        self._mark(self.of_read, users, ids, added=True)
+
+    def unread(self, user: int, ids: BitMap) -> None:
+        """They have not."""
+        self._mark(self.of_read, (user,), ids, added=False)
+
+    def record(self, users: Iterable[int], ids: BitMap, *, added: bool) -> None:
+        """They keep a record of the messages, or do not any more."""
+        self._mark(self.of_records, users, ids, added=added)
+
+    @staticmethod
+    def _mark(
+        marks: dict[int, list[tuple[Chunks, bool]]],
+        users: Iterable[int],
+        ids: BitMap,
+        *,
+        added: bool,
+    ) -> None:
+        mark = (bitmaps.by_chunk(ids), added)
+        for user in users:
+            marks[user].append(mark)
+
+
 def _mark_moved(
-    change: changes.MessagesMoved,
-    flags: list[tuple[int, int, Flag, bool]],
-    marks: dict[int, list[tuple[Iterable[int], bool]]],
+    change: changes.MessagesMoved, flags: list[tuple[int, int, Flag, bool]], marks: _Marks
 ) -> None:
     """What moving messages does to readers."""
-    for message_ids, user_ids in change.marked_read:
-        for user in user_ids:
-            marks[user].append((message_ids, True))
-    for message_ids, user_ids in change.recorded:
-        flags.extend((user, mid, Flag.RECORD, True) for user in user_ids for mid in message_ids)
-    for message_ids, user_ids in change.mentioned:
-        for user in user_ids:
-            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for mid in message_ids)
+    moved = BitMap(change.message_ids)
+    for some, users in change.lost:
+        marks.record(users, ids_of(some, moved), added=False)
+    for some, users in change.marked_read:
+        marks.read(users, ids_of(some, moved))
+    for some, users in change.recorded:
+        marks.record(users, ids_of(some, moved), added=True)
+    for some, users in change.mentioned:
+        for mid in ids_of(some, moved):
+            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for user in users)
 
 
 def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:
@@ -261,33 +321,6 @@ def _write_flag(connection: Connection, user: int, mid: int, flag: Flag, added: 
     )
 
 
-def _write_read_state(
-    connection: Connection, user: int, marked: Sequence[tuple[Iterable[int], bool]]
-) -> None:
-    chunks: dict[int, BitMap] = {}
-    for message_ids, read in marked:
-        by_chunk: dict[int, list[int]] = defaultdict(list)
-        for mid in message_ids:
-            by_chunk[mid >> CHUNK_BITS].append(mid)
-        for chunk, ids in by_chunk.items():
-            if chunk not in chunks:
-                rows = connection.query(
-                    "SELECT bitmap FROM read_state WHERE user_id = ? AND chunk = ?", (user, chunk)
-                )
-                chunks[chunk] = BitMap.deserialize(bytes(rows[0][0])) if rows else BitMap()
-            if read:
-                chunks[chunk].update(ids)
-            else:
-                chunks[chunk].difference_update(BitMap(ids))
-    for bitmap in chunks.values():
-        bitmap.run_optimize()
-    connection.run_many(
-        "INSERT INTO read_state (user_id, chunk, bitmap) VALUES (?, ?, ?)"
-        " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
-        [(user, chunk, bitmap.serialize()) for chunk, bitmap in chunks.items()],
-    )
-
-
 _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
     QueueSeen: (
         "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
@@ -307,7 +340,8 @@ def _write_note(connection: Connection, note: Note) -> None:
     match note:
         case QueueRecord():
             connection.run(
-                "INSERT INTO queues (id, user_id, seen_at, doc) VALUES (?, ?, ?, ?)",
+                "INSERT INTO queues (id, user_id, seen_at, doc) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (id) DO NOTHING",
                 (note.id, note.user_id, note.seen_at, encode(note)),
             )
         case QueueDeleted(id=queue_id):
@@ -320,5 +354,7 @@ def _write_note(connection: Connection, note: Note) -> None:
             )
         case FactNoted(key=key, value=value):
             installation.put(connection, key, value)
-        case MailAsked(mail=mail, at=at):
-            outbox.put(connection, mail, at)
+        case MailAsked(mail=mail, at=at, id=mail_id):
+            outbox.put(connection, mail, at, mail_id)
+        case Probe():
+            pass  # The head says that it was written.

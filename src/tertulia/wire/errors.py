@@ -5,6 +5,7 @@ from typing import Any
 
 from tertulia.model import errors
 from tertulia.model.errors import Refused, Unavailable
+from tertulia.store.database import DatabaseUnavailable
 
 
 class MissingParameter(Refused):
@@ -103,6 +104,13 @@ class CsrfFailed(Refused):
     """A browser's session is used by a page that is not ours."""
 
 
+class ConfirmationRequired(Refused):
+    """A browser was signed in too long ago for what it asks."""
+
+    def __init__(self) -> None:
+        super().__init__("Give your password again: you signed in a while ago.")
+
+
 class TooOften(Refused):
     """Somebody asks again and again. `wait` is in seconds."""
 
@@ -166,6 +174,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 431
         case CsrfFailed():
             status, code = 403, "CSRF_FAILED"
+        case ConfirmationRequired():
+            status, code = 403, "PASSWORD_CONFIRMATION_REQUIRED"
         case TooOften(wait=wait):
             status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
             # HTTP knows whole seconds only.
@@ -243,6 +253,12 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = "BAD_IMAGE"
         case Refused():
             pass
+        case errors.OutcomeUnknown():
+            status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
+        case DatabaseUnavailable():  # The reason is the operator's.
+            headers["Retry-After"] = "1"
+            text = "The database does not answer at the moment. Try again."
+            return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"
             headers["Retry-After"] = "1"

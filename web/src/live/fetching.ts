@@ -69,9 +69,7 @@ async function page(
       const answer = await ask(narrow, anchor, before, after);
       const messages = answer.messages.filter((message) => !gone.has(message.id));
       const isNew =
-        !all &&
-        restarts === store.restarts &&
-        !messages.some((message) => changed.has(message.id));
+        !all && restarts === store.restarts && !messages.some((message) => changed.has(message.id));
       if (isNew || attempt === ATTEMPTS) return { ...answer, messages };
     } finally {
       stop();
