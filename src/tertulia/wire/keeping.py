@@ -52,7 +52,12 @@ def take_away(node: Node, request: Request) -> None:
     request.state.cookies = [
         _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
     ]
-    request.state.is_signed_out = True
+
+
+def forget(request: Request) -> None:
+    """Have the browser forget what our pages kept in it, with the response to the request. For
+    those alone who prove that they ask for it: another server's page can make a browser ask."""
+    request.state.is_to_forget = True
 
 
 def kept(
@@ -154,7 +159,7 @@ class Keeper:
                 message["headers"] = [
                     *headers,
                     *((b"set-cookie", cookie.encode()) for cookie in cookies),
-                    *([_FORGET] if "is_signed_out" in scope["state"] else ()),
+                    *([_FORGET] if "is_to_forget" in scope["state"] else ()),
                 ]
             await send(message)
 

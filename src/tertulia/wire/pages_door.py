@@ -141,8 +141,8 @@ async def _signed_in(visit: Visit) -> None:
         user = node.state.user_with_address(resident) if resident in node.residents else None
         if user is None:
             raise WrongPassword("There is no such account in this demonstration.")
-        resident = signing_in.require_usable(node, user.id)
-        await signing_in.sign_in(node, request, resident, way="demonstration")
+        user = signing_in.require_usable(node, user.id)
+        await signing_in.sign_in(node, request, user, way="demonstration")
         return
     checked = await signing_in.by_password(
         node, request, visit.said("username"), visit.said("password")

@@ -176,4 +176,5 @@ async def sign_out(node: Node, request: Request) -> None:
     session = session_of(node, request)
     if session is not None:
         await node.log.submit(session.user_id, signing_out.end, session.id)
+        keeping.forget(request)
     keeping.take_away(node, request)
