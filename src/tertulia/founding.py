@@ -16,6 +16,7 @@ from tertulia.model.users import User
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
 from tertulia.store import installation
+from tertulia.store.database import READING
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, VaultError
 
@@ -40,7 +41,7 @@ def is_founded(config: Config) -> bool:
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return False
-    with contextlib.closing(database.connect(readonly=True)) as connection:
+    with contextlib.closing(database.connect(readonly=True, limits=READING)) as connection:
         return installation.is_founded(connection)
 
 

@@ -20,6 +20,7 @@ from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.state.organization import State
 from tertulia.store import installation
+from tertulia.store.database import READING
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
 from tertulia.vault import Vault
@@ -66,7 +67,7 @@ def _require_demo(config: Config) -> str | None:
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return None
-    with contextlib.closing(database.connect(readonly=True)) as connection:
+    with contextlib.closing(database.connect(readonly=True, limits=READING)) as connection:
         mark = installation.value(connection, _MARK)
         if mark is None and installation.is_founded(connection):
             raise NotADemo(

@@ -21,8 +21,8 @@ from tertulia.state.moment import Decision, Moment, Verb
 from tertulia.state.organization import State
 from tertulia.state.reading import ChannelMessages, DirectMessages, Reader
 from tertulia.store import reading
-from tertulia.store.database import Connection
-from tertulia.store.store import CATCH_UP, Store
+from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
 from tertulia.store.writing import Batch, MailAsked, Note, QueueDeleted
 
 logger = logging.getLogger("tertulia.log")
@@ -109,7 +109,9 @@ class Log:
 
         `heard` gets what other nodes `announce`.
         """
-        seq, records = await self.store.read(lambda c: (reading.head(c), reading.records(c)))
+        seq, records = await self.store.read_log(
+            lambda c: (reading.head(c), reading.records(c)), LOAD_SECONDS
+        )
         self.state = State.load(seq, records)
         self.durable = seq
         self._end_watch = self.store.watch(self._notice, heard)
@@ -185,6 +187,14 @@ class Log:
         self._snapshots.append(_Snapshot(reader_id, look, conclude, queue, answer))
         result: R = await answer
         return result
+
+    async def with_unread(self, reader_id: int, conclude: Callable[[State], R]) -> R:
+        """What follows from the state where what is unread of `reader_id` is loaded
+        (`state.reading`). Where it is loaded already, nothing is waited for."""
+        if self.state.reading.missing(self.state, reader_id):
+            return await self.snapshot(reader_id, unseen, lambda state, _: conclude(state))
+        self.state.reading.asked(self.state, reader_id)
+        return conclude(self.state)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
         """Write this down with the next commit, or within a moment; or, if it need not be `soon`,
@@ -351,7 +361,10 @@ class Log:
         return Entry(self.state.seq + 1, now, actor_id, change)
 
     async def _tail(self) -> None:
-        while found := await self.store.read(reading.entries, self.state.seq, CATCH_UP):
+        def newer(connection: Connection) -> list[Entry]:
+            return reading.entries(connection, self.state.seq, CATCH_UP)
+
+        while found := await self.store.read_log(newer):
             self._adopt(found)
 
     def _adopt(self, entries: Sequence[Entry]) -> None:
@@ -387,7 +400,15 @@ class Log:
         queue = snapshot.registered
         loaded = seen = None
         while not self._is_at_hand(snapshot):
-            newer, loaded, seen = await self.store.read(look)
+            try:
+                newer, loaded, seen = await self.store.read_log(look)
+            except DatabaseUnavailable as error:
+                # Nothing was changed: it concerns nobody but the one who looks.
+                if queue is not None:
+                    self._held.append(QueueDeleted(queue.id))
+                if not snapshot.answer.done():
+                    snapshot.answer.set_exception(error)
+                return
             self._adopt(newer)
             if queue is not None and queue.start != self.state.seq:
                 # It begins before what would be seen now: once more, with another queue.
@@ -471,12 +492,13 @@ class Log:
     async def _reload(self) -> None:
         """Load the state, and tell what was committed meanwhile (by others, or by a commit whose
         success was not heard of)."""
-        seq, records, missed = await self.store.read(
+        seq, records, missed = await self.store.read_log(
             lambda c: (
                 reading.head(c),
                 reading.records(c),
                 reading.entries(c, self.durable, 2**31),
-            )
+            ),
+            LOAD_SECONDS,
         )
         self.state = State.load(seq, records)
         self.durable = seq

@@ -6,8 +6,9 @@ they do not share one, a `Dialect` method gives the fragment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from tertulia.model.errors import Unavailable
 from tertulia.model.words import Phrase
 
 Row = tuple[Any, ...]
@@ -17,18 +18,59 @@ class DatabaseError(Exception):
     """The database cannot be used. `str(error)` says why and what to do, to the operator."""
 
 
-class DatabaseUnavailable(DatabaseError):
+class DatabaseUnavailable(DatabaseError, Unavailable):
     """The database cannot be reached, or did not answer in time. Nothing was done; it may be tried
     again."""
 
 
+class ConnectionLost(DatabaseUnavailable):
+    """The connection ended, and with it the transaction, of which nothing is left. The next one
+    may do better."""
+
+
+class TimeLimitReached(DatabaseUnavailable):
+    """It took longer than it may, and was stopped."""
+
+
 class CommitUnknown(DatabaseUnavailable):
     """The connection was lost while a commit was under way: whether it was made must be looked up
-    in the log."""
+    in the log. The lost transaction may still be ending: who looks while holding the log's head
+    (`Dialect.begin_write`) sees what became of it."""
+
+
+class Limits(NamedTuple):
+    """How long something may take on a connection, in seconds. What takes longer is stopped."""
+
+    statement: float
+    """A statement, with what it waits for."""
+    lock: float
+    """Waiting for others to let go of something."""
+    idle: float
+    """Between two statements of a transaction. The database ends the connection of a process that
+    stands still for longer, and so what it holds. (PostgreSQL.)"""
+    transaction: float = 0
+    """A transaction altogether, 0 for as long as it takes: also where a process stopped in the
+    middle of a statement. (PostgreSQL 17 and newer.)"""
+
+
+READING = Limits(statement=10, lock=5, idle=30)
+"""For those who read while others wait for the answer."""
+WRITING = Limits(statement=15, lock=10, idle=5, transaction=20)
+"""For those who write to the log: who waits for the head waits for longer than one that stands
+still may hold it."""
+MIGRATING = Limits(statement=86_400, lock=86_400, idle=60)
+"""For one who changes the tables, and for those who wait for that."""
+LONG = Limits(statement=14_400, lock=60, idle=3_600)
+"""For an operator's commands, which look at everything."""
 
 
 class Connection(Protocol):
-    """One connection; used by one thread at a time."""
+    """One connection; used by one thread at a time.
+
+    Each method raises DatabaseUnavailable where the database cannot be reached, is too busy or took
+    longer than the connection's limits: as ConnectionLost where the connection is of no use any
+    more, as TimeLimitReached where time was short. A mistake in a statement is the driver's error.
+    """
 
     @property
     def dialect(self) -> "Dialect":
@@ -46,6 +88,14 @@ class Connection(Protocol):
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
+
+    def begin_read(self, seconds: float) -> None:
+        """Start a transaction that sees one moment throughout. What is asked in it must be answered
+        in so many seconds altogether: TimeLimitReached afterwards."""
+
+    def commit(self) -> None:
+        """End the transaction; what it wrote is on disk then. CommitUnknown where the connection
+        was lost meanwhile; of all other errors nothing is left."""
 
     def begin_at_once(self) -> bool:
         """Start a transaction as `begin_write` does, if that is known to take no time: False, and
@@ -74,6 +124,11 @@ class Dialect(ABC):
     @abstractmethod
     def among(self, column: str) -> str:
         """A condition that the column is one of a list, which is one parameter: `array(list)`."""
+
+    @abstractmethod
+    def begin_migration(self) -> Sequence[str]:
+        """The statements that start a transaction which no other migration can enter before it
+        ends. There need not be a table yet."""
 
     @abstractmethod
     def array(self, values: Iterable[int] | Iterable[str]) -> Any:
@@ -164,13 +219,14 @@ class Database(ABC):
         """Whether something of ours is there already. DatabaseError when that cannot be told."""
 
     @abstractmethod
-    def connect(self, *, readonly: bool) -> Connection:
-        """A new connection. DatabaseError when there is nothing to connect to."""
+    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+        """A new connection. DatabaseUnavailable where there is nothing to connect to; DatabaseError
+        where what is there cannot be used."""
 
     @abstractmethod
     def backup_before_migration(self, version: int) -> str | None:
-        """Copy the database as it is. Returns where to, or None where the operator has means of
-        their own."""
+        """Copy the database as it is; no other migration may begin meanwhile. Returns where to, or
+        None where the operator has means of their own."""
 
     @abstractmethod
     def watch(
@@ -178,7 +234,10 @@ class Database(ABC):
     ) -> Callable[[], None]:
         """Call `grown` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `heard` with what another process announced.
-        Returns what ends the watching."""
+        Returns what ends the watching.
+
+        The watching outlasts every failure of the database: it is tried again within seconds, and
+        then `grown` is called for what may have been missed."""
 
     @abstractmethod
     def announce(self, message: str) -> None:

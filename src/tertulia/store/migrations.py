@@ -3,10 +3,17 @@
 The schema's version is the number of migrations applied.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from tertulia.store import searching
-from tertulia.store.database import Connection, Database, DatabaseError, Dialect
+from tertulia.store.database import (
+    MIGRATING,
+    Connection,
+    Database,
+    DatabaseError,
+    Dialect,
+)
 
 Tell = Callable[[str], None]
 Step = str | Callable[[Connection, Tell], None]
@@ -216,43 +223,55 @@ def version_of(connection: Connection) -> int:
 
 def migrate(database: Database, tell: Tell, until: int | None = None) -> None:
     """Bring the database to the program's version (or only to `until`), each migration in a
-    transaction of its own.
+    transaction of its own: one that fails leaves nothing behind. Where several processes do so at
+    one moment, each migration is made by one of them, and the others wait.
 
     A copy is made first where the database has something in it (SQLite). Raises DatabaseError
     when the database is newer than the program; nothing is touched then.
     """
-    connection = database.connect(readonly=False)
+    target = len(MIGRATIONS) if until is None else until
+    with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
+        began_at: int | None = None
+        while (version := _one_further(database, connection, target, began_at, tell)) is not None:
+            began_at = version if began_at is None else began_at
+    if began_at:
+        tell(f"Migrated the database from schema version {began_at} to {target}")
+
+
+def _one_further(
+    database: Database, connection: Connection, target: int, began_at: int | None, tell: Tell
+) -> int | None:
+    """Make the next migration, where there is one. Returns the version from before it."""
+    for statement in database.dialect.begin_migration():
+        connection.run(statement)
     try:
         version = version_of(connection)
-        newest = len(MIGRATIONS)
-        if version > newest:
+        if version > len(MIGRATIONS):
             raise DatabaseError(
                 f"The database is at schema version {version}, and this program knows no more than"
-                f" {newest}: it was written by a newer Tertulia. Install that version or a later"
-                " one, or restore a backup from before the upgrade. Nothing was changed."
+                f" {len(MIGRATIONS)}: it was written by a newer Tertulia. Install that version or a"
+                " later one, or restore a backup from before the upgrade. Nothing was changed."
             )
-        if 0 < version < newest:
+        if version >= target:
+            connection.commit()
+            return None
+        if version and began_at is None:
             copy = database.backup_before_migration(version)
             if copy:
                 tell(f"The database as it was is kept in {copy}")
-        for number in range(version, newest if until is None else until):
-            connection.run("BEGIN")
-            try:
-                for step in MIGRATIONS[number](database.dialect):
-                    if isinstance(step, str):
-                        connection.run(step)
-                    else:
-                        step(connection, tell)
-                connection.run(
-                    "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
-                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    (str(number + 1),),
-                )
-            except BaseException:
-                connection.run("ROLLBACK")
-                raise
-            connection.run("COMMIT")
-        if 0 < version < newest:
-            tell(f"Migrated the database from schema version {version} to {newest}")
-    finally:
-        connection.close()
+        for step in MIGRATIONS[version](database.dialect):
+            if isinstance(step, str):
+                connection.run(step)
+            else:
+                step(connection, tell)
+        connection.run(
+            "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (str(version + 1),),
+        )
+        connection.commit()
+    except BaseException:
+        with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
+            connection.run("ROLLBACK")
+        raise
+    return version

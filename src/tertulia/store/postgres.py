@@ -2,22 +2,76 @@
 
 import contextlib
 import json
+import logging
 import selectors
 import socket
 import threading
+import time
+import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg import sql as pgsql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.waiting import Ready, Wait
 
 from tertulia.model.words import Phrase
-from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+from tertulia.store.database import (
+    LONG,
+    READING,
+    CommitUnknown,
+    Connection,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    DatabaseUnavailable,
+    Dialect,
+    Limits,
+    Row,
+    TimeLimitReached,
+)
+
+logger = logging.getLogger("tertulia.store")
+
+T = TypeVar("T")
 
 _NOTIFY_LIMIT = 7999
 """Bytes that one notification can carry."""
+_GRACE_SECONDS = 2
+"""The server ends by itself what takes too long. If nothing is heard so long after that, the
+connection is given up: the server, or the way to it, stands still."""
+_HEARTBEAT_SECONDS = 5
+"""A connection on which notifications are awaited is tried whenever it was silent for so long."""
+_BRIEF = Limits(statement=3, lock=3, idle=5)
+"""For the connections that notifications go by, which do nothing that takes time."""
+_RETRY_SECONDS = (0.2, 5.0)
+"""Between two attempts to listen, at first and at most."""
+_CONNECT = {
+    "connect_timeout": "5",
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+    "application_name": "tertulia",
+}
+"""Unless the URL says otherwise: a machine or a network that vanished is noticed within seconds."""
+_SESSION = {
+    "client_min_messages": "warning",
+    # The default is that of disks which turn: on others a search for a rare word would walk
+    # through all messages rather than use its index.
+    "random_page_cost": "1.1",
+    # That the server notices as well, and ends what a vanished node began.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
 
 
 class PostgresDialect(Dialect):
@@ -27,6 +81,11 @@ class PostgresDialect(Dialect):
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_write = ("BEGIN", "SELECT seq FROM head WHERE id = 1 FOR UPDATE")
     tell_growth = "SELECT pg_notify('tertulia_' || current_schema(), ?)"
+
+    def begin_migration(self) -> Sequence[str]:
+        # There may be no table yet that could be locked.
+        key = "hashtext('tertulia migrates ' || current_schema())"
+        return ("BEGIN", f"SELECT pg_advisory_xact_lock({key})")
 
     def among(self, column: str) -> str:
         return f"{column} = ANY(?)"
@@ -132,32 +191,167 @@ def _translated(sql: str) -> bytes:
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
 
+class _Waiting(psycopg.Connection[Row]):
+    """The driver's connection; what it waits for ends at a time."""
+
+    ends = float("inf")
+    """By the monotonic clock."""
+    is_late = False
+    """Whether it waited for longer once, and is of no use any more."""
+
+    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **keywords: Any) -> T:
+        try:
+            return super().wait(_until(gen, self.ends), *arguments, **keywords)
+        except _TooLate:
+            self.is_late = True  # The driver may have another error follow, of its own.
+            raise
+
+
+class _TooLate(Exception):
+    """The time is over in which something should have been heard."""
+
+
+def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | int, T]:
+    """The driver's steps; _TooLate where there is nothing to read or write until the time."""
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > ends:
+                raise _TooLate
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+_LOST = (
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+)
+"""After these, the connection is of no use."""
+
+
 class PostgresConnection:
     """One connection; used by one thread at a time."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, conninfo: str, limits: Limits) -> None:
         self.dialect = DIALECT
-        self._connection = psycopg.connect(url, autocommit=True, application_name="tertulia")
-        self._connection.execute("SET client_min_messages TO warning")
-        # The default is that of disks which turn: on others a search for a rare word would walk
-        # through all messages rather than use its index.
-        self._connection.execute("SET random_page_cost TO 1.1")
+        self._limits = limits
+        self._transaction_ends = float("inf")
+        self._connection = _Waiting.connect(conninfo, autocommit=True)
+        settings = {
+            **_SESSION,
+            "statement_timeout": _milliseconds(limits.statement),
+            "lock_timeout": _milliseconds(limits.lock),
+            "idle_in_transaction_session_timeout": _milliseconds(limits.idle),
+        }
+        if limits.transaction and self._connection.info.server_version >= 170000:
+            settings["transaction_timeout"] = _milliseconds(limits.transaction)
+        try:
+            self.query(
+                "SELECT " + ", ".join("set_config(?, ?, false)" for _ in settings),
+                [word for setting in settings.items() for word in setting],
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def _allow(self) -> None:
+        """Let a statement begin that may take as long as the limits say."""
+        now = time.monotonic()
+        if now > self._transaction_ends:
+            raise TimeLimitReached("The database took too long to answer.")
+        ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
+        self._connection.ends = ends + _GRACE_SECONDS
+
+    def _is_reading(self) -> bool:
+        return self._transaction_ends != float("inf")
+
+    def _raise_ours(self, error: psycopg.Error | _TooLate) -> None:
+        """Raise ours for an error of the driver's that says that the database cannot be used."""
+        if self._connection.is_late:
+            self.close()
+            raise TimeLimitReached("The database does not answer.") from None
+        text = f"PostgreSQL: {str(error).strip()}"
+        # What was the primary is one no more: the next connection may lead to the one that is.
+        was_demoted = isinstance(error, errors.ReadOnlySqlTransaction) and not self._is_reading()
+        if isinstance(error, _LOST) or was_demoted or self._connection.closed:
+            self.close()
+            raise ConnectionLost(text) from error
+        if isinstance(error, errors.QueryCanceled):
+            raise TimeLimitReached(text) from error
+        if isinstance(error, psycopg.OperationalError):
+            raise DatabaseUnavailable(text) from error
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(_translated(sql), parameters).fetchall()
+        self._allow()
+        try:
+            return self._connection.execute(_translated(sql), parameters).fetchall()
+        except (psycopg.Error, _TooLate) as error:
+            self._raise_ours(error)
+            raise
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        self._connection.execute(_translated(sql), parameters)
+        self._allow()
+        try:
+            self._connection.execute(_translated(sql), parameters)
+        except (psycopg.Error, _TooLate) as error:
+            self._raise_ours(error)
+            raise
 
     def scan(self, sql: str) -> Iterator[Row]:
-        with self._connection.cursor(name="stream") as cursor:
-            cursor.itersize = 1000
-            cursor.execute(_translated(sql))
-            yield from cursor
+        self._allow()
+        try:
+            with self._connection.cursor(name="stream") as cursor:
+                cursor.itersize = 1000
+                cursor.execute(_translated(sql))
+                yield from cursor
+        except (psycopg.Error, _TooLate) as error:
+            self._raise_ours(error)
+            raise
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_translated(sql), rows)
+        self._allow()
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_translated(sql), rows)
+        except (psycopg.Error, _TooLate) as error:
+            self._raise_ours(error)
+            raise
+
+    def begin_read(self, seconds: float) -> None:
+        self._transaction_ends = time.monotonic() + seconds
+        begin = self.dialect.begin_read
+        if not 0.9 <= seconds / self._limits.statement <= 1:
+            # In one, for each is a way to the server and back.
+            begin += f"; SET LOCAL statement_timeout = {_milliseconds(seconds)}"
+        self.run(begin)
+
+    def commit(self) -> None:
+        self._transaction_ends = float("inf")
+        if self._connection.info.transaction_status is not TransactionStatus.INTRANS:
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction is over already")
+        self._allow()
+        try:
+            done = self._connection.execute("COMMIT").statusmessage
+        except (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout) as error:
+            self._raise_ours(error)  # That ended it before.
+            raise
+        except (psycopg.Error, _TooLate) as error:
+            is_lost = self._connection.is_late or self._connection.closed
+            if is_lost or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
+                self.close()
+                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+            self._raise_ours(error)
+            raise
+        if done != "COMMIT":
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction was rolled back")
 
     def begin_at_once(self) -> bool:
         return False  # The network is between.
@@ -165,16 +359,24 @@ class PostgresConnection:
     def listen(self, channel: str, heard: Callable[[str], None], stop: socket.socket) -> None:
         """Hand over what is announced on the channel until there is something to read from
         `stop`; at first nothing, for what was said while nobody listened."""
-        self._connection.execute(pgsql.SQL("LISTEN {}").format(pgsql.Identifier(channel)))
+        self.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
         heard("")
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             selector.register(stop, selectors.EVENT_READ)
             while True:
-                for notification in self._connection.notifies(timeout=0):
-                    heard(notification.payload)
-                if any(key.fileobj is stop for key, _ in selector.select()):
+                self._allow()
+                try:
+                    for notification in self._connection.notifies(timeout=0):
+                        heard(notification.payload)
+                except (psycopg.Error, _TooLate) as error:
+                    self._raise_ours(error)
+                    raise
+                ready = selector.select(_HEARTBEAT_SECONDS)
+                if any(key.fileobj is stop for key, _ in ready):
                     return
+                if not ready:
+                    self.run("SELECT 1")  # Whether anybody is there.
 
     @property
     def process(self) -> int:
@@ -183,6 +385,10 @@ class PostgresConnection:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
 
 
 class PostgresDatabase(Database):
@@ -196,18 +402,29 @@ class PostgresDatabase(Database):
         self._announcer: PostgresConnection | None = None
 
     def exists(self) -> bool:
-        with contextlib.closing(self._connect()) as connection:
+        with contextlib.closing(self._connect(READING)) as connection:
             ((there,),) = connection.query("SELECT to_regclass('installation') IS NOT NULL")
         return bool(there)
 
-    def connect(self, *, readonly: bool) -> Connection:
-        return self._connect()
+    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+        return self._connect(limits)
 
-    def _connect(self) -> PostgresConnection:
+    def _connect(self, limits: Limits) -> PostgresConnection:
         try:
-            return PostgresConnection(self.url)
+            named: dict[str, Any] = conninfo_to_dict(self.url)
+            conninfo = make_conninfo(**{**_CONNECT, **named})
         except psycopg.Error as error:
-            raise DatabaseError(f"Cannot connect to PostgreSQL: {error}") from error
+            raise DatabaseError(f"The database's URL makes no sense: {error}") from error
+        try:
+            place = make_conninfo(**{**named, "options": None})
+            if place not in _direct:
+                _require_direct(conninfo)
+                _direct.add(place)
+            return PostgresConnection(conninfo, limits)
+        except (psycopg.Error, DatabaseUnavailable) as error:
+            raise DatabaseUnavailable(
+                f"Cannot connect to PostgreSQL: {str(error).strip()}"
+            ) from error
 
     def backup_before_migration(self, version: int) -> None:
         """Left to the operator, whose database has means of its own."""
@@ -217,24 +434,38 @@ class PostgresDatabase(Database):
     ) -> Callable[[], None]:
         stopping = threading.Event()
         stop, ring = socket.socketpair()
+        is_away = False
+        first, longest = _RETRY_SECONDS
+        pause = first
 
         def notified(payload: str) -> None:
+            nonlocal is_away, pause
             if payload.isdigit():
                 grown(int(payload))
             elif payload:
                 heard(payload)
             else:
+                if is_away:
+                    logger.info("notifications of PostgreSQL are heard again")
+                is_away = False
+                pause = first
                 grown(None)
 
         def listen() -> None:
+            nonlocal is_away, pause
             while not stopping.is_set():
                 try:
-                    connection = self._connect()
-                except DatabaseError:
-                    stopping.wait(1)
-                    continue
-                with contextlib.suppress(psycopg.Error), contextlib.closing(connection):
-                    connection.listen(self._channel(connection), notified, stop)
+                    with contextlib.closing(self._connect(_BRIEF)) as connection:
+                        connection.listen(self._channel(connection), notified, stop)
+                except Exception as error:  # Whatever it is, it may be over soon.
+                    if not is_away:
+                        is_away = True
+                        logger.warning(
+                            "notifications of PostgreSQL are not heard",
+                            extra={"fields": {"reason": error}},
+                        )
+                    stopping.wait(pause)
+                    pause = min(pause * 2, longest)
 
         thread = threading.Thread(target=listen, name="postgres-listen", daemon=True)
         thread.start()
@@ -252,7 +483,7 @@ class PostgresDatabase(Database):
             return
         try:
             if self._announcer is None:
-                self._announcer = self._connect()
+                self._announcer = self._connect(_BRIEF)
             channel = self._channel(self._announcer)
             self._announcer.run("SELECT pg_notify(?, ?)", (channel, message))
         except (psycopg.Error, DatabaseError):
@@ -269,6 +500,40 @@ class PostgresDatabase(Database):
     def close(self) -> None:
         if self._announcer is not None:
             self._announcer.close()
+
+
+_direct: set[str] = set()
+"""The servers that were seen to keep one session for each connection."""
+
+_POOLED = (
+    "Between this server and PostgreSQL is a pooler that gives each transaction another session"
+    " (pool_mode = transaction or statement, in PgBouncer). Notifications and time limits do not"
+    " work through it, and nodes would not hear of each other. Connect to PostgreSQL itself, or set"
+    " the pooler to pool_mode = session."
+)
+
+
+def _require_direct(conninfo: str) -> None:
+    """DatabaseError where a connection does not keep its session from one transaction to the
+    next."""
+    mark = uuid.uuid4().hex
+    setting: LiteralString = "SELECT current_setting('tertulia.session', true)"
+    with (
+        contextlib.closing(_Waiting.connect(conninfo, autocommit=True)) as one,
+        contextlib.closing(_Waiting.connect(conninfo, autocommit=True)) as other,
+    ):
+        one.ends = other.ends = time.monotonic() + _BRIEF.statement
+        try:
+            one.execute("SELECT set_config('tertulia.session', %s, false)", (mark,))
+            # A pooler gives this one the session that the first has just let go of, or keeps it
+            # from the first.
+            other.execute("BEGIN")
+            if other.execute(setting).fetchone() == (mark,):
+                raise DatabaseError(_POOLED)
+            if one.execute(setting).fetchone() != (mark,):
+                raise DatabaseError(_POOLED)
+        except _TooLate:
+            raise DatabaseUnavailable("The database does not answer.") from None
 
 
 DIALECT = PostgresDialect()

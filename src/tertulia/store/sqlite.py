@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,29 @@ from typing import Any
 import apsw
 
 from tertulia.model.words import Phrase
-from tertulia.store.database import Connection, Database, DatabaseError, Dialect, Row
+from tertulia.store.database import (
+    LONG,
+    READING,
+    CommitUnknown,
+    Connection,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    DatabaseUnavailable,
+    Dialect,
+    Limits,
+    Row,
+    TimeLimitReached,
+)
+
+logger = logging.getLogger("tertulia.store")
 
 _WATCH_SECONDS = 0.1
-_BUSY_MS = 10_000
+_RETRY_SECONDS = 1.0
+"""After a failure, the file is looked at again so much later."""
+_CHECK_STEPS = 200_000
+"""Whether a statement takes too long is asked whenever it has done so many of SQLite's steps, some
+tens of milliseconds."""
 _WAL_BYTES = 4 * 1024 * 1024
 """What has been committed is taken over into the file itself whenever so much has come together: by
 the thread that watches it, for a commit that did it would last ten times as long as others."""
@@ -27,6 +48,9 @@ class SqliteDialect(Dialect):
     real = "REAL"
     begin_read = "BEGIN"
     begin_write = ("BEGIN IMMEDIATE",)
+
+    def begin_migration(self) -> Sequence[str]:
+        return self.begin_write
 
     def among(self, column: str) -> str:
         return f"{column} IN (SELECT value FROM json_each(?))"
@@ -116,16 +140,43 @@ class SqliteDialect(Dialect):
         )
 
 
+def _raise_ours(error: apsw.Error) -> None:
+    """Raise ours for an error of the driver's that says that the database cannot be used now."""
+    match error:
+        case apsw.InterruptError():
+            raise TimeLimitReached("The database took too long to answer.") from error
+        case apsw.BusyError() | apsw.LockedError():
+            raise DatabaseUnavailable(f"Another process does not let go of it: {error}") from error
+        case apsw.FullError() | apsw.ReadOnlyError() | apsw.NoMemError():
+            raise DatabaseUnavailable(f"The database cannot be written: {error}") from error
+        case apsw.IOError() | apsw.CantOpenError() | apsw.ConnectionClosedError():
+            raise ConnectionLost(f"The database's file cannot be used: {error}") from error
+
+
 class SqliteConnection:
     """One connection; used by one thread at a time."""
 
-    def __init__(self, path: Path, *, readonly: bool) -> None:
+    def __init__(self, path: Path, *, readonly: bool, limits: Limits) -> None:
         self.dialect = DIALECT
+        self._limits = limits
+        self._busy_ms = int(limits.lock * 1000)
+        self._statement_ends = self._transaction_ends = float("inf")
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
-        self._connection.set_busy_timeout(_BUSY_MS)
+        try:
+            self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            try:
+                self._set_up(readonly=readonly)
+            except BaseException:
+                self._connection.close()
+                raise
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
+
+    def _set_up(self, *, readonly: bool) -> None:
+        self._connection.set_busy_timeout(self._busy_ms)
+        self._write_ahead()
         for pragma in (
-            "journal_mode = WAL",
             "synchronous = FULL",
             "foreign_keys = ON",
             "cache_size = -8000",
@@ -134,36 +185,104 @@ class SqliteConnection:
             *(["query_only = ON"] if readonly else []),
         ):
             self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.set_progress_handler(self._is_too_late, _CHECK_STEPS)
+
+    def _write_ahead(self) -> None:
+        """Have changes written to a log beside the file."""
+        ends = time.monotonic() + self._limits.lock
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except apsw.BusyError:
+                # SQLite itself does not wait where two processes open a new file at one moment.
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+
+    def _is_too_late(self) -> bool:
+        return time.monotonic() > self._statement_ends
+
+    def _allow(self) -> None:
+        """Let a statement begin that may take as long as the limits say."""
+        now = time.monotonic()
+        if now > self._transaction_ends:
+            raise TimeLimitReached("The database took too long to answer.")
+        is_reading = self._transaction_ends != float("inf")
+        self._statement_ends = (
+            self._transaction_ends if is_reading else now + self._limits.statement
+        )
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(sql, tuple(parameters)).fetchall()
+        self._allow()
+        try:
+            return self._connection.execute(sql, tuple(parameters)).fetchall()
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        self._connection.execute(sql, tuple(parameters))
+        self._allow()
+        try:
+            self._connection.execute(sql, tuple(parameters))
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
 
     def scan(self, sql: str) -> Iterator[Row]:
-        yield from self._connection.execute(sql)
+        self._allow()
+        try:
+            yield from self._connection.execute(sql)
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._connection.executemany(sql, [tuple(row) for row in rows])
+        self._allow()
+        try:
+            self._connection.executemany(sql, [tuple(row) for row in rows])
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
+
+    def begin_read(self, seconds: float) -> None:
+        self._transaction_ends = time.monotonic() + seconds
+        self.run(self.dialect.begin_read)
+
+    def commit(self) -> None:
+        self._transaction_ends = float("inf")
+        try:
+            self.run("COMMIT")
+        except ConnectionLost as error:
+            if isinstance(error.__cause__, apsw.IOError):
+                raise CommitUnknown(str(error)) from error
+            raise
 
     def begin_at_once(self) -> bool:
-        self._connection.set_busy_timeout(0)
+        self._allow()
         try:
-            for statement in self.dialect.begin_write:
-                self.run(statement)
-        except apsw.BusyError:
+            self._connection.set_busy_timeout(0)
+            try:
+                for statement in self.dialect.begin_write:
+                    self._connection.execute(statement)
+            finally:
+                self._connection.set_busy_timeout(self._busy_ms)
+        except apsw.Error:  # Who waits for it hears what it is.
             return False
-        finally:
-            self._connection.set_busy_timeout(_BUSY_MS)
         return True
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
-        target = apsw.Connection(str(path))
-        with target.backup("main", self._connection, "main") as backup:
-            backup.step()
-        target.close()
+        try:
+            target = apsw.Connection(str(path))
+            try:
+                with target.backup("main", self._connection, "main") as backup:
+                    backup.step()
+            finally:
+                target.close()
+        except apsw.Error as error:
+            _raise_ours(error)
+            raise
 
     def close(self) -> None:
         self._connection.close()
@@ -181,27 +300,31 @@ class SqliteDatabase(Database):
     def exists(self) -> bool:
         if not self.path.exists():
             return False
-        with contextlib.closing(self.connect(readonly=True)) as connection:
+        with contextlib.closing(self.connect(readonly=True, limits=READING)) as connection:
             return bool(
                 connection.query(
                     "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'installation'"
                 )
             )
 
-    def connect(self, *, readonly: bool) -> Connection:
+    def connect(self, *, readonly: bool, limits: Limits = LONG) -> Connection:
+        return self._connect(readonly=readonly, limits=limits)
+
+    def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
-            return SqliteConnection(self.path, readonly=readonly)
+            return SqliteConnection(self.path, readonly=readonly, limits=limits)
+        except DatabaseUnavailable as error:
+            raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
         except apsw.Error as error:
             raise DatabaseError(f"Cannot open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str:
         target = self.path.with_name(f"{self.path.name}.before-migration-from-{version}")
-        connection = SqliteConnection(self.path, readonly=False)
-        try:
-            target.unlink(missing_ok=True)
-            connection.copy_to(target)
-        finally:
-            connection.close()
+        partial = target.with_name(f"{target.name}.partial")
+        partial.unlink(missing_ok=True)
+        with contextlib.closing(self._connect(readonly=True, limits=LONG)) as connection:
+            connection.copy_to(partial)
+        partial.replace(target)
         return str(target)
 
     def watch(
@@ -210,19 +333,34 @@ class SqliteDatabase(Database):
         """Other processes can only be command-line tools, which announce nothing; that they wrote
         shows in the file's data version. What was committed is taken over as well."""
         stop = threading.Event()
-        connection = SqliteConnection(self.path, readonly=True)
 
         def look() -> None:
-            version = connection.query("PRAGMA data_version")
-            grown(None)  # Whatever was written before anybody looked.
-            while not stop.wait(_WATCH_SECONDS):
-                now = connection.query("PRAGMA data_version")
-                if now != version:
-                    version = now
-                    grown(None)
-                if self._wal_bytes() > _WAL_BYTES:
-                    connection.run("PRAGMA wal_checkpoint(PASSIVE)")
-            connection.close()
+            is_away = False
+            while not stop.is_set():
+                try:
+                    with contextlib.closing(
+                        self._connect(readonly=True, limits=READING)
+                    ) as connection:
+                        version = connection.query("PRAGMA data_version")
+                        grown(None)  # Whatever was written before anybody looked.
+                        while not stop.wait(_WATCH_SECONDS):
+                            now = connection.query("PRAGMA data_version")
+                            if now != version:
+                                version = now
+                                grown(None)
+                            if self._wal_bytes() > _WAL_BYTES:
+                                connection.run("PRAGMA wal_checkpoint(PASSIVE)")
+                            if is_away:
+                                is_away = False
+                                logger.info("the database's file can be watched again")
+                except Exception as error:  # Whatever it is, it may be over soon.
+                    if not is_away:
+                        is_away = True
+                        logger.warning(
+                            "the database's file cannot be watched",
+                            extra={"fields": {"reason": error}},
+                        )
+                    stop.wait(_RETRY_SECONDS)
 
         thread = threading.Thread(target=look, name="sqlite-watch", daemon=True)
         thread.start()

@@ -1,7 +1,9 @@
 """The store as the rest of a node uses it: awaitable, with its threads inside."""
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,18 +13,40 @@ from urllib.parse import urlsplit
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Refused
 from tertulia.store import reading
-from tertulia.store.database import Connection, Database, DatabaseError
+from tertulia.store.database import (
+    READING,
+    WRITING,
+    Connection,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    DatabaseUnavailable,
+    TimeLimitReached,
+)
 from tertulia.store.migrations import migrate
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
+
+logger = logging.getLogger("tertulia.store")
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 READERS = 3
+MOST_READS = 500
+"""Reads that may be waiting or under way at once; beyond it they are refused."""
+READ_SECONDS = 10
+"""How long a read may take, with waiting for its turn."""
+LOG_READ_SECONDS = 5
+LOAD_SECONDS = 120
+"""How long loading the whole state may take."""
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read at once."""
+QUIET_SECONDS = 10
+"""Between two lines of the log about reads that fail."""
+GRACE_SECONDS = 3
+"""After which a reader who hears nothing of a limit gives up by itself."""
 
 
 def database_at(data_dir: Path, url: str | None) -> Database:
@@ -42,16 +66,113 @@ def database_at(data_dir: Path, url: str | None) -> Database:
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
+class _Readers:
+    """Threads that read, each on a connection of its own."""
+
+    def __init__(self, database: Database, threads: int, name: str) -> None:
+        self._database = database
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: list[Connection] = []
+        self._reads = 0
+        self._quiet_until = 0.0
+
+    async def read(self, function: Callable[[Connection], T], seconds: float) -> T:
+        """Run the function in a thread, on a connection that sees one moment of the database
+        throughout; once more where the connection was lost. DatabaseUnavailable where it has not
+        ended after so many seconds, or too many wait."""
+        if self._reads >= MOST_READS:
+            raise DatabaseUnavailable("Too much is being read at the moment.")
+        self._reads += 1
+        ends = time.monotonic() + seconds
+        try:
+            return await self._timed(function, seconds, ends)
+        except DatabaseUnavailable as error:
+            self._note(error)
+            raise
+        finally:
+            self._reads -= 1
+
+    async def _timed(self, function: Callable[[Connection], T], seconds: float, ends: float) -> T:
+        try:
+            # The connection ends it in time, where a thread is free for it.
+            async with asyncio.timeout(seconds + GRACE_SECONDS):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._executor, self._read, function, ends)
+        except TimeoutError:
+            raise TimeLimitReached("The database took too long to answer.") from None
+
+    def _note(self, error: DatabaseUnavailable) -> None:
+        """Say in the log what went wrong, now and then."""
+        if time.monotonic() > self._quiet_until:
+            self._quiet_until = time.monotonic() + QUIET_SECONDS
+            logger.warning("a read of the database failed", extra={"fields": {"reason": error}})
+
+    def _read(self, function: Callable[[Connection], T], ends: float) -> T:
+        try:
+            return self._transaction(function, ends)
+        except ConnectionLost:
+            return self._transaction(function, ends)
+
+    def _transaction(self, function: Callable[[Connection], T], ends: float) -> T:
+        seconds = ends - time.monotonic()
+        if seconds <= 0:
+            raise TimeLimitReached("The database took too long to answer others.")
+        connection = self._connection()
+        try:
+            connection.begin_read(seconds)
+            try:
+                result = function(connection)
+            except Refused:
+                connection.commit()
+                raise
+            connection.commit()
+        except Refused:
+            raise
+        except BaseException:
+            # It may be the connection that broke: the next one who reads gets a new one.
+            self._drop_connection()
+            raise
+        return result
+
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._database.connect(readonly=True, limits=READING)
+            self._local.connection = connection
+            with self._lock:
+                self._open.append(connection)
+        return connection
+
+    def _drop_connection(self) -> None:
+        connection: Connection = self._local.connection
+        self._local.connection = None
+        with self._lock:
+            self._open.remove(connection)
+        connection.close()
+
+    def close(self) -> None:
+        """End the threads, when they have ended what they do, and the connections."""
+        self._executor.shutdown()
+        for connection in self._open:
+            connection.close()
+
+
 class Store:
-    """One node's access to the database: one thread that writes, a few that read."""
+    """One node's access to the database: one thread that writes, one that reads for the log, and a
+    few that read for everybody else.
+
+    Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
+    time; what is not known to be done was not done, but for CommitUnknown.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
-        self._local = threading.local()
-        self._open: list[Connection] = []
-        self._lock = threading.Lock()
+        self._readers = _Readers(database, READERS, "reader")
+        # However slow others read, the log goes on.
+        self._log_reader = _Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
 
     @property
@@ -71,47 +192,24 @@ class Store:
         *arguments: P.args,
         **keywords: P.kwargs,
     ) -> T:
-        """Run the function on a connection that sees one moment of the database throughout."""
+        """Run the function on a connection that sees one moment of the database throughout. It may
+        be run twice."""
+        return await self._readers.read(lambda c: function(c, *arguments, **keywords), READ_SECONDS)
 
-        def transaction() -> T:
-            connection = self._reader_connection()
-            try:
-                connection.run(connection.dialect.begin_read)
-                try:
-                    return function(connection, *arguments, **keywords)
-                finally:
-                    connection.run("COMMIT")
-            except Refused:
-                raise
-            except Exception:
-                # It may be the connection that broke: the next one who reads gets a new one.
-                self._drop_reader_connection()
-                raise
-
-        return await self._in(self._readers, transaction)
-
-    def _drop_reader_connection(self) -> None:
-        connection: Connection = self._local.connection
-        self._local.connection = None
-        with self._lock:
-            self._open.remove(connection)
-        connection.close()
-
-    def _reader_connection(self) -> Connection:
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self.database.connect(readonly=True)
-            self._local.connection = connection
-            with self._lock:
-                self._open.append(connection)
-        return connection
+    async def read_log(
+        self, function: Callable[[Connection], T], seconds: float | None = None
+    ) -> T:
+        """The same for the log alone, which waits for no other reader: in so many seconds, or
+        `LOG_READ_SECONDS`, for nothing is written meanwhile."""
+        return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
     async def begin(self, after: int) -> list[Entry]:
         """Keep all other writers out, and return the entries since `after` (others' commits).
 
-        After a failure of this or of `commit`, `rollback` must follow.
+        After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
+        others do not let go of it in time, or the database is away: it may be tried again.
         """
         # (A turn of the thread takes several times as long as this, where nobody is in the way.)
         connection = self._write_connection
@@ -122,9 +220,15 @@ class Store:
         return await self._in(self._writer, self._begin, after)
 
     def _begin(self, after: int) -> list[Entry]:
-        if self._write_connection is None:
-            self._write_connection = self.database.connect(readonly=False)
-        connection = self._write_connection
+        if self._write_connection is not None:
+            try:
+                return self._begun(self._write_connection, after)
+            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+                self._drop_write_connection()
+        self._write_connection = self.database.connect(readonly=False, limits=WRITING)
+        return self._begun(self._write_connection, after)
+
+    def _begun(self, connection: Connection, after: int) -> list[Entry]:
         for statement in connection.dialect.begin_write:
             connection.run(statement)
         return self._since(connection, after)
@@ -142,7 +246,8 @@ class Store:
         return found
 
     async def commit(self, batch: Batch) -> None:
-        """Write the batch and end the transaction. Returns when it is on disk."""
+        """Write the batch and end the transaction. Returns when it is on disk. CommitUnknown where
+        it may be; after all other errors it is not."""
         await self._in(self._writer, self._commit, batch)
 
     def _commit(self, batch: Batch) -> None:
@@ -152,7 +257,7 @@ class Store:
         write(connection, batch)
         if batch.entries and connection.dialect.tell_growth:
             connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
-        connection.run("COMMIT")
+        connection.commit()
 
     async def rollback(self) -> None:
         """End the transaction without a trace. The connection is made anew for the next one."""
@@ -171,12 +276,12 @@ class Store:
         """
 
         def transaction() -> T:
-            connection = self.database.connect(readonly=False)
+            connection = self.database.connect(readonly=False, limits=WRITING)
             try:
                 for statement in connection.dialect.begin_write:
                     connection.run(statement)
                 result = function(connection)
-                connection.run("COMMIT")
+                connection.commit()
             finally:
                 connection.close()
             return result
@@ -211,9 +316,8 @@ class Store:
     def _close(self) -> None:
         self._writer.submit(self._drop_write_connection).result()
         self._writer.shutdown()
-        self._readers.shutdown()
-        for connection in self._open:
-            connection.close()
+        self._readers.close()
+        self._log_reader.close()
         self.database.close()
 
     @staticmethod

@@ -5,6 +5,7 @@ from typing import Any
 
 from tertulia.model import errors
 from tertulia.model.errors import Refused, Unavailable
+from tertulia.store.database import DatabaseUnavailable
 
 
 class MissingParameter(Refused):
@@ -227,6 +228,10 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = "BAD_IMAGE"
         case Refused():
             pass
+        case DatabaseUnavailable():  # The reason is the operator's.
+            headers["Retry-After"] = "1"
+            text = "The database does not answer at the moment. Try again."
+            return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
         case errors.Unavailable():
             status, code = 503, "SERVER_NOT_READY"
             headers["Retry-After"] = "1"

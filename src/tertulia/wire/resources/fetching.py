@@ -184,10 +184,8 @@ async def _unread(call: Call, user: User | None, params: GetMessages) -> BitMap:
 
 async def unread_ids(call: Call, user_id: int) -> BitMap:
     """All that the user has not read."""
-    return await call.node.log.snapshot(
-        user_id,
-        lambda _: None,
-        lambda state, _: state.reading.unread_ids(state, user_id),
+    return await call.node.log.with_unread(
+        user_id, lambda state: state.reading.unread_ids(state, user_id)
     )
 
 

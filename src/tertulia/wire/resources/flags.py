@@ -201,7 +201,7 @@ async def _of_unread(call: Call, verb: Verb[T], *arguments: Any) -> T:
     """Submit a verb that looks at what the caller has not read, which is loaded for it."""
 
     async def attempt() -> T:
-        await call.node.log.snapshot(call.user.id, lambda _: None, lambda *_: None)
+        await call.node.log.with_unread(call.user.id, lambda _: None)
         return await call.submit(verb, *arguments)
 
     return await undisturbed(attempt)

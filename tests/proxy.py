@@ -1,0 +1,229 @@
+"""A TCP proxy before a server, and what can go wrong on the way: slow, cut and frozen connections.
+
+    with proxy_to("/run/postgresql/.s.PGSQL.5432") as proxy:
+        connect("127.0.0.1", proxy.port)
+        proxy.freeze()
+
+Threads do the work, so tests with and without an event loop can use it.
+"""
+
+import contextlib
+import enum
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Target = tuple[str, int] | str
+"""Host and port, or the path of a Unix socket."""
+
+_CHUNK = 65536
+
+
+class Fault(enum.Enum):
+    """What happens to a connection on which a client sends certain bytes."""
+
+    CUT_BEFORE = "cut before"
+    """It is cut, and the server never sees them."""
+    CUT_AFTER = "cut after"
+    """The server sees them, and it is cut instead of handing over the answer."""
+    FREEZE_BEFORE = "freeze before"
+    """Nothing passes any more, these bytes among it."""
+    FREEZE_AFTER = "freeze after"
+    """The server sees them; the answer does not pass, nor anything after it."""
+
+
+@dataclass
+class _Rule:
+    pattern: bytes
+    fault: Fault
+
+
+class Link:
+    """A client's connection, and the one to the server that belongs to it."""
+
+    def __init__(self, proxy: "Proxy", client: socket.socket, server: socket.socket) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._server = server
+        self._passing = threading.Event()
+        self._passing.set()
+        self._answer_fault: Fault | None = None
+        self.is_open = True
+        for source, goal, is_request in ((client, server, True), (server, client, False)):
+            threading.Thread(
+                target=self._forward, args=(source, goal, is_request), daemon=True
+            ).start()
+
+    def freeze(self) -> None:
+        """Let nothing pass, in either direction; both ends stay connected."""
+        self._passing.clear()
+
+    def thaw(self) -> None:
+        """Let everything pass again, beginning with what was held up."""
+        self._passing.set()
+
+    def cut(self) -> None:
+        """End the connection on both sides, without a goodbye."""
+        self.is_open = False
+        self._passing.set()
+        for end in (self._client, self._server):
+            with contextlib.suppress(OSError):
+                if end.family != socket.AF_UNIX:
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                end.close()
+
+    def _forward(self, source: socket.socket, goal: socket.socket, is_request: bool) -> None:
+        try:
+            while data := source.recv(_CHUNK):
+                if self._proxy.delay_seconds:
+                    time.sleep(self._proxy.delay_seconds)
+                self._strike(data, is_request)
+                self._passing.wait()
+                if not self.is_open:
+                    break
+                goal.sendall(data)
+        except OSError:
+            pass
+        finally:
+            self._passing.wait()  # A frozen connection does not tell that it ended.
+            self.cut()
+
+    def _strike(self, data: bytes, is_request: bool) -> None:
+        """Do to the connection what is to be done when these bytes pass."""
+        if not is_request:
+            if self._answer_fault is Fault.CUT_AFTER:
+                self.cut()
+            elif self._answer_fault is Fault.FREEZE_AFTER:
+                self.freeze()
+            self._answer_fault = None
+            return
+        match self._proxy.fault_of(data):
+            case Fault.CUT_BEFORE:
+                self.cut()
+            case Fault.FREEZE_BEFORE:
+                self.freeze()
+            case Fault.CUT_AFTER | Fault.FREEZE_AFTER as fault:
+                self._answer_fault = fault
+            case None:
+                pass
+
+
+@dataclass
+class Proxy:
+    """Listens on `port` of 127.0.0.1 and connects whoever comes with the target."""
+
+    target: Target
+    port: int = 0
+    delay_seconds: float = 0.0
+    """So long each piece of data is on its way, in each direction."""
+    links: list[Link] = field(default_factory=list)
+    """All connections that there were, oldest first."""
+    _rules: list[_Rule] = field(default_factory=list)
+    _listener: socket.socket | None = None
+    _holds_new: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def open(self) -> None:
+        """Take connections, on the same port as before."""
+        listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def shut(self) -> None:
+        """Refuse new connections until `open`, and cut those that there are."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut all connections that there are. New ones are taken."""
+        with self._lock:
+            links = list(self.links)
+        for link in links:
+            if link.is_open:
+                link.cut()
+
+    def freeze(self, *, new: bool = True) -> None:
+        """Let nothing pass on the connections that there are, nor, if `new`, on those that come."""
+        with self._lock:
+            self._holds_new = new
+            for link in self.links:
+                link.freeze()
+
+    def thaw(self) -> None:
+        """Let everything pass again."""
+        with self._lock:
+            self._holds_new = False
+            for link in self.links:
+                link.thaw()
+
+    def when(self, pattern: bytes, fault: Fault) -> None:
+        """Do that, once, to the first connection whose client sends these bytes in one piece. An
+        answer is what the server sends next."""
+        with self._lock:
+            self._rules.append(_Rule(pattern, fault))
+
+    @property
+    def waits_for_pattern(self) -> bool:
+        """Whether there is a fault that `when` asked for and that has not happened yet."""
+        with self._lock:
+            return bool(self._rules)
+
+    def fault_of(self, data: bytes) -> Fault | None:
+        """The fault that these bytes of a client bring about, which is done with."""
+        with self._lock:
+            for rule in self._rules:
+                if rule.pattern in data:
+                    self._rules.remove(rule)
+                    return rule.fault
+        return None
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                server = self._connected()
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                link = Link(self, client, server)
+                if self._holds_new:
+                    link.freeze()
+                self.links.append(link)
+
+    def _connected(self) -> socket.socket:
+        if isinstance(self.target, str):
+            server = socket.socket(socket.AF_UNIX)
+            try:
+                server.connect(self.target)
+            except OSError:
+                server.close()
+                raise
+            return server
+        return socket.create_connection(self.target, timeout=None)
+
+
+@contextmanager
+def proxy_to(target: Target) -> Iterator[Proxy]:
+    """A proxy before the target for the time of the context."""
+    proxy = Proxy(target)
+    proxy.open()
+    try:
+        yield proxy
+    finally:
+        proxy.shut()

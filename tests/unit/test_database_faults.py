@@ -1,0 +1,800 @@
+"""What becomes of a node whose database, or the way to it, is slow, gone, or stands still.
+
+No time is measured here: where something must end, the limits are short and the test would hang.
+"""
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tertulia.config import Config
+from tertulia.model.changes import Entry, RealmChanged
+from tertulia.model.errors import Unavailable
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import migrations, postgres, reading, sqlite
+from tertulia.store import store as store_module
+from tertulia.store.database import (
+    LONG,
+    MIGRATING,
+    READING,
+    WRITING,
+    CommitUnknown,
+    Connection,
+    ConnectionLost,
+    DatabaseError,
+    DatabaseUnavailable,
+    Dialect,
+    Limits,
+    TimeLimitReached,
+)
+from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.postgres import PostgresDatabase
+from tertulia.store.sqlite import SqliteDatabase
+from tertulia.store.store import SQLITE_FILE, Store, database_at
+from tertulia.store.writing import Batch, FactNoted
+from tests import postgres as servers
+from tests.proxy import Fault, Proxy, proxy_to
+from tests.support import Organization, founded
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+HANG_SECONDS = 60
+"""What takes so long does not end by itself."""
+IMPATIENT = Limits(statement=3, lock=1, idle=2, transaction=4)
+ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n"
+
+
+def entry(seq: int) -> Entry:
+    return Entry(seq, 5.0, None, RealmChanged(values={"name": f"N{seq}"}))
+
+
+def rename(moment: Moment, name: str) -> Decision[str]:
+    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+
+
+async def ends(awaited: Any) -> Any:
+    """What it returns or raises; fails where it never would."""
+    return await asyncio.wait_for(awaited, HANG_SECONDS)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits like the real ones, of which each is a fraction."""
+    writing = Limits(statement=8, lock=6, idle=2, transaction=9)
+    monkeypatch.setattr(store_module, "WRITING", writing)
+    monkeypatch.setattr(store_module, "READING", Limits(statement=3, lock=3, idle=3))
+    monkeypatch.setattr(store_module, "READ_SECONDS", 3)
+    monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 3)
+    monkeypatch.setattr(postgres, "_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(postgres, "_HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(postgres, "_BRIEF", Limits(statement=2, lock=2, idle=2))
+    monkeypatch.setitem(postgres._CONNECT, "connect_timeout", "2")
+
+
+@pytest.fixture
+def schema_url(postgres_url: str) -> Iterator[str]:
+    with servers.schema(postgres_url) as url:
+        servers.migrate_lent(url)
+        yield url
+
+
+@pytest.fixture
+def proxy(schema_url: str) -> Iterator[Proxy]:
+    with proxy_to(servers.socket_of(schema_url)) as proxy:
+        yield proxy
+
+
+@asynccontextmanager
+async def store_at(url: str) -> AsyncIterator[Store]:
+    store = Store(database_at(Path(), url))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def far(schema_url: str, proxy: Proxy, short_limits: None) -> AsyncIterator[Store]:
+    """The store of a node on the other side of the proxy."""
+    async with store_at(servers.through(schema_url, proxy.port)) as store:
+        yield store
+
+
+@pytest.fixture
+async def near(schema_url: str, short_limits: None) -> AsyncIterator[Store]:
+    """The store of a node beside the database."""
+    async with store_at(schema_url) as store:
+        yield store
+
+
+# A lock's holder that vanishes
+
+
+def test_who_waits_for_the_head_waits_longer_than_it_may_be_held_standing_still() -> None:
+    assert WRITING.idle < WRITING.lock < WRITING.statement < WRITING.transaction
+    assert max(WRITING.statement, READING.statement, READING.idle) <= 30
+    for limits in (WRITING, READING, LONG, MIGRATING):
+        assert min(limits[:3]) > 0
+
+
+async def test_the_database_knows_the_limits(schema_url: str) -> None:
+    database = PostgresDatabase(schema_url)
+    with contextlib.closing(database.connect(readonly=False, limits=WRITING)) as connection:
+        names = (
+            "statement_timeout",
+            "lock_timeout",
+            "idle_in_transaction_session_timeout",
+            "client_min_messages",
+        )
+        found = [connection.query(f"SHOW {name}")[0][0] for name in names]
+    assert found == ["15s", "10s", "5s", "warning"]
+
+
+async def test_the_connection_itself_is_watched(schema_url: str, proxy: Proxy) -> None:
+    """Keepalives, on the way there; on a Unix socket, there is nothing to watch."""
+    database = PostgresDatabase(servers.through(schema_url, proxy.port))
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        named = connection._connection.info.get_parameters()  # type: ignore[attr-defined]
+    assert named["connect_timeout"] == "5"
+    assert named["keepalives_idle"] == "5"
+    assert named["tcp_user_timeout"] == "10000"
+    mine = PostgresDatabase(servers.through(schema_url, proxy.port) + "&connect_timeout=7")
+    with contextlib.closing(mine.connect(readonly=False)) as connection:
+        named = connection._connection.info.get_parameters()  # type: ignore[attr-defined]
+    assert named["connect_timeout"] == "7"
+
+
+async def test_a_frozen_node_holds_the_head_for_seconds_only(
+    far: Store, near: Store, proxy: Proxy
+) -> None:
+    await ends(far.begin(0))
+    proxy.freeze()
+    await ends(near.begin(0))  # Waits until the server has ended the other one.
+    await ends(near.commit(Batch([entry(1)], {})))
+    proxy.thaw()
+    # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await ends(far.commit(Batch([entry(1)], {})))
+    assert not isinstance(caught.value, CommitUnknown)
+    await far.rollback()
+    assert [e.seq for e in await ends(far.begin(0))] == [1]
+    await ends(far.commit(Batch([entry(2)], {})))
+    assert await near.read(reading.head) == 2
+
+
+async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: Store) -> None:
+    """Also where nothing but the commit itself is left to do."""
+    await ends(near.begin(0))
+    connection = near._write_connection
+    assert connection is not None
+    connection.run("UPDATE head SET seq = 7")
+    process = connection.process  # type: ignore[attr-defined]
+
+    async def is_there() -> bool:
+        found = await near.read(
+            lambda c: c.query("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (process,))
+        )
+        return bool(found)
+
+    while await is_there():  # noqa: ASYNC110 (another process: there is no event)
+        await asyncio.sleep(0.1)
+    with pytest.raises(ConnectionLost):
+        connection.commit()
+    await near.rollback()
+    assert await near.read(reading.head) == 0
+
+
+async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
+    near: Store, schema_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
+    patient = PostgresDatabase(schema_url)
+    with contextlib.closing(patient.connect(readonly=False, limits=LONG)) as holder:
+        for statement in holder.dialect.begin_write:
+            holder.run(statement)
+        with pytest.raises(DatabaseUnavailable) as caught:
+            await ends(near.begin(0))
+        assert not isinstance(caught.value, CommitUnknown)
+        await near.rollback()
+    assert await ends(near.begin(0)) == []
+    await near.commit(Batch([], {}, (FactNoted("a", "b"),)))
+
+
+async def test_sqlite_waits_for_another_process_for_so_long_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
+    database = SqliteDatabase(tmp_path / "db")
+    migrate(database, lambda _: None)
+    async with store_at(f"sqlite:///{database.path}") as store:
+        with contextlib.closing(database.connect(readonly=False)) as holder:
+            holder.run("BEGIN IMMEDIATE")
+            with pytest.raises(DatabaseUnavailable):
+                await ends(store.begin(0))
+            await store.rollback()
+        assert await ends(store.begin(0)) == []
+        await store.commit(Batch([entry(1)], {}))
+        assert await store.read(reading.head) == 1
+
+
+# Connections that are cut
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT_BEFORE, Fault.CUT_AFTER])
+@pytest.mark.parametrize(
+    ("pattern", "begins"),
+    [(b"FOR UPDATE", True), (b"INTO log", False), (b"pg_notify", False), (b"COMMIT", False)],
+)
+async def test_a_connection_cut_at_each_step_of_a_commit(
+    far: Store, near: Store, proxy: Proxy, pattern: bytes, begins: bool, fault: Fault
+) -> None:
+    await ends(far.begin(0))
+    await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
+    proxy.when(pattern, fault)
+    await ends(far.begin(0))  # Where it is cut here, it is begun again: nothing was done.
+    if begins:
+        assert not proxy.waits_for_pattern
+        await ends(far.commit(Batch([entry(1)], {})))
+        assert await near.read(reading.head) == 1
+        return
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await ends(far.commit(Batch([entry(1)], {})))
+    assert not proxy.waits_for_pattern
+    is_unknown = isinstance(caught.value, CommitUnknown)
+    assert is_unknown == (pattern == b"COMMIT")
+    await far.rollback()
+    # Whoever holds the head sees what became of it.
+    found = [e.seq for e in await ends(near.begin(0))]
+    assert found == ([1] if pattern == b"COMMIT" and fault is Fault.CUT_AFTER else [])
+    await near.rollback()
+    assert await far.read(reading.head) == len(found)
+
+
+@pytest.mark.parametrize("fault", [Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER])
+@pytest.mark.parametrize("pattern", [b"FOR UPDATE", b"INTO log", b"COMMIT"])
+async def test_a_connection_frozen_at_each_step_of_a_commit(
+    far: Store,
+    near: Store,
+    proxy: Proxy,
+    pattern: bytes,
+    fault: Fault,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
+    proxy.when(pattern, fault)
+
+    async def write() -> None:
+        await far.begin(0)
+        await far.commit(Batch([entry(1)], {}))
+
+    with pytest.raises(DatabaseUnavailable) as caught:
+        await ends(write())
+    assert type(caught.value) is (CommitUnknown if pattern == b"COMMIT" else TimeLimitReached)
+    await far.rollback()
+    found = [e.seq for e in await ends(begun(near))]
+    assert found == ([1] if pattern == b"COMMIT" and fault is Fault.FREEZE_AFTER else [])
+    await near.rollback()
+    assert await ends(far.read(reading.head)) == len(found)
+
+
+async def begun(store: Store) -> list[Entry]:
+    """Begin, as often as it takes: one that was stopped in the middle of a statement may hold the
+    head for longer than others wait at once."""
+    while True:
+        try:
+            return await store.begin(0)
+        except DatabaseUnavailable:
+            await store.rollback()
+
+
+async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
+    far: Store, proxy: Proxy
+) -> None:
+    assert await far.read(reading.head) == 0
+    proxy.cut()
+    assert await asyncio.gather(*(far.read(reading.head) for _ in range(10))) == [0] * 10
+    runs = 0
+
+    def look(connection: Connection) -> int:
+        nonlocal runs
+        runs += 1
+        proxy.cut()
+        return reading.head(connection)
+
+    with pytest.raises(ConnectionLost):
+        await ends(far.read(look))
+    assert runs == 2
+    assert await far.read(reading.head) == 0
+
+
+async def test_a_read_on_a_frozen_connection_ends(far: Store, proxy: Proxy) -> None:
+    assert await far.read(reading.head) == 0
+    proxy.freeze()
+    for failure in await asyncio.gather(
+        *(ends(far.read(reading.head)) for _ in range(8)), return_exceptions=True
+    ):
+        assert isinstance(failure, DatabaseUnavailable)
+    with pytest.raises(DatabaseUnavailable):
+        await ends(far.begin(0))
+    await far.rollback()
+    proxy.thaw()
+    await until_it_reads(far)
+    assert await ends(far.begin(0)) == []
+
+
+async def until_it_reads(store: Store) -> None:
+    deadline = time.monotonic() + HANG_SECONDS
+    while True:
+        try:
+            await store.read(reading.head)
+            return
+        except DatabaseUnavailable:
+            assert time.monotonic() < deadline
+
+
+async def test_a_database_that_refuses_is_an_honest_error(far: Store, proxy: Proxy) -> None:
+    proxy.shut()
+    with pytest.raises(DatabaseUnavailable, match="Cannot connect to PostgreSQL"):
+        await ends(far.read(reading.head))
+    with pytest.raises(DatabaseUnavailable, match="Cannot connect to PostgreSQL"):
+        await ends(far.begin(0))
+    await far.rollback()
+    with pytest.raises(DatabaseUnavailable):
+        await ends(far.write(lambda c: None))
+    proxy.open()
+    assert await far.read(reading.head) == 0
+    await far.announce("hello")
+
+
+async def test_what_could_not_be_read_is_logged_now_and_then(
+    far: Store, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy.shut()
+    for _ in range(5):
+        with pytest.raises(DatabaseUnavailable):
+            await ends(far.read(reading.head))
+    (record,) = (r for r in caplog.records if r.name == "tertulia.store")
+    assert (record.levelname, record.getMessage()) == ("WARNING", "a read of the database failed")
+
+
+async def test_a_url_that_makes_no_sense_is_told() -> None:
+    with pytest.raises(DatabaseError, match="makes no sense"):
+        PostgresDatabase("postgresql://h/db?nonsense=1").exists()
+
+
+# What is slow
+
+
+async def test_a_slow_read_is_stopped_and_others_go_on(config: Config, short_limits: None) -> None:
+    async with founded(config) as org:
+        store = org.node.store
+        slow = [asyncio.create_task(store.read(lambda c: c.query(ENDLESS))) for _ in range(6)]
+        await asyncio.sleep(0)
+        # With all readers busy, the log goes on: it writes, tails, and takes snapshots.
+        await ends(org.node.log.submit(None, rename, "New"))
+        await ends(org.node.log.catch_up())
+        assert not all(task.done() for task in slow)
+        for task in slow:
+            with pytest.raises(TimeLimitReached):
+                await ends(task)
+        assert await store.read(reading.head) == org.node.log.durable
+
+
+async def test_a_slow_look_in_a_snapshot_is_its_own_fault_alone(
+    config: Config, short_limits: None
+) -> None:
+    async with founded(config) as org:
+        log = org.node.log
+        reloads: list[None] = []
+        log.on_reload(lambda: reloads.append(None))
+        looking = asyncio.create_task(
+            log.snapshot(None, lambda c: c.query(ENDLESS), lambda *_: None)
+        )
+        await asyncio.sleep(0)
+        renamed = asyncio.create_task(log.submit(None, rename, "New"))
+        with pytest.raises(Unavailable):
+            await ends(looking)
+        assert await ends(renamed) == "Example"
+        assert reloads == []
+
+
+async def test_what_is_unread_and_loaded_is_told_without_the_writer(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with founded(config) as org:
+        await org.channel("lounge", "ann")
+        await org["ann"].send("lounge", "t", "hello")
+        page = {"anchor": "first_unread", "num_before": 1, "num_after": 1}
+        first = (await org["ann"].get("/messages", **page)).ok
+        stopped = asyncio.Event()
+
+        async def begin(after: int) -> list[Entry]:
+            stopped.set()
+            await asyncio.sleep(HANG_SECONDS)
+            return []
+
+        with monkeypatch.context() as patch:
+            patch.setattr(org.node.store, "begin", begin)
+            stuck = asyncio.create_task(org.node.log.submit(None, rename, "New"))
+            await stopped.wait()
+            assert (await ends(org["ann"].get("/messages", **page))).ok == first
+        (task,) = (t for t in asyncio.all_tasks() if t.get_name() == "log-writer")
+        task.cancel()
+        stuck.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        org.node.log._task = None
+
+
+async def test_reads_that_wait_are_bounded(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_READS", 5)
+    database = database_at(tmp_path, database_url)
+    migrate(database, lambda _: None)
+    async with store_at(database_url or f"sqlite:///{tmp_path / SQLITE_FILE}") as store:
+        gate = threading.Event()
+        waiting = [
+            asyncio.create_task(store.read(lambda _: gate.wait(HANG_SECONDS))) for _ in range(5)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(DatabaseUnavailable, match="Too much"):
+            await store.read(reading.head)
+        gate.set()
+        assert all(await asyncio.gather(*waiting))
+        assert await store.read(reading.head) == 0
+
+
+async def test_a_read_whose_turn_does_not_come_is_given_up(
+    config: Config, short_limits: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "GRACE_SECONDS", 0.1)
+    async with founded(config) as org:
+        gate = threading.Event()
+        stuck = [
+            asyncio.create_task(org.node.store.read(lambda _: gate.wait(HANG_SECONDS)))
+            for _ in range(3)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(TimeLimitReached):
+            await ends(org.node.store.read(reading.head))
+        gate.set()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+
+# Threads that watch
+
+
+async def test_a_frozen_listener_is_noticed_and_replaced(
+    far: Store, near: Store, proxy: Proxy
+) -> None:
+    grown: list[int | None] = []
+    end = far.watch(grown.append, lambda _: None)
+    try:
+        await until(lambda: grown == [None])
+        proxy.freeze(new=False)
+        await until(lambda: len(grown) > 1)
+        assert grown == [None, None]
+        await near.begin(0)
+        await near.commit(Batch([entry(1)], {}))
+        await until(lambda: grown[-1] == 1)
+    finally:
+        proxy.thaw()
+        await asyncio.to_thread(end)
+
+
+async def test_a_listener_outlasts_an_outage_and_says_so_once(
+    far: Store, near: Store, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tertulia.store")
+    grown: list[int | None] = []
+    end = far.watch(grown.append, lambda _: None)
+    try:
+        await until(lambda: grown == [None])
+        proxy.shut()
+        await asyncio.sleep(1)
+        proxy.open()
+        await until(lambda: len(grown) > 1)
+        assert grown == [None, None]
+    finally:
+        await asyncio.to_thread(end)
+    levels = [r.levelname for r in caplog.records if r.name == "tertulia.store"]
+    assert levels == ["WARNING", "INFO"]
+
+
+async def test_the_watch_of_a_file_outlasts_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite, "_RETRY_SECONDS", 0.01)
+    caplog.set_level(logging.INFO, "tertulia.store")
+    database = SqliteDatabase(tmp_path / "db")
+    migrate(database, lambda _: None)
+    failures = 0
+
+    def failing(self: SqliteDatabase) -> int:
+        nonlocal failures
+        failures += 1
+        raise apsw.IOError("disk I/O error")
+
+    async with store_at(f"sqlite:///{database.path}") as store:
+        grown: list[int | None] = []
+        end = store.watch(grown.append, lambda _: None)
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(SqliteDatabase, "_wal_bytes", failing)
+                await until(lambda: failures >= 3)
+            await until(lambda: any("again" in r.getMessage() for r in caplog.records))
+            known = len(grown)
+            with contextlib.closing(database.connect(readonly=False)) as other:
+                other.run("UPDATE head SET pruned = 1")
+            await until(lambda: len(grown) > known)
+        finally:
+            await asyncio.to_thread(end)
+    assert [r.levelname for r in caplog.records if r.name == "tertulia.store"] == [
+        "WARNING",
+        "INFO",
+    ]
+
+
+# Migrations
+
+
+def test_several_that_migrate_at_one_moment(database_url: str, tmp_path: Path) -> None:
+    count = 4
+    barrier = threading.Barrier(count)
+    failed: list[BaseException] = []
+
+    def start() -> None:
+        database = database_at(tmp_path, database_url)
+        barrier.wait()
+        try:
+            migrate(database, lambda _: None)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_SECONDS)
+    assert failed == []
+    with contextlib.closing(
+        database_at(tmp_path, database_url).connect(readonly=False)
+    ) as connection:
+        assert version_of(connection) == len(MIGRATIONS)
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_migration_that_fails_leaves_nothing(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    def broken(dialect: Dialect) -> tuple[str, ...]:
+        return ("CREATE TABLE half (id BIGINT)", "CREATE TABLE half (id BIGINT)")
+
+    database = database_at(tmp_path, database_url)
+    if before:
+        migrate(database, lambda _: None, until=before)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS[:before], broken))
+    with pytest.raises(Exception, match="half"):
+        migrate(database, lambda _: None)
+    assert database.exists() == bool(before)
+    with contextlib.closing(database.connect(readonly=True)) as connection:
+        tables = {name for (name,) in connection.query(connection.dialect.tables())}
+    assert "half" not in tables
+    assert bool(tables) == bool(before)
+
+
+def test_a_copy_that_was_cut_short_is_not_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = SqliteDatabase(tmp_path / "tertulia.db")
+    migrate(database, lambda _: None, until=3)
+
+    def full(self: Any, path: Path) -> None:
+        path.write_bytes(b"half of it")
+        raise DatabaseUnavailable("The database cannot be written: disk is full")
+
+    monkeypatch.setattr(sqlite.SqliteConnection, "copy_to", full)
+    with pytest.raises(DatabaseUnavailable):
+        migrate(database, lambda _: None)
+    assert not (tmp_path / "tertulia.db.before-migration-from-3").exists()
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        assert version_of(connection) == 3
+
+
+# Poolers
+
+
+@pytest.fixture
+def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str], Any]:
+    """Starts a PgBouncer with that pool mode before the server; its port."""
+    program = next(
+        (p for p in ("/usr/sbin/pgbouncer", "/usr/bin/pgbouncer") if Path(p).exists()), None
+    )
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    from psycopg.conninfo import conninfo_to_dict
+
+    from tests.e2e.server import free_port
+
+    named = conninfo_to_dict(postgres_url)
+
+    @contextmanager
+    def start(mode: str) -> Iterator[int]:
+        port = free_port()
+        directory = tmp_path / mode
+        directory.mkdir()
+        user = named["user"]
+        (directory / "users").write_text(f'"{user}" ""\n')
+        (directory / "ini").write_text(
+            f"[databases]\n* = host=127.0.0.1 port={proxy.port} user={user}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            f"unix_socket_dir =\nauth_type = any\nauth_file = {directory / 'users'}\n"
+            f"pool_mode = {mode}\ndefault_pool_size = 20\nlogfile = {directory / 'log'}\n"
+            f"ignore_startup_parameters = options,extra_float_digits\n"
+        )
+        for path in (directory, *directory.iterdir(), *directory.parents[:3]):
+            with contextlib.suppress(PermissionError):
+                path.chmod(path.stat().st_mode | 0o755)
+        directory.chmod(0o777)
+        process = subprocess.Popen(
+            [program, "-u", "nobody", str(directory / "ini")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield port
+        finally:
+            process.terminate()
+            process.wait(HANG_SECONDS)
+
+    return start
+
+
+def connected(url: str) -> None:
+    """Connect, when somebody listens there."""
+    deadline = time.monotonic() + HANG_SECONDS
+    while True:
+        try:
+            PostgresDatabase(url).connect(readonly=True).close()
+            return
+        except DatabaseUnavailable:
+            if time.monotonic() > deadline:
+                raise
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_a_pooler_must_keep_sessions_together(pgbouncer: Any, postgres_url: str, mode: str) -> None:
+    with pgbouncer(mode) as port:
+        url = servers.through(postgres_url, port)
+        if mode == "session":
+            connected(url)
+            return
+        with pytest.raises(DatabaseError, match="pool_mode = session"):
+            connected(url)
+
+
+class Pooled:
+    """A connection to a pooler that has one session for all, or a fresh one each time."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.ends = 0.0
+
+    def execute(self, sql: str, parameters: Any = ()) -> Any:
+        return self._session().execute(sql, parameters)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_sessions_that_are_shared_or_exchanged_are_refused(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, is_fresh: bool
+) -> None:
+    import psycopg
+
+    with contextlib.ExitStack() as stack:
+        one = stack.enter_context(psycopg.connect(postgres_url, autocommit=True))
+
+        def session() -> Any:
+            if not is_fresh:
+                return one
+            return stack.enter_context(psycopg.connect(postgres_url, autocommit=True))
+
+        monkeypatch.setattr(postgres._Waiting, "connect", lambda *_, **__: Pooled(session))
+        with pytest.raises(DatabaseError, match="pooler"):
+            postgres._require_direct(postgres_url)
+
+
+# A whole server that stands still, or ends
+
+
+@pytest.fixture
+def server() -> Iterator[servers.Standalone]:
+    with servers.standalone() as server:
+        if server is None:
+            pytest.skip("the programs of PostgreSQL are not installed")
+        yield server
+
+
+async def answers_from_memory(org: Organization) -> None:
+    ann = org["ann"]
+    for path in ("/users", "/users/me", "/streams", "/users/me/subscriptions", "/realm/emoji"):
+        assert (await ends(ann.get(path))).status == 200, path
+    assert (await ends(org.nobody.get("/server_settings"))).ok["realm_name"] == "Example"
+
+
+async def nothing_breaks(org: Organization) -> None:
+    """Whatever is asked, the answer is no mistake of the server's."""
+    ann = org["ann"]
+    for path in (
+        "/messages?anchor=first_unread&num_before=1&num_after=1",
+        '/messages?anchor=newest&num_before=1&num_after=1&narrow=[{"operator":"search","operand":"x"}]',
+        "/messages/1/history",
+        "/messages/1/read_receipts",
+        "/events?queue_id=none&last_event_id=0&dont_block=true",
+        "/users/me/1/topics",
+        "/attachments",
+        "/drafts",
+        "/scheduled_messages",
+    ):
+        assert (await ends(ann.get(path))).status in {200, 400, 503}, path
+    for page in ("/", "/login", "/api", "/user_uploads/1/x/y.txt", "/avatar/1", "/health"):
+        response = await ends(org.http.get(page))
+        assert response.status_code < 500 or response.status_code == 503, page
+    assert (await ends(org.http.get("/ready"))).status_code == 503
+
+
+async def refuses(org: Organization, asked: Any) -> None:
+    reply = await ends(asked)
+    reply.refused("SERVER_NOT_READY", 503)
+    assert reply.headers["retry-after"] == "1"
+    assert "postgres" not in str(reply.body).lower()
+
+
+@pytest.mark.parametrize("way", ["killed", "paused"])
+async def test_a_database_that_goes_away_and_comes_back(
+    server: servers.Standalone, tmp_path: Path, short_limits: None, way: str
+) -> None:
+    config = Config(
+        data_dir=str(tmp_path / "data"),
+        database_url=server.url,
+        external_url="http://chat.test",
+        rate_limits=False,
+    )
+    page = {"anchor": "newest", "num_before": 10, "num_after": 0}
+    message = {"type": "channel", "to": "lounge", "topic": "t", "content": "meanwhile"}
+    async with founded(config) as org:
+        ann = org["ann"]
+        await org.channel("lounge", "ann")
+        sent = await ann.send("lounge", "t", "before")
+        server.kill() if way == "killed" else server.pause()
+        await answers_from_memory(org)
+        await refuses(org, ann.get("/messages", **page))
+        await refuses(org, ann.get(f"/messages/{sent}"))
+        await nothing_breaks(org)
+        await answers_from_memory(org)
+        await refuses(org, ann.post("/messages", **message))
+        server.start() if way == "killed" else server.resume()
+        await until_it_reads(org.node.store)
+        await org.node.log.catch_up()
+        assert (await ends(ann.get(f"/messages/{sent}"))).status == 200
+        assert await ends(ann.send("lounge", "t", "after")) > sent
