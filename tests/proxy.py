@@ -53,6 +53,8 @@ class Link:
         self._passing.set()
         self._answer_fault: Fault | None = None
         self.is_open = True
+        self.is_marked = False
+        """Whether its client has sent what the proxy marks connections by."""
         for source, goal, is_request in ((client, server, True), (server, client, False)):
             threading.Thread(
                 target=self._forward, args=(source, goal, is_request), daemon=True
@@ -104,6 +106,8 @@ class Link:
                 self.freeze()
             self._answer_fault = None
             return
+        if self._proxy.mark and self._proxy.mark in data:
+            self.is_marked = True
         match self._proxy.fault_of(data):
             case Fault.CUT_BEFORE:
                 self.cut()
@@ -123,6 +127,8 @@ class Proxy:
     port: int = 0
     delay_seconds: float = 0.0
     """So long each piece of data is on its way, in each direction."""
+    mark: bytes = b""
+    """Connections whose client sends these bytes in one piece are marked."""
     links: list[Link] = field(default_factory=list)
     """All connections that there were, oldest first."""
     _rules: list[_Rule] = field(default_factory=list)

@@ -1,0 +1,219 @@
+"""Nodes on a private PostgreSQL, each by way of its own proxy, and what can be done to them."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.plan import Fault, Kind
+from tests.e2e.server import SOURCE, STOP_SECONDS, Server
+from tests.postgres import Standalone, socket_of, through
+from tests.proxy import Link, Proxy
+
+ROOT = SOURCE.parent
+LOOK_SECONDS = 0.1
+"""Between two looks whether a node still runs."""
+DELAY_SECONDS = 0.15
+"""So long each piece of data takes on a slow way."""
+REST_SECONDS = 0.5
+"""Before a node that ended is started again."""
+Say = Callable[[str], None]
+
+
+@dataclass
+class Node(Server):
+    """One of several nodes."""
+
+    number: int = 0
+    is_newer: bool = False
+    """Whether the process is of the newer version."""
+    killed: bool = False
+    """Whether it is the test that ended it."""
+    has_served: bool = False
+    """Whether it has answered since it was started."""
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it to the process, if there is one."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def _program(self, command: str) -> list[str]:
+        module = "tests.chaos.newer" if self.is_newer else "tertulia"
+        return [sys.executable, "-m", module, command, *self._place()]
+
+    def _environment(self) -> dict[str, str]:
+        ours = super()._environment()
+        return {**ours, "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"}
+
+
+class Cluster:
+    """All of it. What happens to the nodes is decided on the event loop."""
+
+    def __init__(self, database: Standalone, directory: Path, count: int, say: Say) -> None:
+        self.database = database
+        self.is_upgraded = False
+        """Whether the newer version has been started."""
+        self.complaints: list[str] = []
+        self.proxies = [Proxy(socket_of(database.url), mark=b"LISTEN") for _ in range(count + 1)]
+        self.stopping = asyncio.Event()
+        """Is set for a moment when a node is stopped."""
+        self._say = say
+        self._directory = directory
+        self._wanted: set[int] = set(range(count))
+        self._waits: set[int] = set()
+        """Nodes that were killed and are not started yet."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_database_up = True
+        for proxy in self.proxies:
+            proxy.open()
+        self.nodes = [
+            Node(directory / f"node-{n}", through(database.url, proxy.port), number=n)
+            for n, proxy in enumerate(self.proxies)
+        ]
+
+    @property
+    def serving(self) -> list[Node]:
+        """The nodes that clients may ask, whatever state they are in."""
+        return [self.nodes[number] for number in sorted(self._wanted)]
+
+    def share_secret(self) -> None:
+        """Give all nodes the first one's."""
+        for node in self.nodes[1:]:
+            node.data_dir.mkdir(parents=True)
+            shutil.copy(self.nodes[0].data_dir / "secret", node.data_dir)
+
+    def start(self) -> None:
+        """Start the nodes, and keep them running as a supervisor of services does."""
+        self._tasks = [asyncio.create_task(self._keep(node)) for node in self.nodes]
+
+    async def _keep(self, node: Node) -> None:
+        """Start the node whenever it should run and does not."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if node.number not in self._wanted or node.number in self._waits or node.runs:
+                continue
+            if node.process is not None and not self._may_end(node):
+                self.complaints.append(
+                    f"node {node.number} ended by itself with {node.process.returncode}:"
+                    f" {node.log_text()[-1500:]}"
+                )
+            if node.process is not None and not node.killed:
+                await asyncio.sleep(REST_SECONDS)
+            node.killed = False
+            node.is_newer = self.is_upgraded
+            node.has_served = False
+            node.launch()
+
+    def _may_end(self, node: Node) -> bool:
+        """Whether there is a reason: it was killed, a newer version has come, or there was no
+        database when it started."""
+        return node.killed or (self.is_upgraded and not node.is_newer) or not node.has_served
+
+    # Faults
+
+    async def strike(self, fault: Fault) -> None:
+        """Do it, wait, and mend it."""
+        self._say(f"{fault}")
+        if fault.kind is Kind.KILL_DATABASE:
+            await asyncio.to_thread(self.database.crash)
+            await asyncio.sleep(fault.seconds)
+            await asyncio.to_thread(self.database.start)
+            return
+        if fault.kind is Kind.STOP_DATABASE:
+            await asyncio.to_thread(self.database.pause)
+            await asyncio.sleep(fault.seconds)
+            await asyncio.to_thread(self.database.resume)
+            return
+        assert fault.node is not None
+        node, proxy = self.nodes[fault.node], self.proxies[fault.node]
+        match fault.kind:
+            case Kind.KILL_NODE:
+                self._waits.add(node.number)
+                node.killed = True
+                node.signal(signal.SIGKILL)
+                await asyncio.sleep(fault.seconds)
+                self._waits.discard(node.number)
+            case Kind.STOP_NODE:
+                node.signal(signal.SIGSTOP)
+                self.stopping.set()
+                await asyncio.sleep(fault.seconds)
+                node.signal(signal.SIGCONT)
+            case Kind.FREEZE:
+                proxy.freeze()
+                await asyncio.sleep(fault.seconds)
+                proxy.thaw()
+            case Kind.CUT:
+                proxy.shut()
+                await asyncio.sleep(fault.seconds)
+                proxy.open()
+            case Kind.SNAP:
+                proxy.cut()
+            case Kind.DELAY:
+                proxy.delay_seconds = DELAY_SECONDS
+                await asyncio.sleep(fault.seconds)
+                proxy.delay_seconds = 0.0
+            case Kind.CUT_LISTENER:
+                for link in self._listeners(proxy):
+                    link.cut()
+            case Kind.FREEZE_LISTENER:
+                links = self._listeners(proxy)
+                for link in links:
+                    link.freeze()
+                await asyncio.sleep(fault.seconds)
+                for link in links:
+                    link.thaw()
+            case Kind.UPGRADE:
+                self.is_upgraded = True
+                self._wanted.add(node.number)
+
+    def _listeners(self, proxy: Proxy) -> list[Link]:
+        return [link for link in proxy.links if link.is_marked and link.is_open]
+
+    # End
+
+    def close(self) -> None:
+        """End what was started, whatever state it is in."""
+        for task in self._tasks:
+            task.cancel()
+        for node in self.nodes:
+            node.signal(signal.SIGCONT)
+            node.signal(signal.SIGTERM)
+        for proxy in self.proxies:
+            proxy.thaw()
+        until = time.monotonic() + STOP_SECONDS
+        for node in self.nodes:
+            if node.process is None:
+                continue
+            try:
+                node.process.wait(max(until - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                self.complaints.append(f"node {node.number} did not stop:\n{node.log_text()[-1500:]}")
+                node.process.kill()
+                node.process.wait(STOP_SECONDS)
+        for proxy in self.proxies:
+            with contextlib.suppress(OSError):
+                proxy.shut()
+
+    def tracebacks(self) -> list[str]:
+        """What the nodes logged that is a mistake of theirs."""
+        found = []
+        for node in self.nodes:
+            if not node.log_path.exists():
+                continue
+            head, *rest = node.log_text().split("Traceback (most recent call last)")
+            before = head
+            for text in rest:
+                found.append(f"node {node.number} logged: {before[-300:]} … {text[:3000]}")
+                before = text
+        return found
