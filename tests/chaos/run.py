@@ -23,7 +23,7 @@ from tests.postgres import Standalone, standalone
 from tests.reference_client import differences
 
 from tertulia.config import Config
-from tertulia.log.freshness import STALE_SECONDS
+STALE_SECONDS = 10.0
 
 NODES = 3
 CLIENTS = 7
