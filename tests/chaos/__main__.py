@@ -4,10 +4,8 @@ whether what clients were told is true. The exit code is 1 when something is not
 import argparse
 import random
 
-from tests.chaos.plan import plan, short
+from tests.chaos.plan import SHORT_SECONDS, plan, short
 from tests.chaos.run import NODES, happened, print_line
-
-SHORT_SECONDS = 26.0
 
 
 def main() -> None:

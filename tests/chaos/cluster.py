@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +55,8 @@ class Node(Server):
 
     def _environment(self) -> dict[str, str]:
         ours = super()._environment()
-        return {**ours, "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"}
+        path = f"{SOURCE}{os.pathsep}{ROOT}"
+        return {**ours, "PYTHONPATH": path, "TERTULIA_EXTERNAL_URL": "http://chat.test"}
 
 
 class Cluster:
@@ -206,14 +208,44 @@ class Cluster:
                 proxy.shut()
 
     def tracebacks(self) -> list[str]:
-        """What the nodes logged that is a mistake of theirs."""
+        """What the nodes logged that is a mistake of theirs. That the database was away is none."""
         found = []
         for node in self.nodes:
             if not node.log_path.exists():
                 continue
-            head, *rest = node.log_text().split("Traceback (most recent call last)")
-            before = head
-            for text in rest:
-                found.append(f"node {node.number} logged: {before[-300:]} … {text[:3000]}")
-                before = text
+            found += [
+                f"node {node.number} logged: {text[-3000:]}"
+                for text in mistakes(node.log_text())
+            ]
         return found
+
+
+def mistakes(log: str) -> list[str]:
+    """The tracebacks in what a node wrote, each with the line before it, of which the last exception
+    does not say that the database was away."""
+    found = []
+    lines = log.splitlines()
+    begin = 0
+    while (begin := _next(lines, begin)) < len(lines):
+        end = begin + 1
+        raised = ""
+        while end < len(lines) and not lines[end].startswith(_NEXT_EVENT):
+            if (match := _RAISED.match(lines[end])) is not None:
+                raised = match[1]
+            end += 1
+        if raised not in _NO_MISTAKES:
+            found.append("\n".join(lines[max(begin - 1, 0) : end]))
+        begin = end
+    return found
+
+
+def _next(lines: Sequence[str], begin: int) -> int:
+    while begin < len(lines) and not lines[begin].startswith("Traceback (most recent"):
+        begin += 1
+    return begin
+
+
+_NEXT_EVENT = "20"
+"""Each line of the log begins with its date."""
+_RAISED = re.compile(r"(?:\w+\.)*([A-Z]\w+)(?::|$)")
+_NO_MISTAKES = {"DatabaseUnavailable", "ConnectionLost", "TimeLimitReached", "CommitUnknown"}

@@ -40,6 +40,8 @@ AT_THE_DATABASE: dict[Kind, tuple[int, float, float]] = {
 NODE_REST = (3.0, 12.0)
 """Seconds between two faults of one node."""
 DATABASE_REST = (15.0, 40.0)
+SHORT_SECONDS = 26.0
+"""How long the short plan takes."""
 UPGRADED_AT = 0.6
 """The part of the time after which a newer node joins."""
 

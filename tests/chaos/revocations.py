@@ -19,7 +19,7 @@ PROBED_SECONDS = 32.0
 PROBE_EVERY = 1.5
 """Seconds between two uses at one node. What waits for an answer holds none of them up."""
 PROBE_PATIENCE = 25.0
-ASK_PATIENCE = 8.0
+ASK_PATIENCE = 3.0
 
 
 Use = Callable[[Node], Awaitable[Answer]]
@@ -127,6 +127,7 @@ class Revocations:
         self, revocation: Revocation, method: str, path: str, **parameters: object
     ) -> bool:
         """Try until it is acknowledged; not for long."""
+        is_tried = False
         for _ in range(6):
             node = self._chance.choice(self._cluster.serving)
             answer = await self._owner.ask(node, method, path, ASK_PATIENCE, **parameters)
@@ -136,8 +137,10 @@ class Revocations:
                 self.count += 1
                 return True
             if answer.status >= 400 and answer.status != 503:
-                # (An attempt that nothing was heard of may have been successful.)
-                return False
+                if answer.status == 500 or not is_tried:
+                    self._record.fail(f"{revocation.what}: {answer}")
+                return False  # (An attempt that nothing was heard of may have been successful.)
+            is_tried = is_tried or answer.outcome is Outcome.UNKNOWN
             if answer.outcome is Outcome.REFUSED:
                 await asyncio.sleep(0.3)
         return False
