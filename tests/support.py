@@ -368,26 +368,34 @@ async def founded(
     config: Config,
     *,
     clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] | None = None,
     others: Sequence[Newcomer] = (),
     web: Web | None = None,
 ) -> AsyncIterator[Organization]:
     """A new organization on the configured (empty) database, its owner `ann`, and others (quicker
-    than to add them one by one afterwards). `web` is what its node sees of the web."""
+    than to add them one by one afterwards). `elapsed` tells how much time has passed: by `clock`,
+    unless it is given. `web` is what its node sees of the web."""
     vault = opened_vault(config, create=True)
     verbs = [founding(await vault.credential(realms.FIRST_USER, None))]
     verbs += [new.joining(await vault.credential(0, None)) for new in others]
     databases.begin(config, verbs, clock(), vault.fingerprint)
     vault.close()
-    async with reopened(config, clock=clock, web=web) as organization:
+    async with reopened(config, clock=clock, elapsed=elapsed, web=web) as organization:
         yield organization
 
 
 @asynccontextmanager
 async def reopened(
-    config: Config, *, clock: Callable[[], float] = time.time, web: Web | None = None
+    config: Config,
+    *,
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] | None = None,
+    web: Web | None = None,
 ) -> AsyncIterator[Organization]:
     """The organization as a fresh node finds it, with all its people."""
-    async with opened_node(config, lambda _: None, clock=clock, web=web) as node:
+    if elapsed is None:
+        elapsed = time.monotonic if clock is time.time else clock
+    async with opened_node(config, lambda _: None, clock=clock, elapsed=elapsed, web=web) as node:
         transport = httpx.ASGITransport(app=asgi(node), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
             organization = Organization(node, http)

@@ -36,13 +36,14 @@ async def opened_log(
     *,
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context."""
     config.data_path.mkdir(parents=True, exist_ok=True)
     store = Store(database_at(config.data_path, config.database_url))
     try:
         await store.migrate(tell)
-        log = Log(store, clock)
+        log = Log(store, clock, elapsed)
         await log.open(heard or (lambda _: None))
         try:
             yield log
@@ -64,6 +65,7 @@ async def opened_organization(
     *,
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -71,7 +73,7 @@ async def opened_organization(
     """
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
-    async with opened_log(config, tell, heard=heard, clock=clock) as log:
+    async with opened_log(config, tell, heard=heard, clock=clock, elapsed=elapsed) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
         vault = opened_vault(config)
@@ -89,6 +91,7 @@ async def opened_node(
     *,
     residents: Iterable[str] = (),
     clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
 ) -> AsyncIterator[Node]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
@@ -100,14 +103,16 @@ async def opened_node(
         for delivery in hearing:
             delivery.heard(text)
 
-    async with opened_organization(config, tell, heard=heard, clock=clock) as (log, vault):
+    async with opened_organization(config, tell, heard=heard, clock=clock, elapsed=elapsed) as (
+        log,
+        vault,
+    ):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds
         delivery = Delivery(
             log,
             encoder,
-            clock=clock,
             poll_seconds=(longest * 0.5, longest * 0.6),
             queues_per_user=config.queues_per_user,
         )
@@ -126,8 +131,8 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
-            sign_ins=SignIns(log.clock),
-            rates=Rates(config, log.clock),
+            sign_ins=SignIns(log.elapsed),
+            rates=Rates(config, log.clock, log.elapsed),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
         )

@@ -149,7 +149,7 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             description="The log of changes is kept so long; queues older than that register"
             " anew. Messages and everything else are not concerned.",
         ),
-    ] = 36500
+    ] = 30
     smtp_host: Annotated[
         str,
         Meta(
@@ -212,6 +212,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " one network of 64 bits.",
         ),
     ] = 600
+    connections_per_address: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Connections that may be open to one address at once (of IPv6, to one"
+            " network of 64 bits), and half of all at most; 0 for any number. Not for this machine"
+            " and proxy_trusted, behind which are many.",
+        ),
+    ] = 1_000
+    least_bytes_per_second: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="A client that sends a request's body more slowly, or takes an answer more"
+            " slowly, is hung up on after a while; 0 for only those that stand still.",
+        ),
+    ] = 1_024
     proxy_trusted: Annotated[
         str,
         Meta(

@@ -90,7 +90,7 @@ class FirstRun:
         self._log = log
         self._code = code
         self._moved = moved
-        self._pace = Pace(TRIES, TRIES_SECONDS, log.clock)
+        self._pace = Pace(TRIES, TRIES_SECONDS, log.elapsed)
         self.busy = asyncio.Lock()
         """Held while somebody makes an organization: the log must stay open."""
 

@@ -309,6 +309,7 @@ async def delivery_with(
     org: Organization, clock: Clock, **settings: Any
 ) -> AsyncIterator[Delivery]:
     """A delivery of one's own on the organization's log."""
+    settings.setdefault("elapsed", clock)
     delivery = Delivery(org.node.log, org.node.delivery.encoder, clock=clock, **settings)
     try:
         yield delivery
@@ -388,6 +389,45 @@ async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
         await delivery.sweep()
         await org.do()
         assert await org.node.store.read(reading.queue, "orphan") is None
+
+
+@pytest.mark.parametrize("jump", [7200.0, -7200.0])
+async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, jump: float) -> None:
+    clock, elapsed = Clock(), Clock()
+    elapsed.now = 1000.0  # It has nothing to do with the other.
+    user = org["ben"].user_id
+    orphan = record_of(org, "ben", "orphan", clock)
+    await org.node.log.snapshot(None, lambda _: None, lambda *_: None, lambda _: orphan)
+    async with delivery_with(org, clock, elapsed=elapsed) as here:
+        await registered(org, here, record_of(org, "ben", "q", clock))
+        await registered(org, here, record_of(org, "ben", "idle", clock))
+        elapsed.now += 300
+        clock.now += 300 + jump
+        assert await here.poll("orphan", user, -1, block=False) == []
+        await here.sweep()
+        assert await here.poll("q", user, -1, block=False) == []
+        await here.sweep()
+        await org.do()
+        found = await org.node.store.read(reading.queue, "q")
+        assert found is not None
+        # Other nodes, and this one when it starts again, go by the clock as it is now.
+        assert found[1] >= clock.now - 301
+        async with delivery_with(org, clock) as there:
+            assert await there.poll("q", user, -1, block=False) == []
+        # How long it is idle is measured all the same.
+        elapsed.now += 4 * queues.SWEEP_SECONDS + 590
+        clock.now += 4 * queues.SWEEP_SECONDS + 590
+        await here.sweep()
+        assert "q" in here._queues or not org.node.store.is_shared
+        # What was written down before is yet to come for a while, where another node may serve it.
+        later = 20 + (max(-jump, 0) if org.node.store.is_shared else 0)
+        elapsed.now += later
+        clock.now += later
+        await here.sweep()
+        with pytest.raises(NoSuchQueue):
+            await here.poll("q", user, -1, block=False)
+        with pytest.raises(NoSuchQueue):
+            await here.poll("idle", user, -1, block=False)
 
 
 async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organization) -> None:

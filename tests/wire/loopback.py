@@ -15,6 +15,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from tertulia.app import asgi
+from tertulia.wire.connections import Connections, Limits
 from tertulia.wire.load import Load
 from tertulia.wire.polling import Connection, Headers, Parked, Polls
 from tertulia.wire.protocol import TertuliaHttp
@@ -123,17 +124,17 @@ class Loopback:
         org: Organization,
         way: str,
         load: Load | None = None,
-        most: int = 1000,
+        limits: Limits | None = None,
         app: ASGIApp | None = None,
     ) -> None:
         """`app` answers in place of the organization's own."""
+        self.connections = Connections(limits or Limits(most=1000))
         self.org = org
         self.load = load or Load(SECONDS)
         self.way = way
         self.polls = CountedPolls(org.node) if way == "below" else None
         self.state = ServerState()
         self.state.default_headers = [(b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")]
-        self._most = most
         self._config = Config(app or asgi(org.node), ws="none", lifespan="off", log_config=None)
         self._config.load()
         self._port = 0
@@ -143,12 +144,16 @@ class Loopback:
     def waiting(self) -> int:
         return self.org.node.delivery.waiting
 
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self._port
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Loopback"]:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
             lambda: TertuliaHttp(
-                lambda: self.polls, self.load, self._most, self._config, self.state, {}
+                lambda: self.polls, self.load, self.connections, self._config, self.state, {}
             ),
             "127.0.0.1",
             0,
@@ -180,9 +185,11 @@ class Loopback:
 
 
 @asynccontextmanager
-async def serving(org: Organization, way: str) -> AsyncIterator[Loopback]:
+async def serving(
+    org: Organization, way: str, limits: Limits | None = None
+) -> AsyncIterator[Loopback]:
     """The organization on loopback."""
-    async with Loopback(org, way).open() as server:
+    async with Loopback(org, way, limits=limits).open() as server:
         yield server
 
 

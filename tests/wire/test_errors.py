@@ -200,9 +200,12 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
             if place == "files":
                 sent = {name: (None, text) for name, text in sent.items()}
             (await ann.raw("POST", "/messages", **{place: sent})).refused("BAD_REQUEST", 413)
-        # Before anybody is asked who they are, and long after the limit.
+        # Long after the limit; and where nobody has to say who they are.
         huge = b"x" * (4 * 1024 * 1024)
-        (await org.nobody.raw("POST", "/messages", content=huge)).refused("BAD_REQUEST", 413)
+        (await ann.raw("POST", "/messages", content=huge)).refused("BAD_REQUEST", 413)
+        (await org.nobody.raw("POST", "/fetch_api_key", content=huge)).refused("BAD_REQUEST", 413)
+        # Who may not ask hears that, whatever they sent.
+        (await org.nobody.raw("POST", "/messages", content=huge)).refused("UNAUTHORIZED", 401)
         just_below = b"type=stream&to=lounge&topic=t&content=" + b"x" * (1024 * 1024 - 38)
         (await ann.raw("POST", "/messages", content=just_below)).ok
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tertulia.wire import protocol
+from tertulia.wire.connections import Limits
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving
@@ -13,11 +13,9 @@ pytestmark = pytest.mark.usefixtures("nothing_broke")
 
 
 @pytest.fixture(params=WAYS)
-async def server(
-    org: Organization, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Loopback]:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-    async with serving(org, request.param) as server:
+async def server(org: Organization, request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
+    limits = Limits(most=1000, head_seconds=0.05, sweep_seconds=0.01)
+    async with serving(org, request.param, limits) as server:
         yield server
 
 

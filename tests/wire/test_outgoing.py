@@ -14,6 +14,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from tertulia.wire.connections import Connections, Limits
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
 from tests.support import Organization
@@ -98,7 +99,7 @@ async def answered(kind: Callable[..., asyncio.Protocol], data: bytes) -> bytes:
 
 
 def ours(*arguments: object) -> asyncio.Protocol:
-    return TertuliaHttp(lambda: None, Load(60), 1000, *arguments)
+    return TertuliaHttp(lambda: None, Load(60), Connections(Limits(most=1000)), *arguments)
 
 
 @pytest.mark.parametrize(

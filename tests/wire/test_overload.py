@@ -218,26 +218,6 @@ async def test_it_is_logged_as_a_warning(server: Town, caplog: pytest.LogCapture
 # Connections
 
 
-async def test_more_connections_than_may_be_open_are_refused_and_closed(org: Organization) -> None:
-    async with Town(org, most=2).open() as server:
-        first, second = await server.connect(), await server.connect()
-        assert (await first.ask(SERVER_SETTINGS)).status == 200
-        third = await server.connect()
-        answer = await third.read()
-        assert is_refusal(answer)
-        assert answer.header("retry-after")
-        assert answer.header("access-control-allow-origin") == "*"
-        assert answer.header("connection") == "close"
-        assert await third.ended() == b""
-        for line in (first, second):
-            assert (await line.ask(SERVER_SETTINGS)).status == 200
-        await first.close()
-        await until(lambda: len(server.state.connections) == 1)
-        fourth = await server.connect()
-        assert (await fourth.ask(SERVER_SETTINGS)).status == 200
-        assert server.load.in_progress == 0
-
-
 # What counts
 
 

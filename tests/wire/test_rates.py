@@ -276,3 +276,20 @@ async def test_a_clock_that_is_set_back_leaves_nobody_out(config: Config) -> Non
         assert body["retry-after"] == 6.0
         clock.ahead += 6
         (await org["ann"].get("/users/me")).ok
+
+
+@pytest.mark.parametrize("jump", [-86400.0, 7200.0])
+async def test_what_is_left_does_not_depend_on_how_the_clock_is_set(
+    config: Config, jump: float
+) -> None:
+    clock, elapsed = TestClock(stopped_at=NOW), TestClock(stopped_at=5000.0)
+    changed = msgspec.structs.replace(config, **LIMITS)
+    async with founded(changed, clock=clock, elapsed=elapsed) as org:
+        await used_up(org["ann"])
+        clock.ahead = jump
+        answer = await org["ann"].get("/users/me")
+        assert answer.refused("RATE_LIMIT_HIT", 429)["retry-after"] == 6.0
+        # When it is whole again is told by the clock, whatever that says.
+        assert int(answer.headers["x-ratelimit-reset"]) == NOW + jump + 60
+        elapsed.ahead = 6
+        (await org["ann"].get("/users/me")).ok

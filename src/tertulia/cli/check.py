@@ -13,7 +13,7 @@ from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
-from tertulia.store import checking, file_transfer, installation
+from tertulia.store import checking, file_transfer, installation, pruning
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
@@ -119,11 +119,18 @@ def _log(connection: Connection) -> tuple[bool, str]:
 
 
 def _tables(connection: Connection) -> tuple[bool, str]:
-    if checking.extent(connection).pruned:
-        return True, "not compared with the log, whose beginning has been pruned"
+    since = ""
+    if forgotten := checking.extent(connection).pruned:
+        at = pruning.checkpoint_at(connection)
+        if at < forgotten:
+            return True, (
+                "not compared with the log, whose beginning was pruned by an earlier version: a"
+                " checkpoint is made when more is pruned"
+            )
+        since = f" since the checkpoint at entry {at}"
     wrong = replay.differences(connection)
     if not wrong:
-        return True, "what the log makes of them"
+        return True, f"what the log makes of them{since}"
     return False, "not what the log makes of them: " + _listed(wrong)
 
 

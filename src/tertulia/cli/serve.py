@@ -28,6 +28,7 @@ from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
 from tertulia.wire.call import Node
+from tertulia.wire.connections import RESERVE, Connections, Limits
 from tertulia.wire.load import Load
 from tertulia.wire.protocol import TertuliaHttp
 
@@ -132,6 +133,15 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
         server = Server(house, settings, listener, ready)
         await server.serve([listener])
+
+
+def _limits(settings: Config) -> Limits:
+    return Limits(
+        most=max(_files_allowed() - OTHER_FILES - 2 * RESERVE, 1),
+        of_one_address=settings.connections_per_address,
+        trusted=settings.proxy_trusted,
+        least_rate=settings.least_bytes_per_second,
+    )
 
 
 def _files_allowed() -> int:
@@ -245,7 +255,7 @@ class Server(uvicorn.Server):
                     TertuliaHttp,
                     lambda: house.polls,
                     Load(settings.longest_wait_ms / 1000),
-                    _files_allowed() - OTHER_FILES,
+                    Connections(_limits(settings)),
                 ),
                 ws="none",
                 lifespan="off",

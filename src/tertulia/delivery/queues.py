@@ -6,21 +6,23 @@ queue's eyes by an encoder. Only a poll that waits costs anything when an entry 
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import math
 import random
-import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from tertulia.delivery import event_ids
+from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
+from tertulia.log.steady import Steady
 from tertulia.log.writer import Log
 from tertulia.model import changes
 from tertulia.model.changes import (
@@ -36,6 +38,7 @@ from tertulia.model.errors import (
     NoSuchQueue,
     NotAuthenticated,
     Refused,
+    Unavailable,
     WrongApiKey,
 )
 from tertulia.model.queues import QueueRecord
@@ -43,7 +46,7 @@ from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.model.users import Credential
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import reading
-from tertulia.store.writing import QueueDeleted, QueueSeen
+from tertulia.store.writing import Note, QueueDeleted, QueueSeen
 
 logger = logging.getLogger("tertulia.delivery")
 
@@ -52,8 +55,14 @@ RECENT = 2048
 PAGE = 500
 """Entries read from the database at once, and events in one answer at most."""
 SWEEP_SECONDS = 30
+JUMP_SECONDS = 5
+"""By so much the machine's clock may go wrong, or be set right, before it counts."""
 BEAT_SECONDS = 0.25
 """Between two looks at who has waited for long."""
+CLOSING_SECONDS = 2.0
+"""How long a node that stops waits until the others have been told the last things."""
+NOTES = 500
+"""Things that are written down together, and then others have their turn."""
 GONE = 10_000
 """Deleted queues that a node remembers, for as long as the database may still have them."""
 
@@ -68,15 +77,21 @@ class Delivery:
         *,
         poll_seconds: tuple[float, float] = (45.0, 55.0),
         queues_per_user: int = 100,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
+        elapsed: Callable[[], float] | None = None,
     ) -> None:
+        """`clock` tells UNIX seconds; how long a queue is idle is measured by what has `elapsed`,
+        whatever becomes of the clock. Both are the log's, unless they are given."""
+        clock, elapsed = clock or log.clock, elapsed or log.elapsed
         self.log = log
         self.encoder = encoder
         self.presence = Presence(clock)
         self._poll_seconds = poll_seconds
         self._queues_per_user = queues_per_user
-        self._clock = clock
-        self._started = clock()
+        self._now = Steady(clock, elapsed)
+        self._ahead = self._now.ahead
+        self._started = self._now()
+        """What is known of the database alone is not idle for longer than from then on."""
         self._node = f"{random.getrandbits(64):016x}"
         self._recent: deque[Posted] = deque(maxlen=RECENT)
         self._queues: dict[str, Queue] = {}
@@ -85,7 +100,7 @@ class Delivery:
         """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._outbox: set[asyncio.Task[None]] = set()
+        self._announcements = Announcements(log.store.announce, self._announced)
         self._closing = False
         log.follow(self._committed)
         log.on_reload(self._reloaded)
@@ -101,8 +116,7 @@ class Delivery:
         self._closing = True
         for queue in list(self._waiting):
             self._answer(queue, [])
-        if self._outbox:
-            await asyncio.wait(self._outbox)
+        await self._announcements.close(CLOSING_SECONDS)
         self._write_down()
 
     # Queues
@@ -114,7 +128,7 @@ class Delivery:
 
     def add(self, record: QueueRecord) -> None:
         """A queue was registered. Where a user has too many, the idlest is deleted."""
-        self._remember(Queue(record, self._clock()))
+        self._remember(Queue(record, self._now()))
         own = self._by_user[record.user_id]
         if len(own) > self._queues_per_user:
             idle = [q for q in own.values() if q.poll is None and q.record.id != record.id]
@@ -216,7 +230,7 @@ class Delivery:
 
     def _begin(self, queue: Queue, cursor: int) -> int:
         """A poll has come, from a client that has seen everything up to the cursor. Its turn."""
-        queue.seen_at = self._clock()
+        queue.seen_at = self._now()
         queue.turn += 1
         if queue.poll is not None:
             self._answer(queue, [])
@@ -235,10 +249,10 @@ class Delivery:
         """Deliver what is not written down, here and on the other nodes."""
         self._deliver(transient)
         if self.log.store.is_shared:
-            text = msgspec.json.encode((self._node, transient)).decode()
-            task = asyncio.create_task(self.log.store.announce(text))
-            self._outbox.add(task)
-            task.add_done_callback(self._outbox.discard)
+            self._announcements.add(transient)
+
+    def _announced(self, transient: Transient) -> str:
+        return msgspec.json.encode((self._node, transient)).decode()
 
     def heard(self, text: str) -> None:
         """Another node (or this one) announced a transient."""
@@ -255,13 +269,13 @@ class Delivery:
             if (
                 found is None
                 or queue_id in self._gone
-                or self._clock() - max(found[1], self._started) >= found[0].idle_timeout
+                or self._now() - self._known_seen(found[1]) >= found[0].idle_timeout
             ):
                 # (The time that the server was not there does not count as idle.)
                 raise NoSuchQueue(queue_id)
             queue = self._queues.get(queue_id)
             if queue is None:
-                queue = Queue(found[0], self._clock())
+                queue = Queue(found[0], self._now())
                 self._remember(queue)
         if queue.user_id != user_id:
             raise NoSuchQueue(queue_id)
@@ -573,7 +587,7 @@ class Delivery:
             return None
         del self._waiting[queue]
         self._waiting_for_all.discard(queue)
-        queue.seen_at = self._clock()
+        queue.seen_at = self._now()
         return poll
 
     def _answer(self, queue: Queue, events: Sequence[bytes]) -> None:
@@ -591,7 +605,8 @@ class Delivery:
     async def sweep(self) -> None:
         """Delete the queues that were idle for too long, and write down when the others were
         seen."""
-        now = self._clock()
+        self._notice_jump()
+        now = self._now()
         store = self.log.store
         # Another node may be serving a queue, and writes down that it does only now and then.
         spared = 4 * SWEEP_SECONDS
@@ -601,11 +616,17 @@ class Delivery:
                 queue.seen_at = now
             elif self._is_idle(queue, now, own):
                 if store.is_shared and (found := await store.read(reading.queue, queue.record.id)):
-                    queue.seen_at = max(queue.seen_at, found[1])
+                    queue.seen_at = max(queue.seen_at, self._known_seen(found[1]))
                 if not queue.ended and queue.poll is None and self._is_idle(queue, now, own):
                     self._delete(queue)
-        self._write_down()
-        for queue_id in await store.read(reading.idle_queues, now, self._started, spared):
+        for notes in self._unwritten(NOTES):
+            # Those who send wait for as many as are written together.
+            self._note(notes)
+            with contextlib.suppress(Unavailable):  # They are written the next time.
+                await self.log.submit(None, _nothing)
+        self._notice_jump()
+        moment = self._now() + self._ahead, self._started + self._ahead
+        for queue_id in await store.read(reading.idle_queues, *moment, spared):
             if queue_id not in self._queues:
                 self._bury(queue_id)
                 self.log.note(QueueDeleted(queue_id))
@@ -614,13 +635,43 @@ class Delivery:
     def _is_idle(queue: Queue, now: float, spared: float) -> bool:
         return now - queue.seen_at >= queue.record.idle_timeout + spared
 
+    def _known_seen(self, seen_at: float) -> float:
+        """When a queue was seen at last, as this node counts, of which the database says so."""
+        self._notice_jump()
+        return max(seen_at - self._ahead, self._started)
+
+    def _notice_jump(self) -> None:
+        """Where the machine's clock was set, the times in the database say nothing for a while:
+        each node has to write down anew when its queues were seen."""
+        ahead = self._now.ahead
+        if abs(ahead - self._ahead) < JUMP_SECONDS:
+            return
+        logger.warning(
+            "the machine's clock was set", extra={"fields": {"seconds": round(ahead - self._ahead)}}
+        )
+        self._ahead = ahead
+        self._started = self._now()
+        for queue in self._queues.values():
+            queue.written_at = -math.inf
+
     def _write_down(self) -> None:
+        for notes in self._unwritten(NOTES):
+            self._note(notes)
+
+    def _note(self, notes: Sequence[Note]) -> None:
+        for note in notes:
+            self.log.note(note)
+
+    def _unwritten(self, size: int) -> Iterator[Sequence[Note]]:
+        """When queues and people were seen, as far as that is not written down; so many at once."""
+        notes: list[Note] = []
         for queue in self._queues.values():
             if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
                 queue.written_at = queue.seen_at
-                self.log.note(QueueSeen(queue.record.id, int(queue.seen_at)))
-        for seen in self.presence.take_unwritten():
-            self.log.note(seen)
+                notes.append(QueueSeen(queue.record.id, int(queue.seen_at + self._ahead)))
+        notes += self.presence.take_unwritten()
+        for first in range(0, len(notes), size):
+            yield notes[first : first + size]
 
 
 def _nothing(_: Moment) -> Decision[None]:

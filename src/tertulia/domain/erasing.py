@@ -2,18 +2,31 @@
 
 import msgspec
 
-from tertulia.domain import profiles, users
-from tertulia.model.changes import AnyChange, ConfirmationsEnded, CredentialChanged, StatusChanged
+from tertulia.domain import invited, profiles, users
+from tertulia.model.changes import (
+    AlertWordsChanged,
+    AnyChange,
+    ConfirmationsEnded,
+    CredentialChanged,
+    DeviceRemoved,
+    DraftDeleted,
+    PushTokensRemoved,
+    ReminderRemoved,
+    ScheduledMessageRemoved,
+    SnippetDeleted,
+    StatusChanged,
+)
 from tertulia.model.errors import Refused
 from tertulia.model.profiles import NO_EMOJI
 from tertulia.model.users import User
 from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
 
 
 def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
     """Deactivate an account that the actor manages, if it is not yet, and take its name, address,
-    picture, profile and status away. `host` is of the address that it has then. Returns the name
-    of its picture; empty for none. What it wrote stays.
+    picture, profile, status, and what it kept for itself away. `host` is of the address that it
+    has then. Returns the name of its picture; empty for none. What it wrote stays.
 
     Refused as `users.deactivate`, and where it was deleted already.
     """
@@ -32,8 +45,40 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
+    changes += invited.answered(moment.state, target.address)
+    changes += invited.redacted(moment.state, target.address)
     changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
+    changes += _own(moment.state, target.id)
     return Decision(target.avatar_file, changes)
+
+
+def _own(state: State, user_id: int) -> list[AnyChange]:
+    """What takes away what the account kept for itself."""
+    changes: list[AnyChange] = []
+    changes += [
+        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts_of_user[user_id]
+    ]
+    changes += [
+        SnippetDeleted(user_id=user_id, snippet_id=one.id)
+        for one in state.snippets_of_user[user_id]
+    ]
+    changes += [
+        ScheduledMessageRemoved(user_id=user_id, scheduled_id=one.id)
+        for one in state.scheduled_of_user[user_id]
+    ]
+    changes += [
+        ReminderRemoved(user_id=user_id, reminder_id=one.id)
+        for one in state.reminders_of_user[user_id]
+    ]
+    if user_id in state.alert_words:
+        changes.append(AlertWordsChanged(user_id=user_id, words=()))
+    if tokens := state.push_tokens_of_user[user_id]:
+        ids = tuple(sorted(one.id for one in tokens))
+        changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
+    changes += [
+        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices_of_user[user_id]
+    ]
+    return changes
 
 
 def _emptied(moment: Moment, target: User) -> list[AnyChange]:

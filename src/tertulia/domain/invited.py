@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 
 from tertulia.domain import permissions
-from tertulia.model.changes import AnyChange, ConfirmationsEnded, InvitationsEnded
+from tertulia.model.changes import (
+    AnyChange,
+    ConfirmationsEnded,
+    InvitationsEnded,
+    InvitationsRedacted,
+)
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Invitation, InvitationStatus
@@ -79,6 +84,15 @@ def withdrawn(state: State, inviter: User) -> list[AnyChange]:
         if one.inviter_id == inviter.id and one.status is InvitationStatus.OPEN
     ]
     return ended(mine, InvitationStatus.REVOKED)
+
+
+def redacted(state: State, address: str) -> list[AnyChange]:
+    """The change after which no invitation says that it was for the address. They must be over
+    (`answered`)."""
+    folded = address.casefold()
+    made = (one for one in state.invitations if one.address)
+    ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
+    return [InvitationsRedacted(invitation_ids=ids)] if ids else []
 
 
 def answered(state: State, address: str) -> list[AnyChange]:

@@ -7,7 +7,7 @@ from tertulia.domain import attachments, channel_activity, signing_out, waiting
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileKeeper
 from tertulia.jobs.previews import Previewer
-from tertulia.jobs.pruning import pruning
+from tertulia.jobs.pruning import erasures, log_pruning
 from tertulia.jobs.queues import heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
@@ -30,7 +30,8 @@ def jobs_of(node: Node) -> Sequence[Job]:
         Previewer(node).job(),
         FileKeeper(log, node.uploads, attachments.files_deleted).job(),
         retention(log),
-        pruning(log, config.log_retention_days),
+        log_pruning(log, config.log_retention_days),
+        erasures(log),
     )
 
 

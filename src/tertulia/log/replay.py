@@ -3,15 +3,21 @@
 from tertulia.model.nouns import NOUNS
 from tertulia.state.fold import fold
 from tertulia.state.organization import State
-from tertulia.store import reading
+from tertulia.store import pruning, reading
 from tertulia.store.database import Connection
 
 _PAGE = 1000
 
 
 def replayed(connection: Connection) -> State:
-    """The fold of the whole log. ValueError where it has no beginning or a gap."""
+    """The fold of the whole log; or, where its beginning was forgotten, of what came after the
+    checkpoint. ValueError where there is none to begin from, or a gap."""
     state = State()
+    if forgotten := reading.pruned(connection):
+        seq, records = pruning.checkpoint(connection)
+        if seq < forgotten:
+            raise ValueError("the log's beginning was forgotten, and there is no checkpoint")
+        state = State.load(seq, records)
     while page := reading.entries(connection, state.seq, _PAGE):
         for entry in page:
             fold(state, entry)

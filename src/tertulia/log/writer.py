@@ -76,9 +76,17 @@ class Log:
     `state` is the fold up to the newest entry that this node knows, durable or about to be.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` tells UNIX seconds, `elapsed` how much time has passed, whatever becomes of the
+        clock."""
         self.store = store
         self.clock = clock
+        self.elapsed = elapsed
         self.state = State()
         self.durable = 0
         """The newest entry that is on disk, as far as this node knows."""

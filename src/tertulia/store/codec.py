@@ -1,10 +1,24 @@
 """Records and changes as they lie in the database."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
+from tertulia.model.changes import (
+    AnyChange,
+    DraftChanged,
+    DraftsCreated,
+    Entry,
+    MessageEdited,
+    MessageScheduled,
+    MessageSent,
+    ReminderSet,
+    ScheduledMessageChanged,
+    SnippetChanged,
+    SnippetCreated,
+    SubmessageAdded,
+)
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 
@@ -44,7 +58,41 @@ def encode_change(change: Any) -> str:
         change = replace(change, was_content="", was_rendered="")
     if isinstance(change, SubmessageAdded):
         change = replace(change, submessage=replace(change.submessage, content=""))
-    return encode(change)
+    return encode(with_records(change, lambda table, record: replace(record, **BLANK[table])))
+
+
+BLANK: Mapping[str, Mapping[str, str]] = {
+    "drafts": {"topic": "", "content": ""},
+    "snippets": {"title": "", "content": ""},
+    "scheduled_messages": {"topic": "", "content": "", "rendered": ""},
+    "reminders": {"note": "", "content": "", "rendered": ""},
+}
+"""What people wrote into records of their own, by table, as the log has it: it must be gone when
+they delete it."""
+_RECORDS: Mapping[type, tuple[str, str]] = {
+    DraftsCreated: ("drafts", "drafts"),
+    DraftChanged: ("drafts", "draft"),
+    SnippetCreated: ("snippets", "snippet"),
+    SnippetChanged: ("snippets", "snippet"),
+    MessageScheduled: ("scheduled_messages", "message"),
+    ScheduledMessageChanged: ("scheduled_messages", "message"),
+    ReminderSet: ("reminders", "reminder"),
+}
+"""By change the table of the records that it has, and the field in which it has them."""
+
+
+def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
+    """The change with other records in place of those with people's own texts: what `revised`
+    says, given the table's name and the record."""
+    if (found := _RECORDS.get(type(change))) is None:
+        return change
+    table, field = found
+    value = getattr(change, field)
+    if isinstance(value, tuple):
+        new: Any = tuple(revised(table, record) for record in value)
+    else:
+        new = revised(table, value)
+    return msgspec.structs.replace(change, **{field: new})
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:

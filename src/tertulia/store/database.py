@@ -112,10 +112,15 @@ class Dialect(ABC):
     """The type of binary columns."""
     real: str
     """The type of floating-point columns."""
+    counted: str
+    """The type of a primary key that is given out by the database, ascending."""
     begin_read: str
     """Starts a transaction that sees one moment throughout."""
     begin_write: Sequence[str]
     """Starts a transaction that no other writer can enter before it ends."""
+    overwrite_deleted: Sequence[str] = ()
+    """From then on, what the connection deletes is overwritten, where the database would leave it
+    lying about in free space."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
     has grown (one parameter, the sequence number as text). Empty where they see it by themselves.
@@ -229,6 +234,16 @@ class Database(ABC):
         None where the operator has means of their own."""
 
     @abstractmethod
+    def delete_copies(self, before: float | None = None) -> None:
+        """Delete the copies that were made before migrations; only those from before that UNIX
+        time, if it is given."""
+
+    @abstractmethod
+    def give_back_space(self) -> bool:
+        """Give some of the space that deleted rows took back to the operating system. Returns
+        whether there may be more to give."""
+
+    @abstractmethod
     def watch(
         self, grown: Callable[[int | None], None], heard: Callable[[str], None]
     ) -> Callable[[], None]:
@@ -240,9 +255,9 @@ class Database(ABC):
         then `grown` is called for what may have been missed."""
 
     @abstractmethod
-    def announce(self, message: str) -> None:
-        """Tell other processes something that is not written down. Blocking; called from the
-        writer's thread."""
+    def announce(self, messages: Sequence[str]) -> None:
+        """Tell other processes some things that are not written down, which lasts for a moment at
+        most. Blocking; called from one thread at a time."""
 
     @abstractmethod
     def close(self) -> None: ...

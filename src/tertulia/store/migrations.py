@@ -189,6 +189,14 @@ def _search_in_small_pages(dialect: Dialect) -> Sequence[str]:
     return dialect.search_tuning()
 
 
+def _checkpoints(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE checkpoints (id {dialect.counted}, number BIGINT NOT NULL,"
+        " noun TEXT NOT NULL, doc TEXT NOT NULL)",
+        "CREATE INDEX checkpoints_by_noun ON checkpoints (number, noun)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -206,6 +214,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _search_by_our_words,
     _parts,
     _search_in_small_pages,
+    _checkpoints,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

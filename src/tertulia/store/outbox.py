@@ -6,7 +6,7 @@ sending and before saying so.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -72,6 +72,13 @@ def postpone(connection: Connection, waiting: Waiting, until: float, trouble: st
         "UPDATE mails SET due_at = ?, trouble = ? WHERE id = ? AND attempts = ?",
         (until, trouble, waiting.id, waiting.attempts),
     )
+
+
+def drop(connection: Connection, addresses: Collection[str]) -> None:
+    """Forget the mails that wait for these addresses."""
+    folded = {address.casefold() for address in addresses}
+    ids = [one.id for one in waiting(connection) if one.mail.to.casefold() in folded]
+    connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
 
 
 def next_due(connection: Connection) -> float | None:

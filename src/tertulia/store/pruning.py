@@ -1,22 +1,134 @@
-"""Forgetting the log's beginning."""
+"""Forgetting the log's beginning, and the checkpoint that stands in its place.
 
-from tertulia.store.database import Connection
+A checkpoint is what the tables were at one entry of the log, so that what the log makes of them
+since can still be compared with what they are. Nothing is forgotten beyond it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from tertulia.model.nouns import NOUNS
+from tertulia.store import installation
+from tertulia.store.codec import decode_record
+from tertulia.store.database import Connection, Database
+
+ROWS: Final = 2000
+"""Rows of a checkpoint written in one transaction, so that others can write in between."""
+_AT: Final = "checkpoint"
+"""The fact that says which checkpoint counts: its number, and the entry it was made at."""
 
 
-def prune(connection: Connection, before: float, limit: int) -> bool:
-    """Delete the log's oldest entries, at most so many, as far as they are older than that UNIX
-    time. Returns whether there may be more.
+def prune(connection: Connection, until: int, limit: int) -> bool:
+    """Delete the log's oldest entries, at most so many, up to that one. Returns whether there are
+    more.
 
-    Only a beginning is ever taken: the log stays without gaps even where the clock went back.
+    Only a beginning is ever taken: the log stays without gaps.
     """
-    rows = connection.query("SELECT seq, at FROM log ORDER BY seq LIMIT ?", (limit,))
-    last = None
-    for seq, at in rows:
-        if at >= before:
-            break
-        last = seq
-    if last is None:
+    ((first,),) = connection.query("SELECT MIN(seq) FROM log")
+    if first is None or first > until:
         return False
+    last = min(first + limit - 1, until)
+    for statement in connection.dialect.overwrite_deleted:
+        connection.run(statement)
     connection.run("DELETE FROM log WHERE seq <= ?", (last,))
     connection.run("UPDATE head SET pruned = ? WHERE id = 1", (last,))
-    return bool(last == rows[-1][0] and len(rows) == limit)
+    return bool(last < until)
+
+
+def newest_before(connection: Connection, before: float) -> int:
+    """The last entry of the log's beginning in which all are older than that UNIX time; 0 where
+    there is none. (Times may go back where the clock did.)"""
+    ((young,),) = connection.query("SELECT MIN(seq) FROM log WHERE at >= ?", (before,))
+    if young is not None:
+        return int(young) - 1
+    ((last,),) = connection.query("SELECT MAX(seq) FROM log")
+    return int(last or 0)
+
+
+def newest_erasure(connection: Connection) -> int:
+    """The last entry of the log that says that an account was deleted with what was of its person;
+    0 where there is none."""
+    ((last,),) = connection.query(
+        "SELECT MAX(seq) FROM log WHERE change LIKE '%\"is_deleted\":true%'"
+    )
+    return int(last or 0)
+
+
+def checkpoint_at(connection: Connection) -> int:
+    """The entry at which the checkpoint was made; 0 where there is none."""
+    return _current(connection)[1]
+
+
+def checkpoint(connection: Connection) -> tuple[int, dict[str, list[Any]]]:
+    """The entry at which it was made, and all records of then by table. Without one, the beginning:
+    0, and none."""
+    number, seq = _current(connection)
+    found: dict[str, list[Any]] = {}
+    for noun in NOUNS:
+        rows = connection.query(
+            "SELECT doc FROM checkpoints WHERE number = ? AND noun = ?", (number, noun.table)
+        )
+        found[noun.table] = [decode_record(noun, doc) for (doc,) in rows]
+    return seq, found
+
+
+def make_checkpoint(database: Database, goes_on: Callable[[], bool] = lambda: True) -> None:
+    """Write down what the tables are now, in place of the checkpoint that there is. Takes a while,
+    during which others write; ends early, with nothing changed, when `goes_on` says no."""
+    source, target = database.connect(readonly=True), database.connect(readonly=False)
+    try:
+        source.run(source.dialect.begin_read)
+        ((seq,),) = source.query("SELECT seq FROM head WHERE id = 1")
+        before, _ = _current(source)
+        number = before + 1
+        for statement in target.dialect.overwrite_deleted:
+            target.run(statement)
+        # What another attempt left that came to no end.
+        _delete(target, "number <> ?", before)
+        for noun in NOUNS:
+            rows: list[tuple[int, str, str]] = []
+            for (doc,) in source.scan(f"SELECT doc FROM {noun.table}"):
+                rows.append((number, noun.table, doc))
+                if len(rows) == ROWS:
+                    _insert(target, rows)
+                    rows = []
+            _insert(target, rows)
+            if not goes_on():
+                return
+        _in_transaction(target, lambda: installation.put(target, _AT, f"{number} {seq}"))
+        _delete(target, "number <> ?", number)
+    finally:
+        source.close()
+        target.close()
+
+
+def _current(connection: Connection) -> tuple[int, int]:
+    number, _, seq = (installation.value(connection, _AT) or "0 0").partition(" ")
+    return int(number), int(seq)
+
+
+def _insert(connection: Connection, rows: list[tuple[int, str, str]]) -> None:
+    statement = "INSERT INTO checkpoints (number, noun, doc) VALUES (?, ?, ?)"
+    if rows:
+        _in_transaction(connection, lambda: connection.run_many(statement, rows))
+
+
+def _delete(connection: Connection, condition: str, number: int) -> None:
+    """Delete rows of `checkpoints`, a part at a time."""
+    while ids := connection.query(
+        f"SELECT id FROM checkpoints WHERE {condition} ORDER BY id LIMIT {ROWS}", (number,)
+    ):
+        first, last = ids[0][0], ids[-1][0]
+        delete = f"DELETE FROM checkpoints WHERE id >= ? AND id <= ? AND {condition}"
+        _in_transaction(connection, partial(connection.run, delete, (first, last, number)))
+
+
+def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None:
+    connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
+    try:
+        function()
+    except BaseException:
+        connection.run("ROLLBACK")
+        raise
+    connection.run("COMMIT")

@@ -15,11 +15,13 @@ from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
 from tertulia.store import editing
 from tertulia.store.codec import (
+    BLANK,
     CHUNK_BITS,
     MESSAGE_COLUMNS,
     decode_entry,
     decode_record,
     message_of,
+    with_records,
 )
 from tertulia.store.database import Connection
 from tertulia.store.writing import PresenceSeen
@@ -68,7 +70,7 @@ def entries(
         f" ORDER BY seq LIMIT {int(limit)}",
         (after, 2**62 if until is None else until),
     )
-    found = [decode_entry(*row) for row in rows]
+    found = _with_own_texts(connection, [decode_entry(*row) for row in rows])
     ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
     parts = [
         part.id
@@ -88,6 +90,46 @@ def entries(
         Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
         for entry in found
     ]
+
+
+def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
+    """The entries, with the texts of people's own records as they are now; what has been deleted
+    since has none."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+
+    def want(table: str, record: Any) -> Any:
+        wanted[table].add(record.id)
+        return record
+
+    for entry in found:
+        with_records(entry.change, want)
+    if not wanted:
+        return found
+    known = {
+        table: {record.id: record for record in _records_named(connection, table, ids)}
+        for table, ids in wanted.items()
+    }
+
+    def filled(table: str, record: Any) -> Any:
+        now = known[table].get(record.id)
+        if now is None:
+            return record
+        texts = {name: getattr(now, name) for name in BLANK[table]}
+        return msgspec.structs.replace(record, **texts)
+
+    return [
+        Entry(entry.seq, entry.at, entry.actor_id, with_records(entry.change, filled))
+        for entry in found
+    ]
+
+
+def _records_named(connection: Connection, table: str, ids: Iterable[int]) -> list[Any]:
+    (noun,) = (noun for noun in NOUNS if noun.table == table)
+    dialect = connection.dialect
+    rows = connection.query(
+        f"SELECT doc FROM {table} WHERE {dialect.among('id')}", (dialect.array(ids),)
+    )
+    return [decode_record(noun, doc) for (doc,) in rows]
 
 
 class _Words(Struct):

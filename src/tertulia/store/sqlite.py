@@ -42,12 +42,20 @@ _WAL_PAGES = 16_000
 """A commit does it where so much has come together all the same."""
 
 
+_COPY = "before-migration-from-"
+"""What the names of copies made before migrations have behind the file's; the version follows."""
+_VACUUM_PAGES = 1000
+"""Pages given back in one transaction."""
+
+
 class SqliteDialect(Dialect):
     name = "sqlite"
     blob = "BLOB"
     real = "REAL"
+    counted = "INTEGER PRIMARY KEY"
     begin_read = "BEGIN"
     begin_write = ("BEGIN IMMEDIATE",)
+    overwrite_deleted = ("PRAGMA secure_delete = ON",)
 
     def begin_migration(self) -> Sequence[str]:
         return self.begin_write
@@ -175,6 +183,8 @@ class SqliteConnection:
 
     def _set_up(self, *, readonly: bool) -> None:
         self._connection.set_busy_timeout(self._busy_ms)
+        # Of a new database only, and before anything is written; of others it stays as it was.
+        self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._write_ahead()
         for pragma in (
             "synchronous = FULL",
@@ -319,13 +329,25 @@ class SqliteDatabase(Database):
             raise DatabaseError(f"Cannot open {self.path}: {error}") from error
 
     def backup_before_migration(self, version: int) -> str:
-        target = self.path.with_name(f"{self.path.name}.before-migration-from-{version}")
+        target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")
         partial = target.with_name(f"{target.name}.partial")
         partial.unlink(missing_ok=True)
         with contextlib.closing(self._connect(readonly=True, limits=LONG)) as connection:
             connection.copy_to(partial)
         partial.replace(target)
         return str(target)
+
+    def delete_copies(self, before: float | None = None) -> None:
+        for copy in self.path.parent.glob(f"{self.path.name}.{_COPY}*"):
+            if before is None or copy.stat().st_mtime < before:
+                copy.unlink(missing_ok=True)
+
+    def give_back_space(self) -> bool:
+        with contextlib.closing(self._connect(readonly=False, limits=LONG)) as connection:
+            ((free,),) = connection.query("PRAGMA freelist_count")
+            connection.query(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+            ((left,),) = connection.query("PRAGMA freelist_count")
+        return bool(0 < left < free)
 
     def watch(
         self, grown: Callable[[int | None], None], heard: Callable[[str], None]
@@ -377,7 +399,7 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             return 0
 
-    def announce(self, message: str) -> None:
+    def announce(self, messages: Sequence[str]) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -170,6 +170,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
         self._readers = _Readers(database, READERS, "reader")
         # However slow others read, the log goes on.
         self._log_reader = _Readers(database, 1, "log-reader")
@@ -305,9 +306,9 @@ class Store:
 
         return self.database.watch(on_loop(grown), on_loop(heard))
 
-    async def announce(self, message: str) -> None:
-        """See `Database.announce`."""
-        await self._in(self._writer, self.database.announce, message)
+    async def announce(self, messages: Sequence[str]) -> None:
+        """See `Database.announce`. Nothing that is written or read waits for it."""
+        await self._in(self._announcer, self.database.announce, messages)
 
     async def close(self) -> None:
         """End the threads and connections, when nothing uses them any more."""
@@ -318,6 +319,7 @@ class Store:
         self._writer.shutdown()
         self._readers.close()
         self._log_reader.close()
+        self._announcer.shutdown(cancel_futures=True)
         self.database.close()
 
     @staticmethod

@@ -1,7 +1,8 @@
 """Everything that one commit of the log writes, in one transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -83,8 +84,13 @@ def write(connection: Connection, batch: Batch) -> None:
             _write_records(connection, noun.table, noun.key, rows)
     if batch.entries:
         _write_entries(connection, batch.entries)
-    for note in batch.notes:
-        _write_note(connection, note)
+    for kind, notes in groupby(batch.notes, type):
+        if kind in _OFTEN:
+            statement, parameters = _OFTEN[kind]
+            connection.run_many(statement, [parameters(note) for note in notes])
+        else:
+            for note in notes:
+                _write_note(connection, note)
 
 
 def _write_records(
@@ -282,6 +288,21 @@ def _write_read_state(
     )
 
 
+_OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
+    QueueSeen: (
+        "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
+        lambda note: (note.seen_at, note.id, note.seen_at),
+    ),
+    PresenceSeen: (
+        "INSERT INTO presence (user_id, active_at, idle_at) VALUES (?, ?, ?)"
+        " ON CONFLICT (user_id) DO UPDATE SET"
+        " active_at = excluded.active_at, idle_at = excluded.idle_at",
+        lambda note: (note.user_id, note.active_at, note.idle_at),
+    ),
+}
+"""Notes of which there are many at once: their statement, and its parameters."""
+
+
 def _write_note(connection: Connection, note: Note) -> None:
     match note:
         case QueueRecord():
@@ -291,11 +312,6 @@ def _write_note(connection: Connection, note: Note) -> None:
             )
         case QueueDeleted(id=queue_id):
             connection.run("DELETE FROM queues WHERE id = ?", (queue_id,))
-        case QueueSeen(id=queue_id, seen_at=seen_at):
-            connection.run(
-                "UPDATE queues SET seen_at = ? WHERE id = ? AND seen_at < ?",
-                (seen_at, queue_id, seen_at),
-            )
         case InputSeen(user_id=user_id, day=day):
             connection.run(
                 "INSERT INTO usage_days (user_id, day) VALUES (?, ?)"
@@ -306,10 +322,3 @@ def _write_note(connection: Connection, note: Note) -> None:
             installation.put(connection, key, value)
         case MailAsked(mail=mail, at=at):
             outbox.put(connection, mail, at)
-        case PresenceSeen():
-            connection.run(
-                "INSERT INTO presence (user_id, active_at, idle_at) VALUES (?, ?, ?)"
-                " ON CONFLICT (user_id) DO UPDATE SET"
-                " active_at = excluded.active_at, idle_at = excluded.idle_at",
-                (note.user_id, note.active_at, note.idle_at),
-            )

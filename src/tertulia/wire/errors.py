@@ -51,8 +51,10 @@ class MethodNotAllowed(Refused):
 class BodyTooLarge(Refused):
     """The request's body is beyond the limit."""
 
-    def __init__(self, limit_mib: int) -> None:
-        super().__init__(f"The request is larger than {limit_mib} MiB.")
+    def __init__(self, limit: int) -> None:
+        kib = limit // 1024
+        size = f"{kib // 1024} MiB" if kib >= 1024 else f"{kib} KiB"
+        super().__init__(f"The request is larger than {size}.")
 
 
 class Overloaded(Unavailable):
@@ -60,6 +62,13 @@ class Overloaded(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("The server has too much to do just now. Try again in a moment.")
+
+
+class TooManyConnections(Unavailable):
+    """One address has more connections than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("There are too many connections from your address. Close some.")
 
 
 class HeadTooLarge(Refused):
@@ -70,10 +79,17 @@ class HeadTooLarge(Refused):
 
 
 class BadHttp(Refused):
-    """What came is not HTTP."""
+    """What came is not HTTP, or not clear."""
 
-    def __init__(self) -> None:
-        super().__init__("This is not a valid HTTP request.")
+    def __init__(self, sentence: str = "This is not a valid HTTP request.") -> None:
+        super().__init__(sentence)
+
+
+class TooManyAtOnce(Refused):
+    """More requests were sent on a connection than may wait there."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"More than {limit} requests at once are not taken on one connection.")
 
 
 class BadBody(Refused):

@@ -75,7 +75,7 @@ class _External:
         found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
         if found is not None:
             return found
-        if self._node.clock() < self._missing.get(url, 0):
+        if self._node.log.elapsed() < self._missing.get(url, 0):
             raise Gone
         # Who asks first has it fetched, for all who ask meanwhile.
         fetching = self._fetching.get(url)
@@ -111,7 +111,7 @@ class _External:
                 raise Unavailable("The server has no room at the moment.") from error
 
     def _miss(self, url: str) -> None:
-        self._missing[url] = self._node.clock() + MISSING_SECONDS
+        self._missing[url] = self._node.log.elapsed() + MISSING_SECONDS
         self._missing.move_to_end(url)
         while len(self._missing) > _KNOWN_MISSING:
             self._missing.popitem(last=False)

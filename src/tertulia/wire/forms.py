@@ -10,7 +10,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from tertulia.wire.call import Upload
-from tertulia.wire.errors import BadBody, BodyTooLarge
+from tertulia.wire.errors import BadBody, BodyTooLarge, Overloaded
 
 MIB: Final = 1024 * 1024
 _MAX_FIELDS: Final = 1000
@@ -20,8 +20,8 @@ _FORM: Final = "application/x-www-form-urlencoded"
 async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
     """Query and form as text by name (of the same name in both, the form's), and uploaded files.
 
-    `limit` is that of the body, in bytes. Raises BodyTooLarge, and BadBody for what is no form or
-    no UTF-8.
+    `limit` is that of the body, in bytes. Raises BodyTooLarge, Overloaded, and BadBody for what is
+    no form or no UTF-8.
     """
     sent: dict[str, str] = {}
     raw_query = request.scope["query_string"]
@@ -30,7 +30,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     uploads: list[Upload] = []
     if request.method in {"GET", "HEAD"}:
         return sent, uploads
-    body = await _body(request, limit)
+    body = await _gathering.body(request, limit)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         fields, uploads = await _multipart(request.headers, body)
@@ -42,22 +42,47 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     return sent, uploads
 
 
-async def _body(request: Request, limit: int) -> bytes:
-    """The whole body. One beyond the limit is read and dropped, so that the client, which sends
-    before it listens, hears that it was too large."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= limit:
-            chunks.append(chunk)
-        else:
-            chunks.clear()
-        if size > limit + 256 * MIB:
-            break
-    if size > limit:
-        raise BodyTooLarge(limit // MIB)
-    return b"".join(chunks)
+class Gathering:
+    """The bodies that are coming in, of all requests together: no more is kept of them than there
+    is room for."""
+
+    def __init__(self, room: int) -> None:
+        """`room` in bytes."""
+        self.room = room
+        self.taken = 0
+
+    async def body(self, request: Request, limit: int) -> bytes:
+        """The whole body. One beyond the limit, or for which there is no room, is read and
+        dropped, so that the client, which sends before it listens, hears of it: BodyTooLarge,
+        Overloaded."""
+        chunks: list[bytes] = []
+        size = kept = 0
+        is_crowded = False
+        try:
+            async for chunk in request.stream():
+                size += len(chunk)
+                is_crowded = is_crowded or self.taken + len(chunk) > self.room
+                if size <= limit and not is_crowded:
+                    chunks.append(chunk)
+                    kept += len(chunk)
+                    self.taken += len(chunk)
+                else:
+                    chunks.clear()
+                    self.taken -= kept
+                    kept = 0
+                if size > limit + 256 * MIB:
+                    break
+        finally:
+            self.taken -= kept
+        if size > limit:
+            raise BodyTooLarge(limit)
+        if is_crowded:
+            raise Overloaded
+        return b"".join(chunks)
+
+
+_gathering = Gathering(256 * MIB)
+"""Of this process."""
 
 
 def urlencoded(raw: bytes) -> dict[str, str]:

@@ -32,6 +32,8 @@ from tertulia.wire.routing import Access, Redirect, Route
 
 logger = logging.getLogger("tertulia.http")
 
+STRANGERS_BODY = 256 * 1024
+"""Bytes of a body from somebody without an account."""
 PREFIX = "/api/v1"
 POLLS = f"{PREFIX}/events"
 """Where clients wait for events."""
@@ -105,11 +107,23 @@ class Endpoint:
     async def _answer(self, request: Request, route: Route) -> Response:
         if route.file:
             return await self._answer_file(request, route)
-        # The body is taken in any case: a client that is still sending hears no answer.
-        sent, uploads = await received(request, self._node.config.max_body_mib * MIB)
-        if route.dev and not self._node.config.dev:
-            raise Refused("Only development servers answer this.")
-        user = self._admitted(request, route)
+        node = self._node
+        try:
+            if route.dev and not node.config.dev:
+                raise Refused("Only development servers answer this.")
+            user = self._admitted(request, route)
+        except Refused:
+            # The body is taken in any case: a client that is still sending hears no answer.
+            if request.method not in {"GET", "HEAD"}:
+                await drained(request)
+            raise
+        limit = node.config.max_body_mib * MIB
+        seen = node.state.seq
+        sent, uploads = await received(
+            request, limit if user is not None else min(limit, STRANGERS_BODY)
+        )
+        if node.state.seq != seen:
+            self._authenticated(request, route)  # It took a while, and they may be gone.
         return await self._handled(request, route, user, sent, uploads=tuple(uploads))
 
     async def _answer_file(self, request: Request, route: Route) -> Response:
@@ -245,6 +259,8 @@ class Journal:
 
         try:
             await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            status = 499
         finally:
             user = scope["state"].get("user")
             note(scope["method"], scope["path"], user.id if user else None, status, began)

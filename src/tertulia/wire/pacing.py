@@ -112,12 +112,15 @@ class SignIns:
 
 
 def who_tries(request: Request) -> str | None:
-    """The address of the computer that the request comes from, or what stands for it: of IPv6 the
-    network, of which one computer has all addresses. A proxy's word for it is taken where the
-    settings say so, before this."""
-    host = request.client.host if request.client else None
-    if host is None or ":" not in host:
-        return host and host[:_LONGEST]
+    """The address of the computer that the request comes from, or what stands for it: see
+    `network_of`. A proxy's word for it is taken where the settings say so, before this."""
+    return network_of(request.client.host) if request.client else None
+
+
+def network_of(host: str) -> str:
+    """What stands for an address: of IPv6 the network, of which one computer has all addresses."""
+    if ":" not in host:
+        return host[:_LONGEST]
     try:
         address = ipaddress.IPv6Address(host)
     except ValueError:

@@ -64,7 +64,7 @@ _ROLES: Final = {
 def door_pages(node: Node) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
     route = door(node)
-    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.clock)
+    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
 
     async def home(request: Request) -> Response:
         """The web client, for whoever is signed in."""

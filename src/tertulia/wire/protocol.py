@@ -1,25 +1,40 @@
-"""HTTP as it comes off the socket, with a bound on what may come before a body; and the polls that
-wait there, each of them being no more than its connection."""
+"""HTTP as it comes off the socket, with a bound on whatever a client may leave there; and the polls
+that wait there, each of them being no more than its connection."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from tertulia.wire.errors import BadHttp, HeadTooLarge, Overloaded
+from tertulia.wire.connections import Admission, Connections, Wait
+from tertulia.wire.errors import (
+    BadHttp,
+    HeadTooLarge,
+    Overloaded,
+    TooManyAtOnce,
+    TooManyConnections,
+)
 from tertulia.wire.http import HEADERS_API, POLLS, failure
 from tertulia.wire.load import Load
 from tertulia.wire.outgoing import Outgoing
 from tertulia.wire.polling import TARGET, Headers, Parked, Polls, head_of
 
 MAX_HEAD = 64 * 1024
-"""Bytes of a request line and its headers, before the server hangs up."""
-HEAD_SECONDS = 30.0
-"""How long they may take, and a connection may last on which nobody asks."""
+"""Bytes of a request line and its headers, before the server hangs up; and of what stands around a
+body's bytes."""
+MAX_HEADERS: Final = 256
+MAX_PIPELINED: Final = 32
+"""Requests that may wait on a connection behind the one that is being answered."""
+_FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+"""Headers that say where a request goes, and where it ends."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
-_NEVER_REFUSED: Final = frozenset({POLLS.encode(), b"/health", b"/ready"})
+_HEALTH: Final = frozenset({b"/health", b"/ready"})
+_NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
 """Those who wait, which costs next to nothing; and those who would take a node that has much to do
 for one that is broken."""
 
@@ -36,97 +51,255 @@ class TurnedAway:
         self.response_complete = False
 
 
-class TertuliaHttp(HttpToolsProtocol):
-    """uvicorn's protocol; it hangs up on a head without an end, which would be gathered in memory
-    for ever, tells its own errors as all others are told, lets polls wait without a task, and
-    turns away what is too much.
+Exchange = RequestResponseCycle | Parked | TurnedAway
+"""A request, and what is answered."""
 
-    `polls` says who takes them; None where nobody does, and all are the application's. At most
-    `most` connections are open at once.
+
+class _Stop(Exception):
+    """Nothing more is taken in on a connection; said to the parser."""
+
+
+class _Flow(FlowControl):
+    """Reads on when nothing waits that was read before, whoever would like more."""
+
+    def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+        self._has_ended = False
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            super().pause_reading()
+
+    def resume_reading(self) -> None:
+        if not (self._pipeline or self._has_ended or self._transport.is_closing()):
+            super().resume_reading()
+
+    def end_reading(self) -> None:
+        """Read nothing any more."""
+        self._has_ended = True
+        self.pause_reading()
+
+
+class TertuliaHttp(HttpToolsProtocol):
+    """uvicorn's protocol; it hangs up on what has no end, which would be gathered in memory for
+    ever, refuses requests of which two servers could think differently, tells its own errors as
+    all others are told, lets polls wait without a task, and turns away what is too much.
+
+    `polls` says who takes them; None where nobody does, and all are the application's.
+    `connections` are all of the server.
     """
 
-    _head = 0
+    turn = 0
+    received = 0
     _is_in_head = False
+    _is_in_body = False
+    _unused = 0
+    """Bytes that came since the last ones of which something was made."""
+    _head = 0
+    """Bytes of the head so far."""
+    _host: bytes | None = None
+    _has_body = False
     _counts = False
     """Whether a request of this connection is in progress."""
-    _patience: asyncio.TimerHandle | None = None
-    """Ends with a head that does not come to its end, or where none comes."""
+    _current: Exchange | None = None
+    """The request that is being answered, or was at last."""
+    _is_reserved = False
+    _has_ended = False
+    """Whether nothing more is taken in."""
+    _refusal: Exception | None = None
+    """What is said in the end, when all before is answered."""
 
     def __init__(
         self,
         polls: Callable[[], Polls | None],
         load: Load,
-        most: int,
+        connections: Connections,
         *arguments: Any,
         **named: Any,
     ) -> None:
         super().__init__(*arguments, **named)
         self._polls = polls
         self._load = load
-        self._most = most
+        self._all = connections
         self._answered = 0.0
 
     # uvicorn narrows the type as well.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._outgoing = Outgoing(transport, self._let_go)
+        self._outgoing = Outgoing(transport, self._let_go, self._watch)
         super().connection_made(cast(asyncio.Transport, self._outgoing))
-        self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
-        if len(self.connections) > self._most:
-            self._load.refused()
-            self._hang_up(Overloaded())
-
-    def data_received(self, data: bytes) -> None:
-        self._head += len(data)
-        super().data_received(data)
-        if not self._is_in_head and self._has_asked:
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
-        elif self._is_in_head and self._head > MAX_HEAD and not self.transport.is_closing():
-            self._hang_up(HeadTooLarge(MAX_HEAD))
-        elif self._patience is None:
-            self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
+        self.flow = _Flow(self.transport, self.pipeline)
+        match self._all.admit(self, self._client_host):
+            case Admission.WELCOME:
+                self._watch()
+            case Admission.RESERVED:
+                self._is_reserved = True
+                self._watch()
+            case Admission.TOO_MANY:
+                self._hang_up(TooManyConnections())
+            case Admission.FULL:
+                self._load.refused()
+                self._hang_up(Overloaded())
 
     @property
-    def _has_asked(self) -> bool:
-        """Whether a request is in progress, or was answered just now: empty lines are none."""
-        in_progress = self.cycle is not None and not self.cycle.response_complete
-        return in_progress or self.timeout_keep_alive_task is not None
+    def _client_host(self) -> str | None:
+        return self.client[0] if self.client else None
 
-    def _lose_patience(self) -> None:
-        if self.flow.read_paused:  # It is not the client who is slow.
-            self._patience = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
-        else:
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        if self._has_ended or self.transport.is_closing():
+            return
+        self._unused += len(data)
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._end(self._refusal or BadHttp())
+            return
+        if self._is_in_head or self._is_in_body:
+            if self._unused > MAX_HEAD and not self.transport.is_closing():
+                self._end(HeadTooLarge(MAX_HEAD))
+            else:
+                self._watch()
+
+    def _feed(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                # It is answered as it is, and what comes behind is HTTP as before.
+                data = data[upgrade.args[0] :]
+            else:
+                return
+
+    # Reading a request
 
     def on_message_begin(self) -> None:
+        if self.transport.is_closing():
+            raise _Stop
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._stop(TooManyAtOnce(MAX_PIPELINED))
+        self.turn += 1
         self._is_in_head = True
+        self._head = 0
+        self._host = None
+        self._has_body = False
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._take_in_head(len(url))
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_in_head:
+            return  # It stands behind the body, where nobody looks.
+        self._take_in_head(len(name) + len(value))
+        if len(self.headers) >= MAX_HEADERS:
+            self._stop(HeadTooLarge(MAX_HEAD))
+        name = name.lower()
+        if name in _FRAMING:
+            self._take_framing(name, value)
+        self.headers.append((name, value))
+
+    def _take_in_head(self, size: int) -> None:
+        self._head += size
+        if self._head > MAX_HEAD:
+            self._stop(HeadTooLarge(MAX_HEAD))
+
+    def _take_framing(self, name: bytes, value: bytes) -> None:
+        if name == b"host":
+            if self._host is not None:
+                self._stop(BadHttp("A request has one Host header, and not several."))
+            self._host = value.strip()
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        else:
+            self._has_body = True
+            if name == b"transfer-encoding" and (
+                value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1"
+            ):
+                self._stop(BadHttp("A body is chunked, in HTTP/1.1, or is not encoded."))
+
+    def _require_clear(self, version: str) -> None:
+        """Hang up on a request that a proxy before this server may have read differently."""
+        if version == "1.1":
+            if self._host is None:
+                self._stop(BadHttp("A request has a Host header."))
+        elif version != "1.0":
+            self._stop(BadHttp("This server speaks HTTP/1.1."))
+        if self.url[:1] != b"/" and not self._is_meant():
+            self._stop(BadHttp("The request is for another server."))
+        if self.parser.should_upgrade() and (
+            self._has_body or self.parser.get_method() == b"CONNECT"
+        ):
+            # The parser would take the body for the next request.
+            self._stop(BadHttp("This server speaks HTTP/1.1: do not ask for another protocol."))
+
+    def _is_meant(self) -> bool:
+        """Whether a target that is no path is this server: by the same name as the header says."""
+        if self.url == b"*":
+            return True
+        scheme, separator, rest = self.url.partition(b"://")
+        host = rest.partition(b"/")[0].partition(b"?")[0]
+        return (
+            separator != b""
+            and scheme.lower() in {b"http", b"https"}
+            and self._host is not None
+            and host.lower() == self._host.lower()
+        )
+
+    def _stop(self, refusal: Exception) -> None:
+        self._refusal = refusal
+        raise _Stop
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        if self._parks():
-            return
-        if self._refuses():
-            version, method = self.parser.get_http_version(), self.parser.get_method()
-            away = TurnedAway(
-                keep_alive=version != "1.0"
-                and self.parser.should_keep_alive()
-                and not self.expect_100_continue,
-                has_body=method != b"HEAD",
-            )
-            self.cycle = away  # type: ignore[assignment]  # has what is looked at in one
-            if self.expect_100_continue:
-                self._turn_away(away)  # There is nothing else to wait for.
-            return
-        super().on_headers_complete()
+        self._unused = 0
+        version = self.parser.get_http_version()
+        self._require_clear(version)
+        if self._is_reserved:
+            self._answer_reserved(version)
+        elif self._parks(version):
+            pass
+        elif self._refuses():
+            self._begin_refusal(version)
+        else:
+            super().on_headers_complete()
+        self._is_in_body = True
+
+    def _begin_refusal(self, version: str, *, keep_alive: bool = True) -> None:
+        away = TurnedAway(
+            keep_alive=keep_alive
+            and version != "1.0"
+            and self.parser.should_keep_alive()
+            and not self.expect_100_continue,
+            has_body=self.parser.get_method() != b"HEAD",
+        )
+        self.cycle = away  # type: ignore[assignment]  # has what is looked at in one
+        self._current = away
+        if self.expect_100_continue:
+            self._turn_away(away)  # There is nothing else to wait for.
+
+    def _answer_reserved(self, version: str) -> None:
+        if self.turn > 1:
+            self._stop(Overloaded())  # There is room for one request.
+        if self.url.partition(b"?")[0] in _HEALTH:
+            super().on_headers_complete()
+            self.cycle.keep_alive = False
+        else:
+            self._begin_refusal(version, keep_alive=False)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._current = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
+        self._unused = 0
+        self.received += len(body)
         if not isinstance(self.cycle, TurnedAway):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._head = 0
+        self._unused = 0
+        self._is_in_body = False
         if isinstance(self.cycle, TurnedAway):
             if not self.cycle.response_complete:
                 self._turn_away(self.cycle)
@@ -141,12 +314,16 @@ class TertuliaHttp(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
             self._count(cycle)
+            self.flow.resume_reading()
             return
+        if self._has_ended:
+            self._hang_up(self._refusal or BadHttp())
+            return
+        self.flow.resume_reading()
         self._answered = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_next(self.timeout_keep_alive)
@@ -170,18 +347,66 @@ class TertuliaHttp(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
         self._let_go()
-        if isinstance(self.cycle, Parked | TurnedAway):
-            if isinstance(self.cycle, Parked) and not self.cycle.response_complete:
-                self.cycle.leave()
-            self.cycle = None  # type: ignore[assignment]  # as it is before the first request
-        super().connection_lost(exc)
+        self._all.lost(self, self._client_host)
+        # Whoever is being answered hears of it; nobody begins with the others.
+        current, self._current = self._current, None
+        if isinstance(current, Parked):
+            if not current.response_complete:
+                current.leave()
+        elif isinstance(current, RequestResponseCycle):
+            current.disconnected = not current.response_complete
+            current.message_event.set()
+        for cycle, _ in self.pipeline:
+            cycle.on_response = _nothing
+        self.pipeline.clear()
+        self.cycle = None  # type: ignore[assignment]  # as it is before the first request
         self._outgoing.lost()
+        super().connection_lost(exc)
+
+    # Who keeps the server waiting
+
+    def _watch(self) -> None:
+        self._all.watch(self)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def eof_received(self) -> None:
+        # The transport closes when all is taken that was written.
+        self._watch()
+
+    @property
+    def waits_for(self) -> Wait:
+        """See `tertulia.wire.connections`."""
+        is_closing = self.transport.is_closing()
+        if (is_closing or self.flow.write_paused) and self.unsent:
+            return Wait.ANSWER
+        if is_closing:
+            return Wait.NOTHING
+        if self.flow.read_paused:
+            return Wait.SERVER
+        if self._is_in_body:
+            return Wait.BODY
+        return Wait.HEAD if self._is_in_head or not self.turn else Wait.NOTHING
+
+    @property
+    def sent(self) -> int:
+        """Bytes that the client has taken, as far as is known."""
+        return self._outgoing.written - self.unsent - self._outgoing.in_kernel
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for the client."""
+        return self.transport.get_write_buffer_size()
+
+    def give_up(self) -> None:
+        """Close, whatever is still to be sent."""
+        self.transport.abort()
 
     # Load
 
@@ -223,7 +448,7 @@ class TertuliaHttp(HttpToolsProtocol):
 
     # Polls
 
-    def _parks(self) -> bool:
+    def _parks(self, version: str) -> bool:
         """Let the request wait here, if it is a poll like others."""
         if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
             return False
@@ -231,7 +456,7 @@ class TertuliaHttp(HttpToolsProtocol):
             not self._is_first
             or self.flow.write_paused
             or self.parser.get_method() != b"GET"
-            or self.parser.get_http_version() != "1.1"
+            or version != "1.1"
             or not self.parser.should_keep_alive()
             or any(name in _BODIES for name, _ in self.headers)
         ):
@@ -240,10 +465,12 @@ class TertuliaHttp(HttpToolsProtocol):
         if parked is None:
             return False
         self.cycle = parked  # type: ignore[assignment]  # has what is looked at in one
+        self._current = parked
         # Nothing more is to be known of the request, and many wait.
         self.scope = None  # type: ignore[assignment]
         self.headers = []
         self.url = b""
+        self._host = None
         return True
 
     @property
@@ -269,9 +496,30 @@ class TertuliaHttp(HttpToolsProtocol):
     # What is no HTTP
 
     def send_400_response(self, msg: str) -> None:
-        self._hang_up(BadHttp())
+        self._end(BadHttp())
+
+    def _end(self, refusal: Exception) -> None:
+        """Take in nothing more. What came before is answered, and then it is said why."""
+        self._has_ended = True
+        self._refusal = refusal
+        cast(_Flow, self.flow).end_reading()
+        broken = self.cycle if self._is_in_body else None
+        if broken is not None and broken is not self._current:
+            self.pipeline.popleft()  # It never comes to its end.
+            broken.on_response = _nothing
+        current = self._current
+        if current is None or current.response_complete or isinstance(current, TurnedAway):
+            self._hang_up(refusal)
+        elif isinstance(current, Parked):
+            self.transport.close()
+        elif current is broken:
+            if current.response_started:
+                self.transport.close()
+            else:
+                self._hang_up(refusal)
 
     def _hang_up(self, error: Exception) -> None:
+        self._has_ended = True
         head, body = self._told(error)
         self.transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
         self.transport.close()
@@ -281,3 +529,7 @@ class TertuliaHttp(HttpToolsProtocol):
         response = failure(error)
         headers = [*self.headers_of_all, *response.raw_headers, *HEADERS_API]
         return head_of(response.status_code, headers), bytes(response.body)
+
+
+def _nothing() -> None:
+    """Nobody waits for the answer any more."""

@@ -33,12 +33,16 @@ class Rates:
     than to wait for something, and leaves everything else that an account may ask as it is.
     """
 
-    def __init__(self, config: Config, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, config: Config, clock: Callable[[], float], elapsed: Callable[[], float]
+    ) -> None:
+        """It counts by what has `elapsed`, and tells by the `clock`, in UNIX seconds."""
         self._clock = clock
+        self._elapsed = elapsed
         self._is_on = config.rate_limits and not config.dev
-        self._requests = Pace(config.requests_per_minute, _MINUTE, clock, MAX_ACCOUNTS)
-        self._polls = Pace(config.polls_per_minute, _MINUTE, clock, MAX_ACCOUNTS)
-        self._strangers = Pace(config.anonymous_requests_per_minute, _MINUTE, clock)
+        self._requests = Pace(config.requests_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._polls = Pace(config.polls_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._strangers = Pace(config.anonymous_requests_per_minute, _MINUTE, elapsed)
 
     def admitted(
         self, request: Request, identified: Callable[[], Who], *, polls: bool = False
@@ -78,13 +82,12 @@ class Rates:
         """The headers of an answer to GET /events, as of now and as they go over the wire."""
         if not self._is_on:
             return b""
-        now = self._clock()
-        return _LINES % _told(self._polls, self._polls.ahead(user_id, now), now)
+        ahead = self._polls.ahead(user_id, self._elapsed())
+        return _LINES % _told(self._polls, ahead, self._clock())
 
     def _charge(self, request: Request, pace: Pace, who: int | str | None) -> None:
-        now = self._clock()
-        ahead = pace.charge(who, now)
-        request.state.rate = _told(pace, ahead, now)
+        ahead = pace.charge(who, self._elapsed())
+        request.state.rate = _told(pace, ahead, self._clock())
         if wait := pace.excess(ahead):
             raise TooManyRequests(wait)
 

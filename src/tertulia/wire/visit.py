@@ -202,8 +202,8 @@ class Door(Protocol):
 
 def door(node: Node) -> Door:
     """Makes routes to pages of the node, which whoever has the link may open."""
-    pace = Pace(TRIES, TRIES_SECONDS, node.clock)
-    mails = Pace(MAILS, TRIES_SECONDS, node.clock)
+    pace = Pace(TRIES, TRIES_SECONDS, node.log.elapsed)
+    mails = Pace(MAILS, TRIES_SECONDS, node.log.elapsed)
 
     def route(path: str, show: Page, *, counted: bool = True) -> Route:
         async def answer(request: Request) -> Response:

@@ -54,6 +54,7 @@ from tertulia.model.changes.invitations import (
     InvitationsEnded,
     InvitationSentAgain,
     InvitationsMade,
+    InvitationsRedacted,
 )
 from tertulia.model.changes.messages import (
     FlagsChanged,
@@ -156,6 +157,7 @@ __all__ = [
     "InvitationSentAgain",
     "InvitationsEnded",
     "InvitationsMade",
+    "InvitationsRedacted",
     "LinkifierRemoved",
     "LinkifierSet",
     "LinkifiersOrdered",
@@ -248,6 +250,7 @@ AnyChange = (
     | UserGroupMembersChanged
     | FullMembersChanged
     | InvitationsMade
+    | InvitationsRedacted
     | InvitationSentAgain
     | InvitationsEnded
     | ConfirmationAsked

@@ -26,6 +26,12 @@ class InvitationsEnded(Change, frozen=True, tag="invitations_ended"):
     status: InvitationStatus
 
 
+class InvitationsRedacted(Change, frozen=True, tag="invitations_redacted"):
+    """Whom these invitations, which are over, were for is not known any more."""
+
+    invitation_ids: tuple[int, ...]
+
+
 class ConfirmationAsked(Change, frozen=True, tag="confirmation_asked"):
     """An address is to be confirmed."""
 

@@ -26,6 +26,12 @@ def _(state: State, change: changes.InvitationsEnded) -> None:
         state.invitations.put(revised(invitation, {"status": change.status}))
 
 
+@FOLDS.of(changes.InvitationsRedacted)
+def _(state: State, change: changes.InvitationsRedacted) -> None:
+    for invitation_id in change.invitation_ids:
+        state.invitations.put(revised(state.invitations[invitation_id], {"address": ""}))
+
+
 @FOLDS.of(changes.ConfirmationAsked)
 def _(state: State, change: changes.ConfirmationAsked) -> None:
     state.confirmations.put(change.confirmation)

@@ -75,6 +75,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     invitations.InvitationsMadeProjection(),
     invitations.InvitationSentAgainProjection(),
     invitations.InvitationsEndedProjection(),
+    invitations.InvitationsRedactedProjection(),
     invitations.ConfirmationAskedProjection(),
     invitations.ConfirmationsEndedProjection(),
     attachments.WithAttachments(messages.MessageSentProjection(), lambda c: c.attachment_ids),

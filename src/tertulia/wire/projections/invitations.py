@@ -63,6 +63,12 @@ class InvitationsEndedProjection(_Changed[changes.InvitationsEnded]):
     of = changes.InvitationsEnded
 
 
+class InvitationsRedactedProjection(Unseen):
+    """Nobody sees invitations that are over."""
+
+    of = changes.InvitationsRedacted
+
+
 class ConfirmationAskedProjection(Unseen):
     """Nobody hears of it but whoever has the address."""
 

@@ -1,0 +1,188 @@
+"""What nodes tell each other that is not written down."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.delivery import announcements
+from tertulia.delivery.announcements import AT_ONCE, WAITING, Announcements
+from tertulia.model.transients import (
+    EditTyping,
+    PresenceChanged,
+    QueueGone,
+    Transient,
+    Typing,
+)
+from tests.support import Organization
+from tests.unit.test_log import until
+
+
+def typing(sender: int, *, started: bool = True, topic: str = "t") -> Typing:
+    return Typing(sender_id=sender, started=started, channel_id=1, topic=topic)
+
+
+def presence(user: int, at: int, *, notable: bool = False) -> PresenceChanged:
+    return PresenceChanged(user_id=user, active_at=at, idle_at=at, update_id=at, notable=notable)
+
+
+def encoded(transient: Transient) -> str:
+    return msgspec.json.encode(("another node", transient)).decode()
+
+
+class Road:
+    """Keeps what is told, each when a test lets it pass."""
+
+    def __init__(self) -> None:
+        self.told: list[list[Transient]] = []
+        self.open = asyncio.Event()
+        self._known: dict[str, Transient] = {}
+        self.announcements = Announcements(self._tell, self._encode)
+
+    def _encode(self, transient: Transient) -> str:
+        self._known[repr(transient)] = transient
+        return repr(transient)
+
+    async def _tell(self, messages: Sequence[str]) -> None:
+        self.told.append([self._known[message] for message in messages])
+        await self.open.wait()
+
+    async def busy(self) -> None:
+        """Return when something is being told, behind which the rest has to wait."""
+        self.announcements.add(typing(999))
+        await until(lambda: len(self.told) == 1)
+
+    async def all_told(self) -> list[Transient]:
+        """What was told after that."""
+        self.open.set()
+        await until(lambda: self.announcements._task is None)
+        return [one for batch in self.told[1:] for one in batch]
+
+
+@pytest.fixture
+async def road() -> Road:
+    return Road()
+
+
+async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
+    road.announcements.add(typing(1))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert road.told == [[typing(1)]]
+    road.open.set()
+    await until(lambda: road.announcements._task is None)
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ([typing(1), typing(1, started=False)], [typing(1, started=False)]),
+        ([typing(1), typing(2), typing(1, topic="u")], None),
+        ([presence(1, 5), presence(2, 6), presence(1, 7)], [presence(1, 7), presence(2, 6)]),
+        # What the earlier one had to say is not lost.
+        ([presence(1, 5, notable=True), presence(1, 7)], [presence(1, 7, notable=True)]),
+        (
+            [
+                EditTyping(sender_id=1, started=True, at=1, message_id=5),
+                EditTyping(sender_id=1, started=False, at=2, message_id=5),
+                EditTyping(sender_id=1, started=True, at=2, message_id=6),
+            ],
+            [
+                EditTyping(sender_id=1, started=False, at=2, message_id=5),
+                EditTyping(sender_id=1, started=True, at=2, message_id=6),
+            ],
+        ),
+    ],
+)
+async def test_of_what_waits_about_one_thing_the_latest_is_told(
+    road: Road, added: list[Transient], told: list[Transient] | None
+) -> None:
+    await road.busy()
+    for one in added:
+        road.announcements.add(one)
+    assert await road.all_told() == (added if told is None else told)
+
+
+async def test_thousands_are_few_tellings_and_the_oldest_are_dropped(road: Road) -> None:
+    await road.busy()
+    for sender in range(2 * WAITING):
+        road.announcements.add(typing(sender))
+    assert len(road.announcements) == WAITING
+    assert await road.all_told() == [typing(sender) for sender in range(WAITING, 2 * WAITING)]
+    assert len(road.told) == 1 + WAITING // AT_ONCE
+
+
+async def test_what_has_waited_for_long_is_told_no_more(
+    road: Road, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await road.busy()
+    for sender in range(2 * AT_ONCE):
+        road.announcements.add(typing(sender))
+    road.announcements.add(QueueGone(queue_id="q"))
+    monkeypatch.setattr(announcements, "LATE_SECONDS", -1.0)
+    assert await road.all_told() == [QueueGone(queue_id="q")]
+    assert len(road.announcements) == 0
+
+
+async def test_what_cannot_be_told_is_let_be(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_: Sequence[str]) -> None:
+        raise OSError("on purpose")
+
+    found = Announcements(broken, repr)
+    for _ in range(2):
+        found.add(typing(1))
+        await until(lambda: found._task is None)
+    assert [record.message for record in caplog.records] == ["other nodes could not be told"] * 2
+
+
+async def test_a_node_that_stops_does_not_wait_for_ever(road: Road) -> None:
+    await road.busy()
+    await road.announcements.close(0.01)
+    await until(lambda: road.announcements._task is None)
+
+
+async def test_commits_do_not_wait_for_what_others_are_told(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes."""
+    if not org.node.store.is_shared:
+        pytest.skip("there is nobody else")
+    lasting, begun = threading.Event(), threading.Event()
+    database: Any = org.node.store.database
+
+    def stuck(_: Sequence[str]) -> None:
+        begun.set()
+        lasting.wait(60)
+
+    monkeypatch.setattr(database, "announce", stuck)
+    await org.channel("lounge", "ann", "ben")
+    try:
+        for sender in range(4000):
+            org.node.delivery.publish(typing(sender))
+        await until(begun.is_set)
+        for number in range(5):
+            await org["ben"].send("lounge", "t", f"m{number}")
+        assert len(org.node.delivery._announcements) <= WAITING
+    finally:
+        lasting.set()
+
+
+async def test_other_nodes_hear_of_all_that_was_told_together(org: Organization) -> None:
+    if not org.node.store.is_shared:
+        pytest.skip("there is nobody else")
+    found: set[str] = set()
+    ready = asyncio.Event()
+    end = org.node.store.watch(lambda _: ready.set(), found.add)
+    try:
+        await ready.wait()
+        names = [f"{number} 'ä'" for number in range(AT_ONCE)]
+        messages = [encoded(QueueGone(queue_id=name)) for name in names]
+        # What does not fit is told to nobody.
+        await org.node.store.announce([encoded(QueueGone(queue_id="x" * 9000)), *messages])
+        await until(lambda: len(found) == AT_ONCE)
+        assert found == set(messages)
+    finally:
+        await asyncio.to_thread(end)

@@ -1,0 +1,282 @@
+"""What is forgotten: the log's beginning, behind a checkpoint; and what an erasure removes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.jobs import pruning as jobs
+from tertulia.jobs.pruning import erased_once, erasures, pruned_once
+from tertulia.log import replay
+from tertulia.model.changes import CredentialChanged, InvitationsMade
+from tertulia.model.invitations import Invitation
+from tertulia.model.mail import Mail, MailKind
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import outbox, pruning, reading
+from tertulia.store.database import Connection
+from tests.mails import no_postman
+from tests.support import Organization, TestClock, founded, reopened
+from tests.wire.own import later
+
+FUTURE = 2**60
+NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"
+
+
+@pytest.fixture
+def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes do nothing by themselves."""
+    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+
+
+@pytest.fixture
+async def quiet(config: Config, no_jobs: None) -> AsyncIterator[Organization]:
+    async with founded(config) as org:
+        yield org
+
+
+async def wrong(org: Organization) -> list[tuple[str, int]]:
+    return await org.node.store.read(replay.differences)
+
+
+async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(
+    quiet: Organization,
+) -> None:
+    await quiet.channel("lounge", "ann")
+    await quiet["ann"].send("lounge", "t", "before")
+    await pruned_once(quiet.node.store, FUTURE)
+    assert await quiet.node.store.read(reading.entries, 0, 10) == []
+    await quiet["ann"].send("lounge", "t", "after")
+    await quiet.channel("den", "ann")
+    assert await wrong(quiet) == []
+    await quiet.node.store.write(lambda c: c.run("DELETE FROM subscriptions"))
+    ((table, count),) = await wrong(quiet)
+    assert (table, count) == ("subscriptions", 2)
+
+
+async def test_nothing_is_forgotten_beyond_the_checkpoint_and_it_is_made_seldom(
+    quiet: Organization,
+) -> None:
+    store = quiet.node.store
+    await quiet.channel("lounge", "ann")
+    head = quiet.node.state.seq
+    await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (head,)))
+    await pruned_once(store, 2)
+    assert await store.read(reading.pruned) == head - 1
+    assert await store.read(pruning.checkpoint_at) == head
+    await quiet.channel("den", "ann")
+    await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq = ?", (head,)))
+    await pruned_once(store, 2)
+    assert await store.read(reading.pruned) == head
+    assert await store.read(pruning.checkpoint_at) == head
+    assert await wrong(quiet) == []
+
+
+async def test_a_checkpoint_that_came_to_no_end_does_not_count(
+    quiet: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "ROWS", 3)
+    store = quiet.node.store
+    left = 30
+
+    def goes_on() -> bool:
+        nonlocal left
+        left -= 1
+        return left > 0
+
+    pruning.make_checkpoint(store.database, goes_on)
+    assert await store.read(pruning.checkpoint_at) == 0
+    pruning.make_checkpoint(store.database)
+    assert await store.read(pruning.checkpoint_at) == quiet.node.state.seq
+    seq, records = await store.read(pruning.checkpoint)
+    assert records == await store.read(reading.records)
+    ((numbers,),) = await store.read(
+        lambda c: c.query("SELECT COUNT(DISTINCT number) FROM checkpoints")
+    )
+    assert (seq, numbers) == (quiet.node.state.seq, 1)
+
+
+async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> None:
+    await quiet.channel("lounge", "ann")
+    making = asyncio.to_thread(pruning.make_checkpoint, quiet.node.store.database)
+    sending = (quiet["ann"].send("lounge", f"topic {number}", "x") for number in range(20))
+    await asyncio.gather(making, *sending)
+    await pruned_once(quiet.node.store, FUTURE)
+    assert await wrong(quiet) == []
+
+
+async def test_a_log_that_an_earlier_version_pruned_is_told_of(quiet: Organization) -> None:
+    await quiet.node.store.write(lambda c: pruning.prune(c, 3, 10))
+    with pytest.raises(ValueError, match="no checkpoint"):
+        await wrong(quiet)
+
+
+async def test_space_is_given_back(config: Config, quiet: Organization) -> None:
+    if config.database_url:
+        pytest.skip("PostgreSQL does it by itself")
+    store, path = quiet.node.store, Path(config.data_dir) / "tertulia.db"
+    filler = [(2**40 + number, 1.0, "x" * 5000) for number in range(2000)]
+    await store.write(
+        lambda c: c.run_many("INSERT INTO log (seq, at, change) VALUES (?, ?, ?)", filler)
+    )
+    await store.write(lambda c: c.run("PRAGMA wal_checkpoint") or None) if False else None
+    await store.write(lambda c: c.run("DELETE FROM log WHERE seq >= ?", (2**40,)))
+    while await asyncio.to_thread(store.database.give_back_space):
+        pass
+
+    def pages(connection: Connection) -> int:
+        ((free,),) = connection.query("PRAGMA freelist_count")
+        return int(free)
+
+    assert await store.read(pages) == 0
+    assert path.exists()
+
+
+# Erasure
+
+
+def everything(connection: Connection) -> str:
+    """All that lies in the tables."""
+    dialect = connection.dialect
+    rows: list[Any] = []
+    for (table,) in connection.query(dialect.tables()):
+        rows += connection.query(f"SELECT * FROM {table}")
+    return repr(rows)
+
+
+async def live(org: Organization) -> int:
+    """Zoë comes, does many things, and her ID is returned."""
+    ann = org["ann"]
+    invitation = Invitation(
+        id=1, inviter_id=ann.user_id, address=ADDRESS, created_at=1, nonce="n", role=400
+    )
+    await org.do(InvitationsMade(invitations=(invitation,)))
+    zoe = await org.add("zoe")
+    kept = {"content": "zoes own words", "title": "zoes title"}
+    assert (await zoe.post("/saved_snippets", **kept)).ok
+    draft = {"type": "", "to": [], "topic": "", "content": "zoes draft", "timestamp": 1}
+    assert (await zoe.post("/drafts", drafts=[draft])).ok
+    waiting = {"type": "direct", "to": [ann.user_id], "content": "zoes plan"}
+    assert (
+        await zoe.post("/scheduled_messages", **waiting, scheduled_delivery_timestamp=later(org))
+    ).ok
+    assert (await zoe.post("/users/me/alert_words", alert_words=["zoesword"])).ok
+    for change in ({"full_name": NAME}, {"new_email": ADDRESS}):
+        assert (await ann.patch(f"/users/{zoe.user_id}", **change)).ok
+    return zoe.user_id
+
+
+@pytest.mark.usefixtures(no_postman.__name__)
+async def test_nothing_of_a_deleted_person_is_left_in_the_database(
+    config: Config, quiet: Organization
+) -> None:
+    store = quiet.node.store
+    user_id = await live(quiet)
+    hashed = "$argon2id$zoes-hash"
+    credential = quiet.node.state.credentials[user_id]
+    protected = msgspec.structs.replace(credential, password_hash=hashed)
+    await quiet.do(CredentialChanged(credential=protected, same_key=True))
+    copy = Path(config.data_dir) / "tertulia.db.before-migration-from-3"
+    copy.write_text(NAME)
+
+    def mailed(_: Moment) -> Decision[None]:
+        mail = Mail(kind=MailKind.HAS_ACCOUNT, to=ADDRESS.upper(), site="http://chat.test")
+        return Decision(None, (), (mail,))
+
+    await quiet.node.log.submit(None, mailed)
+    assert ADDRESS in await store.read(everything)
+    await erase(quiet, user_id)
+    await erased_once(store)
+    left = await store.read(everything)
+    for trace in (NAME, ADDRESS, ADDRESS.upper(), "zoe@", hashed, "zoes", "zoesword"):
+        assert trace not in left
+    if not config.database_url:
+        assert not copy.exists()
+    assert await store.read(outbox.waiting) == []
+    assert await wrong(quiet) == []
+    assert (
+        (await quiet["ann"].get(f"/users/{user_id}")).ok["user"]["full_name"].startswith("Deleted")
+    )
+
+
+async def erase(org: Organization, user_id: int) -> None:
+    reply = await org["ann"].delete(f"/users/{user_id}", actions={"delete_profile": True})
+    assert reply.ok
+
+
+async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "OTHER_NODES_SECONDS", 30.0)
+    clock = TestClock()
+    with monkeypatch.context() as patch:
+        patch.setattr("tertulia.app.jobs_of", lambda node: ())
+        async with founded(config, clock=clock) as org:
+            user_id = await live(org)
+            assert (
+                await org["ann"].delete(f"/users/{user_id}", actions={"delete_profile": True})
+            ).ok
+            job = erasures(org.node.log)
+            await org.do()
+    clock.ahead += 60
+    async with reopened(config, clock=clock) as org:
+        async with asyncio.timeout(20):
+            while NAME in await org.node.store.read(everything):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    assert job.trouble is None
+
+
+async def test_other_nodes_have_time_to_read_it(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+    clock = TestClock()
+    async with founded(config, clock=clock) as org:
+        if not org.node.store.is_shared:
+            pytest.skip("one node at a time")
+        job = erasures(org.node.log)
+        await job.once()
+        user_id = await live(org)
+        await erase(org, user_id)
+        pause = await job.once()
+        assert 0 < pause <= jobs.OTHER_NODES_SECONDS
+        assert NAME in await org.node.store.read(everything)
+        clock.ahead += 61
+        await job.once()
+        assert NAME not in await org.node.store.read(everything)
+
+
+# What people delete themselves
+
+
+async def test_the_log_has_no_copy_of_what_people_keep_for_themselves(
+    quiet: Organization,
+) -> None:
+    await live(quiet)
+
+    def log(connection: Connection) -> str:
+        return repr(connection.query("SELECT change FROM log"))
+
+    text = await quiet.node.store.read(log)
+    for own in ("zoes own words", "zoes title", "zoes draft", "zoes plan"):
+        assert own not in text
+    assert await wrong(quiet) == []
+
+
+async def test_a_client_that_slept_hears_what_they_say_now(config: Config) -> None:
+    async with founded(config) as org:
+        queue = await org["ann"].register()
+        made = await org["ann"].post("/saved_snippets", title="one", content="first")
+        path = f"/saved_snippets/{made.ok['saved_snippet_id']}"
+        gone = await org["ann"].post("/saved_snippets", title="two", content="to be gone")
+        assert (await org["ann"].delete(f"/saved_snippets/{gone.ok['saved_snippet_id']}")).ok
+        assert (await org["ann"].patch(path, content="second")).ok
+    async with reopened(config) as org:
+        later_queue = type(queue)(org["ann"], queue.queue_id, queue.last_event_id, {})
+        events = [e for e in await later_queue.events() if e["type"] == "saved_snippets"]
+        assert [e["op"] for e in events] == ["add", "add", "remove", "update"]
+        assert events[-1]["saved_snippet"]["content"] == "second"
+        assert "to be gone" not in repr(events)

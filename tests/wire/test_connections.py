@@ -1,0 +1,789 @@
+"""What a connection may leave at the server, and how long it may keep it waiting."""
+
+import asyncio
+import gc
+import logging
+import socket
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from tertulia.wire import forms
+from tertulia.wire.connections import RESERVE, Connections, Limits, Patience, Wait, trusting
+from tertulia.wire.errors import Overloaded
+from tertulia.wire.forms import Gathering
+from tertulia.wire.http import STRANGERS_BODY
+from tertulia.wire.protocol import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
+from tests.support import Organization, Person
+from tests.unit.test_log import until
+from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: chat.test\r\n\r\n"
+FORM = "Content-Type: application/x-www-form-urlencoded"
+HUGE = 16 * 2**20
+"""Bytes, more than sockets hold."""
+QUICK = Limits(
+    most=1000,
+    head_seconds=0.3,
+    body_seconds=0.3,
+    answer_seconds=0.3,
+    most_seconds=0.3,
+    sweep_seconds=0.02,
+)
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Nothing is collected but what nobody refers to any more."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Slow:
+    """An application that answers when it is told to, or with very much."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.begun = 0
+        self.gone = 0
+        self.size = 2
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (message := await receive()).get("more_body"):
+            pass
+        if message["type"] == "http.disconnect":
+            self.gone += 1
+            return
+        self.begun += 1
+        await self.answers.wait()
+        length = (b"content-length", b"%d" % self.size)
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": bytes(self.size)})
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+async def server(org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(org, "endpoint", app=slow).open() as server:
+        yield server
+        slow.answers.set()
+
+
+@pytest.fixture
+async def quick(org: Organization, slow: Slow) -> AsyncIterator[Loopback]:
+    async with Loopback(org, "endpoint", limits=QUICK, app=slow).open() as server:
+        yield server
+        slow.answers.set()
+
+
+async def the_one(server: Loopback) -> TertuliaHttp:
+    await until(lambda: len(server.state.connections) == 1)
+    (connection,) = server.state.connections
+    assert isinstance(connection, TertuliaHttp)
+    return connection
+
+
+# One request behind the other
+
+
+async def test_who_asks_more_at_once_than_may_wait_is_hung_up_on(
+    server: Loopback, slow: Slow
+) -> None:
+    line = await server.connect()
+    line.write(HEALTH * 5000)
+    connection = await the_one(server)
+    await until(lambda: slow.begun == 1)
+    assert len(connection.pipeline) == MAX_PIPELINED
+    assert len(server.state.tasks) == 1
+    slow.answers.set()
+    # What came before is answered, and then it is said why there is no more.
+    assert [(await line.read()).status for _ in range(MAX_PIPELINED + 1)] == [200] * 33
+    last = await line.read()
+    assert (last.status, last.header("connection")) == (400, "close")
+    assert await line.ended() == b""
+
+
+async def test_nothing_is_read_while_something_waits(server: Loopback, slow: Slow) -> None:
+    """However the application asks for more."""
+    line = await server.connect()
+    line.write(HEALTH * 3)
+    connection = await the_one(server)
+    await until(lambda: len(connection.pipeline) == 2)
+    for _ in range(200):
+        line.write(HEALTH)
+        await asyncio.sleep(0)
+    assert len(connection.pipeline) == 2
+    connection.flow.resume_reading()
+    await server.settle()
+    assert len(connection.pipeline) == 2
+    slow.answers.set()
+    answers = [await line.read() for _ in range(3)]
+    assert [answer.status for answer in answers] == [200] * 3
+
+
+async def test_what_waits_on_a_connection_goes_with_it(
+    server: Loopback, slow: Slow, without_collector: None
+) -> None:
+    line = await server.connect()
+    line.write(HEALTH * 20)
+    connection = weakref.ref(await the_one(server))
+    await until(lambda: slow.begun == 1)
+    queued = connection()
+    assert queued is not None
+    waiting = [weakref.ref(cycle) for cycle, _ in queued.pipeline]
+    assert len(waiting) == 19
+    queued.transport.abort()
+    del queued
+    slow.answers.set()
+    await until(lambda: not server.state.tasks and connection() is None)
+    assert [one for one in waiting if one() is not None] == []
+    assert slow.begun == 1
+
+
+async def test_whoever_is_being_answered_hears_that_the_client_has_gone(
+    org: Organization,
+) -> None:
+    """And not only the last one in the row."""
+    ann = await org["ann"].register()
+    async with serving(org, "endpoint") as server:
+        line = await server.connect()
+        line.write(poll(ann.queue_id, ann.last_event_id, ann.person) + HEALTH)
+        await until(lambda: server.waiting == 1)
+        (await the_one(server)).transport.abort()
+        await until(lambda: server.waiting == 0 and not server.state.tasks)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_thousand_polls_on_one_connection(org: Organization, way: str) -> None:
+    ann = await org["ann"].register()
+    async with serving(org, way) as server:
+        line = await server.connect()
+        line.write(poll(ann.queue_id, ann.last_event_id, ann.person) * 1000)
+        if way == "below":
+            assert await line.ended() == b""
+        else:
+            connection = await the_one(server)
+            await until(lambda: len(connection.pipeline) == MAX_PIPELINED)
+            connection.transport.abort()
+        await until(lambda: not server.state.connections and not server.state.tasks)
+        assert server.waiting == 0
+
+
+async def test_nonsense_behind_a_request_is_told_behind_its_answer(
+    server: Loopback, slow: Slow
+) -> None:
+    line = await server.connect()
+    line.write(HEALTH + b"nonsense\r\n\r\n" + HEALTH)
+    await until(lambda: slow.begun == 1)
+    slow.answers.set()
+    assert [(await line.read()).status for _ in range(2)] == [200, 400]
+    assert await line.ended() == b""
+    assert slow.begun == 1
+
+
+async def test_a_broken_body_behind_a_request_is_told_behind_its_answer(
+    server: Loopback, slow: Slow
+) -> None:
+    line = await server.connect()
+    chunked = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    line.write(HEALTH + chunked + b"zz\r\n")
+    await until(lambda: slow.begun == 1)
+    slow.answers.set()
+    assert [(await line.read()).status for _ in range(2)] == [200, 400]
+    assert await line.ended() == b""
+    assert slow.begun == 1
+
+
+# Heads
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * MAX_HEAD + b"\r\n\r\n",
+        b"GET /health?" + b"x" * MAX_HEAD + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"a:b\r\n" * 300 + b"\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\n" + (b"a:" + b"b" * 1000 + b"\r\n") * 70 + b"\r\n",
+    ],
+    ids=["line", "target", "lines", "sum"],
+)
+@pytest.mark.parametrize("before", [b"", HEALTH], ids=["alone", "behind"])
+async def test_a_head_that_comes_at_once_is_bounded_as_well(
+    server: Loopback, slow: Slow, before: bytes, head: bytes
+) -> None:
+    slow.answers.set()
+    line = await server.connect()
+    line.write(before + head)
+    if before:
+        assert (await line.read()).status == 200
+    assert (await line.read()).status == 431
+    assert await line.ended() == b""
+    assert slow.begun == bool(before)
+
+
+CHUNKED = b"POST /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"1;" + b"x" * 1000, b"1\r\na\r\n0\r\nX: " + b"x" * 1000, b"0\r\n" + b"a:b\r\n" * 200],
+    ids=["extension", "trailer", "trailers"],
+)
+async def test_what_stands_around_a_body_is_bounded(server: Loopback, endless: bytes) -> None:
+    line = await server.connect()
+    line.write(CHUNKED + endless)
+    for _ in range(2 * MAX_HEAD // 1000):
+        line.write(b"a:" + b"x" * 996 + b"\r\n" if endless.endswith(b"\n") else b"x" * 1000)
+        await asyncio.sleep(0)
+    await line.ended()
+    await until(lambda: not server.state.connections)
+
+
+async def test_a_trailer_is_no_header(org: Organization) -> None:
+    seen: list[list[bytes]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        seen.append([name for name, _ in scope["headers"]])
+        length = (b"content-length", b"0")
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body"})
+
+    async with Loopback(org, "endpoint", app=app).open() as server:
+        line = await server.connect()
+        assert (await line.ask(CHUNKED + b"0\r\nAuthorization: x\r\n\r\n")).status == 200
+    assert seen == [[b"host", b"transfer-encoding"]]
+
+
+def head(*lines: str, first: str = "POST /health HTTP/1.1") -> bytes:
+    return ("\r\n".join((first, *lines)) + "\r\n\r\n").encode()
+
+
+@pytest.mark.parametrize(
+    "unclear",
+    [
+        head("Host: a", "Host: b"),
+        head("Host: a", "Host: a"),
+        head("Host: a", "hOST: b", first="GET /health HTTP/1.0"),
+        head(),
+        head("Host: a", "Content-Length: 3", "Content-Length: 3") + b"abc",
+        head("Host: a", "Content-Length: 3", "Content-Length: 4") + b"abc",
+        head("Host: a", "Content-Length: 3, 3") + b"abc",
+        head("Host: a", "Content-Length: +3") + b"abc",
+        head("Host: a", "Content-Length: 3", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
+        head("Host: a", "Transfer-Encoding: chunked", "Content-Length: 3") + b"0\r\n\r\n",
+        head("Host: a", "Transfer-Encoding: gzip, chunked") + b"0\r\n\r\n",
+        head("Host: a", "Transfer-Encoding: identity") + b"0\r\n\r\n",
+        head("Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
+        head("Host: a", "Transfer-Encoding: chunked", first="POST / HTTP/1.0") + b"0\r\n\r\n",
+        head("Host: a", "X: b", " c"),
+        head(" Host: a"),
+        head("Host : a"),
+        b"GET /health HTTP/1.1\nHost: a\n\n",
+        b"GET /health HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: a\x00b\r\n\r\n",
+        b"GET /health\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        head("Host: a", first="GET /health HTTP/2.0"),
+        head("Host: a", first="GET http://b/health HTTP/1.1"),
+        head("Host: a", first="GET http://a:80@b/health HTTP/1.1"),
+        head("Host: a", first="GET ftp://a/health HTTP/1.1"),
+        head("Host: a", first="CONNECT a:1 HTTP/1.1"),
+        head("Host: a", "Connection: Upgrade", "Upgrade: x", "Content-Length: 46") + HEALTH,
+    ],
+)
+async def test_what_two_servers_could_read_differently_is_refused(
+    server: Loopback, slow: Slow, unclear: bytes
+) -> None:
+    slow.answers.set()
+    line = await server.connect()
+    line.write(unclear + HEALTH)
+    answer = await line.read()
+    assert (answer.status, answer.header("connection")) == (400, "close")
+    assert await line.ended() == b""
+    assert slow.begun == 0
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [
+        head("Host: a"),
+        head(first="GET /health HTTP/1.0"),
+        head("Host:"),
+        head("Host: a:1", first="GET http://A:1/health?x HTTP/1.1"),
+        head("Host: a", "Transfer-Encoding: Chunked") + b"3\r\nabc\r\n0\r\n\r\n",
+        head("Host: a", "Connection: Upgrade", "Upgrade: h2c", first="GET / HTTP/1.1"),
+    ],
+)
+async def test_what_is_clear_is_answered(server: Loopback, slow: Slow, clear: bytes) -> None:
+    slow.answers.set()
+    line = await server.connect()
+    assert (await line.ask(clear)).status == 200
+    if b"HTTP/1.0" not in clear:
+        assert (await line.ask(clear + HEALTH)).status == 200
+        assert (await line.read()).status == 200
+
+
+# Those who keep the server waiting
+
+
+def half_a_body(length: int = 100) -> bytes:
+    return request("/messages", None, FORM, f"Content-Length: {length}", method="POST", body="a=")
+
+
+async def test_half_a_body_is_hung_up_on(quick: Loopback, slow: Slow) -> None:
+    line = await quick.connect()
+    line.write(half_a_body())
+    await line.ended()
+    await until(lambda: slow.gone == 1 and not quick.state.connections)
+    assert quick.connections.watched == 0
+
+
+class Watched:
+    """A connection as it is looked at, which does what a test says."""
+
+    def __init__(self, wait: Wait) -> None:
+        self.waits_for = wait
+        self.turn = 1
+        self.received = 0
+        self.sent = 0
+        self.unsent = 1
+
+    def give_up(self) -> None: ...
+
+
+PATIENT = Limits(
+    most=1, least_rate=100, head_seconds=30, body_seconds=30, answer_seconds=60, most_seconds=120
+)
+
+
+@pytest.mark.parametrize(
+    ("wait", "each_second", "lasts"),
+    [
+        (Wait.BODY, 0, 31),
+        (Wait.BODY, 1, 31),  # A hundredth of a second more, each time.
+        (Wait.BODY, 50, 61),
+        (Wait.BODY, 100, None),
+        (Wait.BODY, 10_000, None),
+        (Wait.ANSWER, 0, 61),
+        (Wait.ANSWER, 50, 121),
+        (Wait.ANSWER, 100, None),
+        (Wait.HEAD, 0, 31),
+        (Wait.HEAD, 10_000, 31),
+        (Wait.SERVER, 0, None),
+    ],
+)
+def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> None:
+    connection = Watched(wait)
+    patience = Patience(connection, PATIENT, 0)
+    for second in range(1, 1000):
+        connection.received += each_second
+        connection.sent += each_second
+        patience.look(connection, PATIENT, second)
+        if patience.left < 0:
+            assert second == lasts
+            return
+    assert lasts is None
+
+
+def test_who_was_quick_may_stand_still_for_a_while() -> None:
+    connection = Watched(Wait.BODY)
+    patience = Patience(connection, PATIENT, 0)
+    connection.received = 10**9
+    patience.look(connection, PATIENT, 1)
+    for second in (60, 121):
+        patience.look(connection, PATIENT, second)
+        assert patience.left >= 0
+    patience.look(connection, PATIENT, 122)
+    assert patience.left < 0
+
+
+def test_the_next_request_begins_anew() -> None:
+    connection = Watched(Wait.HEAD)
+    patience = Patience(connection, PATIENT, 0)
+    for second in range(1, 100):
+        connection.turn += second % 20 == 0
+        patience.look(connection, PATIENT, second)
+        assert patience.left >= 0
+
+
+def test_without_a_least_rate_anything_is_enough() -> None:
+    limits = Limits(most=1, least_rate=0)
+    connection = Watched(Wait.BODY)
+    patience = Patience(connection, limits, 0)
+    for second in range(20, 2000, 20):
+        connection.received += 1
+        patience.look(connection, limits, second)
+        assert patience.left >= 0
+    for second in (2010, 2200):
+        patience.look(connection, limits, second)
+    assert patience.left < 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [HEALTH, HEALTH[:-2] + b"Connection: close\r\n\r\n", HEALTH * 3],
+    ids=["kept", "closed", "several"],
+)
+async def test_an_answer_that_is_never_read_is_given_up(
+    quick: Loopback, slow: Slow, asked: bytes
+) -> None:
+    slow.size = HUGE
+    slow.answers.set()
+    plug = await deaf(quick)
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(plug, asked)
+    connection = weakref.ref(await the_one(quick))
+    await until(lambda: not quick.state.connections and not quick.state.tasks)
+    assert connection() is None
+    plug.close()
+
+
+async def test_a_client_that_says_good_bye_and_takes_nothing_is_given_up(
+    quick: Loopback, slow: Slow
+) -> None:
+    """Also where little is left for it, which is no reason to write no more."""
+    slow.size = HUGE
+    slow.answers.set()
+    plug = await deaf(quick)
+    loop = asyncio.get_running_loop()
+    connection = await the_one(quick)
+    connection.transport.set_write_buffer_limits(2 * HUGE)
+    await loop.sock_sendall(plug, HEALTH)
+    await until(lambda: connection.unsent > 0)
+    assert not connection.flow.write_paused
+    plug.shutdown(socket.SHUT_WR)
+    await until(lambda: not quick.state.connections)
+    plug.close()
+
+
+async def deaf(server: Loopback) -> socket.socket:
+    """A connection of a client that reads only what it is told to."""
+    plug = socket.socket()
+    plug.setblocking(False)
+    plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await asyncio.get_running_loop().sock_connect(plug, server.address)
+    return plug
+
+
+async def test_an_answer_that_is_read_in_small_pieces_comes_to_its_end(
+    org: Organization, slow: Slow
+) -> None:
+    slow.size = HUGE
+    slow.answers.set()
+    limits = Limits(most=1000, sweep_seconds=0.01)
+    async with Loopback(org, "endpoint", limits=limits, app=slow).open() as server:
+        plug = await deaf(server)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(plug, HEALTH)
+        connection = await the_one(server)
+        await until(lambda: connection.unsent > 0)
+        found, before = 0, connection.sent
+        while found < HUGE:
+            piece = await loop.sock_recv(plug, 256 * 1024)
+            assert piece
+            found += len(piece)
+            assert connection.sent >= before
+            before = connection.sent
+        assert connection.unsent == 0
+        plug.close()
+
+
+async def test_of_answers_no_more_wait_than_there_is_room_for(
+    org: Organization, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tertulia.wire.connections.SILENT_SECONDS", 0.1)
+    slow.size = HUGE
+    slow.answers.set()
+    limits = Limits(most=1000, unsent=3 * HUGE, sweep_seconds=0.02)
+    async with Loopback(org, "endpoint", limits=limits, app=slow).open() as server:
+        plugs = [await deaf(server) for _ in range(6)]
+        for plug in plugs:
+            await asyncio.get_running_loop().sock_sendall(plug, HEALTH)
+        await until(lambda: len(server.state.connections) == 6)
+        await until(lambda: len(server.state.connections) <= 3)
+        for plug in plugs:
+            plug.close()
+
+
+async def test_one_who_is_waited_for_no_more_is_not_looked_at(org: Organization) -> None:
+    limits = Limits(most=1000, sweep_seconds=0.01)
+    async with serving(org, "below", limits) as server:
+        lines = [await server.connect() for _ in range(5)]
+        for line in lines:
+            assert (await line.ask(HEALTH)).status == 200
+        await until(lambda: server.connections.watched == 0)
+        assert len(server.state.connections) == 5
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_body_is_one_line(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = [
+        half_a_body(),
+        request("/messages", org["ann"], FORM, "Content-Length: 99", method="POST", body="a"),
+        request("/user_uploads", org["ann"], MULTIPART, "Content-Length: 99", method="POST"),
+        b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na",
+        b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na",
+    ]
+    for one in asked:
+        async with serving(org, "below") as server:
+            with caplog.at_level(logging.INFO):
+                caplog.clear()
+                line = await server.connect()
+                line.write(one)
+                await until(lambda: bool(server.state.tasks) or bool(caplog.records))
+                await server.settle()
+                line.reset()
+                await until(lambda: not server.state.connections and not server.state.tasks)
+        lines = [r for r in caplog.records if r.name.startswith("tertulia")]
+        assert [record.message for record in lines] == ["request"], one
+        assert not any(record.exc_info for record in caplog.records)
+
+
+MULTIPART = "Content-Type: multipart/form-data; boundary=x"
+
+
+# How many
+
+
+async def test_beyond_all_connections_one_may_ask_how_the_server_is(org: Organization) -> None:
+    async with Loopback(org, "below", limits=Limits(most=2)).open() as server:
+        first, second = await server.connect(), await server.connect()
+        for line in (first, second):
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+        for target in (b"/health", b"/ready"):
+            third = await server.connect()
+            answer = await third.ask(HEALTH.replace(b"/health", target))
+            assert (answer.status, answer.header("connection")) == (200, "close")
+            assert await third.ended() == b""
+        third = await server.connect()
+        answer = await third.ask(SERVER_SETTINGS)
+        assert (answer.status, answer.told["code"]) == (503, "SERVER_NOT_READY")
+        assert answer.header("retry-after")
+        assert answer.header("access-control-allow-origin") == "*"
+        assert answer.header("connection") == "close"
+        assert await third.ended() == b""
+        third = await server.connect()
+        assert (await third.ask(HEALTH + SERVER_SETTINGS)).status == 200
+        assert await third.ended() == b""
+        await first.close()
+        await until(lambda: len(server.state.connections) == 1)
+        fourth = await server.connect()
+        assert (await fourth.ask(SERVER_SETTINGS)).status == 200
+        assert server.load.in_progress == 0
+
+
+async def test_whoever_takes_the_reserve_and_says_nothing_makes_way(org: Organization) -> None:
+    async with Loopback(org, "below", limits=Limits(most=1)).open() as server:
+        first = await server.connect()
+        assert (await first.ask(SERVER_SETTINGS)).status == 200
+        for _ in range(5 * RESERVE):
+            await server.connect()
+        last = await server.connect()
+        assert (await last.ask(HEALTH)).status == 200
+        assert (await first.ask(SERVER_SETTINGS)).status == 200
+        await until(lambda: len(server.state.connections) <= 1 + RESERVE)
+
+
+async def test_who_keeps_the_server_waiting_makes_way(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who hold connections with half a request shut nobody out."""
+    monkeypatch.setattr("tertulia.wire.connections.SILENT_SECONDS", 0.1)
+    limits = Limits(most=20, sweep_seconds=0.02)
+    async with Loopback(org, "below", limits=limits).open() as server:
+        good = [await server.connect() for _ in range(5)]
+        for line in good:
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+        held = [await server.connect() for _ in range(15)]
+        for line in held:
+            line.write(half_a_body())
+        await until(lambda: len(server.connections._silent) == 15)
+        for _ in range(10):
+            line = await server.connect()
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+        for line in good:
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+
+
+class Elsewhere:
+    """A connection that keeps nobody waiting."""
+
+    def __init__(self) -> None:
+        self.given_up = False
+
+    def give_up(self) -> None:
+        self.given_up = True
+
+
+def admissions(limits: Limits, hosts: list[str | None]) -> list[str]:
+    connections = Connections(limits)
+    return [connections.admit(Elsewhere(), host).name for host in hosts]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        (["192.0.2.1"] * 3, ["WELCOME", "WELCOME", "TOO_MANY"]),
+        (["192.0.2.1", "192.0.2.2"] * 2, ["WELCOME"] * 4),
+        (["192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1"], ["WELCOME"] * 2 + ["TOO_MANY"]),
+        (["2001:db8::1", "2001:db8::2", "2001:db8::3"], ["WELCOME"] * 2 + ["TOO_MANY"]),
+        (["2001:db8::1", "2001:db8:0:1::2", "2001:db8::3"], ["WELCOME"] * 3),
+        (["127.0.0.1"] * 9, ["WELCOME"] * 9),
+        (["127.0.0.9"] * 9, ["WELCOME"] * 9),
+        (["::1"] * 9, ["WELCOME"] * 9),
+        ([None] * 9, ["WELCOME"] * 9),
+        (["10.0.0.1"] * 9, ["WELCOME"] * 9),
+        (["10.1.0.1"] * 3, ["WELCOME", "WELCOME", "TOO_MANY"]),
+    ],
+)
+async def test_an_address_has_so_many_connections_at_most(
+    hosts: list[str | None], expected: list[str]
+) -> None:
+    limits = Limits(most=1000, of_one_address=2, trusted="127.0.0.1, 10.0.0.0/24,/run/x.sock")
+    assert admissions(limits, hosts) == expected
+
+
+async def test_an_address_has_half_of_all_at_most() -> None:
+    assert admissions(Limits(most=4, of_one_address=1000), ["192.0.2.1"] * 3) == [
+        "WELCOME",
+        "WELCOME",
+        "TOO_MANY",
+    ]
+    assert admissions(Limits(most=4), ["192.0.2.1"] * 4) == ["WELCOME"] * 4
+
+
+async def test_connections_that_are_lost_are_not_counted() -> None:
+    connections = Connections(Limits(most=10, of_one_address=1))
+    for _ in range(50):
+        one: Callable[[], None] = Elsewhere()  # type: ignore[assignment]
+        assert connections.admit(one, "192.0.2.1").name == "WELCOME"  # type: ignore[arg-type]
+        connections.lost(one, "192.0.2.1")  # type: ignore[arg-type]
+
+
+async def test_too_many_of_an_address_are_told_and_closed(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tertulia.wire.connections._is_own", lambda _: False)
+    limits = Limits(most=1000, of_one_address=3)
+    async with Loopback(org, "below", limits=limits).open() as server:
+        lines = [await server.connect() for _ in range(3)]
+        for line in lines:
+            assert (await line.ask(SERVER_SETTINGS)).status == 200
+        with caplog.at_level(logging.WARNING, "tertulia.http"):
+            for _ in range(5):
+                other = await server.connect()
+                answer = await other.read()
+                assert (answer.status, answer.header("connection")) == (503, "close")
+                assert "your address" in answer.told["msg"]
+                assert await other.ended() == b""
+        messages = [record.message for record in caplog.records]
+        assert messages == ["an address has too many connections"]
+        await lines[0].close()
+        await until(lambda: len(server.state.connections) == 2)
+        again = await server.connect()
+        assert (await again.ask(SERVER_SETTINGS)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("listed", "host", "expected"),
+    [
+        ("", "192.0.2.1", False),
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("192.0.2.0/24", "192.0.2.9", True),
+        ("2001:db8::/32", "2001:db8:1::2", True),
+        ("*", "198.51.100.1", True),
+        ("proxy, 192.0.2.1", "198.51.100.1", False),
+        ("", "fe80::1%eth0", False),
+        ("", "", True),
+        ("", "::1", True),
+    ],
+)
+def test_whom_the_bound_does_not_hold_for(listed: str, host: str, expected: bool) -> None:
+    assert trusting(listed)(host) is expected
+
+
+async def test_connecting_and_leaving_leaves_nothing(
+    org: Organization, without_collector: None
+) -> None:
+    async with serving(org, "below") as server:
+        ways = [b"", b"GET /he", HEALTH * 3, half_a_body(), b"nonsense\r\n\r\n"]
+        for round_ in range(20):
+            line: Line = await server.connect()
+            line.write(ways[round_ % len(ways)])
+            await asyncio.sleep(0)
+            line.reset()
+        await until(lambda: not server.state.connections and not server.state.tasks)
+        assert server.connections.watched == 0
+        assert server.connections._open == 0
+        assert not [o for o in gc.get_objects() if isinstance(o, TertuliaHttp)]
+
+
+# Bodies
+
+
+class Told:
+    """A request whose body comes in pieces, and what came of them."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+        self.read = 0
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            await asyncio.sleep(0)
+            self.read += 1
+            yield piece
+
+
+async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -> None:
+    gathering = Gathering(100)
+    bodies = [Told(*[b"x" * 10] * 4) for _ in range(10)]
+    found = await asyncio.gather(
+        *(gathering.body(body, 1000) for body in bodies),  # type: ignore[arg-type]
+        return_exceptions=True,
+    )
+    assert gathering.taken == 0
+    kept = [one for one in found if not isinstance(one, Exception)]
+    assert 0 < len(kept) <= 4
+    assert set(kept) == {b"x" * 40}
+    assert {type(one) for one in found if isinstance(one, Exception)} == {Overloaded}
+    # They were read to their end, or their clients would hear nothing.
+    assert [body.read for body in bodies] == [4] * 10
+
+
+async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:
+    body = "a=" + "x" * (STRANGERS_BODY + 1)
+
+    def asked(target: str, person: Person | None) -> bytes:
+        length = f"Content-Length: {len(body)}"
+        return request(target, person, FORM, length, method="POST", body=body)
+
+    async with serving(org, "below") as server:
+        line = await server.connect()
+        assert (await line.ask(asked("/fetch_api_key", None))).status == 413
+        assert (await line.ask(asked("/messages", org["ann"]))).status == 400
+        assert (await line.ask(asked("/messages", None))).status == 401
+
+
+async def test_of_a_stranger_who_may_not_ask_nothing_is_gathered(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> bytes:
+        raise AssertionError("it was gathered")
+
+    monkeypatch.setattr(forms._gathering, "body", never)
+    assert (await org.nobody.post("/messages", content="x" * 1000)).status == 401
