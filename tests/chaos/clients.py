@@ -207,7 +207,10 @@ class Client:
 
     async def _send(self) -> None:
         marker = self._next()
-        channel_id, topic = self._chance.choice(self._channels), f"topic {self._chance.randint(1, 3)}"
+        channel_id, topic = (
+            self._chance.choice(self._channels),
+            f"topic {self._chance.randint(1, 3)}",
+        )
         attempt, answer = await self._attempt(
             *("send", "messages", marker, "POST", "/messages"),
             type="stream",

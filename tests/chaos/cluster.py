@@ -200,7 +200,9 @@ class Cluster:
             try:
                 node.process.wait(max(until - time.monotonic(), 0.1))
             except subprocess.TimeoutExpired:
-                self.complaints.append(f"node {node.number} did not stop:\n{node.log_text()[-1500:]}")
+                self.complaints.append(
+                    f"node {node.number} did not stop:\n{node.log_text()[-1500:]}"
+                )
                 node.process.kill()
                 node.process.wait(STOP_SECONDS)
         for proxy in self.proxies:
@@ -214,15 +216,14 @@ class Cluster:
             if not node.log_path.exists():
                 continue
             found += [
-                f"node {node.number} logged: {text[-3000:]}"
-                for text in mistakes(node.log_text())
+                f"node {node.number} logged: {text[-3000:]}" for text in mistakes(node.log_text())
             ]
         return found
 
 
 def mistakes(log: str) -> list[str]:
-    """The tracebacks in what a node wrote, each with the line before it, of which the last exception
-    does not say that the database was away."""
+    """The tracebacks in what a node wrote, each with the line before it, but those of which the
+    last exception says that the database was away."""
     found = []
     lines = log.splitlines()
     begin = 0

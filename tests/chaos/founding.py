@@ -29,5 +29,6 @@ async def add_channels(config: Config, named: dict[str, list[int]]) -> dict[str,
     """Public channels with these subscribers; their IDs by name."""
     async with opened_log(config, lambda _: None) as log:
         return {
-            name: await log.submit(None, open_channel, name, user_ids) for name, user_ids in named.items()
+            name: await log.submit(None, open_channel, name, user_ids)
+            for name, user_ids in named.items()
         }

@@ -89,7 +89,9 @@ def once(attempts: Sequence[Attempt], found: Iterable[Any]) -> list[str]:
         most = 0 if attempt.outcome is Outcome.REFUSED else 1
         if not least <= times <= most:
             wrong.append(f"{attempt}: it is there {times} times")
-    wrong += [f"{value!r} is there {times} times, and nobody did it" for value, times in counts.items()]
+    wrong += [
+        f"{value!r} is there {times} times, and nobody did it" for value, times in counts.items()
+    ]
     return wrong
 
 
@@ -134,8 +136,8 @@ def stale(probes: Iterable[Probe], bound: float) -> list[str]:
         late = probe.sent - probe.revocation.acknowledged
         if late > (0 if probe.is_write else bound):
             wrong.append(
-                f"{probe.revocation.what}: node {probe.node} {'did' if probe.is_write else 'showed'}"
-                f" it still, asked {late:.2f} s after that was acknowledged (answered after"
-                f" {probe.answered - probe.sent:.2f} s)"
+                f"{probe.revocation.what}: node {probe.node}"
+                f" {'did' if probe.is_write else 'showed'} it still, asked {late:.2f} s after that was"
+                f" acknowledged (answered after {probe.answered - probe.sent:.2f} s)"
             )
     return wrong

@@ -67,9 +67,7 @@ class Revocations:
         """Take one right after the other, until cancelled."""
         while self._spare.people or self._spare.channels:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(
-                    self._cluster.stopping.wait(), self._chance.uniform(*PAUSE)
-                )
+                await asyncio.wait_for(self._cluster.stopping.wait(), self._chance.uniform(*PAUSE))
             self._cluster.stopping.clear()
             if self._spare.people and (not self._spare.channels or self._chance.random() < 0.7):
                 await self._deactivate(self._spare.people.pop())
@@ -168,8 +166,6 @@ class Revocations:
         sent = time.monotonic()
         answer = await use(node)
         if answer.status == 200:
-            self.probes.append(
-                Probe(revocation, node.number, sent, time.monotonic(), is_write)
-            )
+            self.probes.append(Probe(revocation, node.number, sent, time.monotonic(), is_write))
         else:
             self.refused += 1

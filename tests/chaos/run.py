@@ -3,15 +3,20 @@
 import asyncio
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+from tertulia.log.freshness import STALE_SECONDS
+
+from tertulia.config import Config
 from tests.chaos.asking import Account, Asker
 from tests.chaos.clients import Client, shown
 from tests.chaos.cluster import Cluster, Node
@@ -21,9 +26,6 @@ from tests.chaos.record import Attempt, Outcome, Record, last, once, stale
 from tests.chaos.revocations import Revocations, Spare
 from tests.postgres import Standalone, standalone
 from tests.reference_client import differences
-
-from tertulia.config import Config
-STALE_SECONDS = 10.0
 
 NODES = 3
 CLIENTS = 7
@@ -64,6 +66,9 @@ class Chaos:
     async def run(self, seconds: float) -> list[str]:
         """What does not hold, after so many seconds of faults."""
         cluster = Cluster(self._database, self._directory, NODES, self.say)
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
         try:
             await self._prepare(cluster)
             self._began = time.monotonic()
@@ -143,16 +148,13 @@ class Chaos:
             return response.status_code == 200
 
         async def all_ready() -> bool:
-            return all(
-                await asyncio.gather(*(ready(node) for node in cluster.serving))
-            ) and all(node.is_newer == cluster.is_upgraded for node in cluster.serving)
+            return all(await asyncio.gather(*(ready(node) for node in cluster.serving))) and all(
+                node.is_newer == cluster.is_upgraded for node in cluster.serving
+            )
 
         if not await _until(all_ready):
-            logs = "\n".join(
-                f"node {node.number}: {node.log_text()[-1000:]}"
-                for node in cluster.serving
-                if not await ready(node)
-            )
+            late = [node for node in cluster.serving if not await ready(node)]
+            logs = "\n".join(f"node {node.number}: {node.log_text()[-1000:]}" for node in late)
             raise NotReady(f"not every node was ready after {SETTLE_SECONDS:g} s:\n{logs}")
 
     # What happens
@@ -225,7 +227,8 @@ class Chaos:
             return False
         last_id: int = answer.body["id"]
         for client in self._clients:
-            if not await _until(lambda client=client: self._heard(client, cluster, last_id)):
+            heard = partial(self._heard, client, cluster, last_id)
+            if not await _until(heard):
                 self.record.fail(f"{client.name} did not hear of message {last_id}")
         return True
 
@@ -315,9 +318,8 @@ class Chaos:
         for attempt in self.record.attempts:
             if attempt.what != "read" or attempt.outcome is not Outcome.DONE:
                 continue
-            name, message_id = attempt.subject  # type: ignore[misc]
-            if name == client.name and message_id in fetched:
-                if "read" not in fetched[message_id]["flags"]:
+            for message_id, message in fetched.items():
+                if attempt.subject == (client.name, message_id) and "read" not in message["flags"]:
                     self.record.fail(f"{attempt}: it is unread")
 
     async def _judge_attempts(
@@ -338,16 +340,16 @@ class Chaos:
         sends = by_subject["send"]["messages"]
         wrong += once(sends, contents)
         for attempt in sends:
-            if attempt.result is not None and attempt.result in messages:
-                if messages[attempt.result]["content"].split()[0] != attempt.value:
-                    wrong.append(f"{attempt}: it is another message")
+            made = messages.get(attempt.result)
+            if made is not None and made["content"].split()[0] != attempt.value:
+                wrong.append(f"{attempt}: it is another message")
         for message_id in {*by_subject["edit"], *by_subject["move"]}:
             if message_id not in messages:
                 continue  # Missed already.
             edits, moves = by_subject["edit"][message_id], by_subject["move"][message_id]
-            made, moved, first = await self._history(message_id, cluster)
+            versions, moved, first = await self._history(message_id, cluster)
             message = messages[message_id]
-            wrong += once(edits, made) + once(moves, moved)
+            wrong += once(edits, versions) + once(moves, moved)
             wrong += last(edits, message["content"], first[0])
             wrong += last(moves, message["subject"], first[1])
         for message_id, attempts in by_subject["star"].items():
@@ -361,7 +363,9 @@ class Chaos:
                 if (one["user_id"], one["emoji_name"]) == (user_id, emoji)
             ]
             if len(reactions) > 1:
-                wrong.append(f"{user_id} reacted to {message_id} {len(reactions)} times with {emoji}")
+                wrong.append(
+                    f"{user_id} reacted to {message_id} {len(reactions)} times with {emoji}"
+                )
             wrong += last(attempts, bool(reactions), False)
         for user_id, attempts in by_subject["name"].items():
             account = next(c.account for c in self._clients if c.account.user_id == user_id)

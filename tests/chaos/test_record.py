@@ -1,5 +1,7 @@
 """What is held against each other finds what is wrong, and only that."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.chaos.cluster import mistakes
@@ -53,7 +55,7 @@ def test_what_nobody_changed_is_as_before() -> None:
     ("sent", "is_write", "wrong"),
     [(99.0, False, 0), (99.0, True, 0), (109.9, False, 0), (110.1, False, 1), (100.1, True, 1)],
 )
-def test_a_right_that_was_taken_away_is_over_within_the_bound_and_at_once_for_what_changes_something(
+def test_a_right_is_over_within_the_bound_and_at_once_for_what_changes_something(
     sent: float, is_write: bool, wrong: int
 ) -> None:
     revocation = Revocation("account deactivated", acknowledged=100.0)
@@ -107,4 +109,4 @@ def test_a_plan_is_the_seed_s() -> None:
     assert all(fault.until <= 300 for fault in one)
     for node in range(3):
         own = [fault for fault in one if fault.node == node]
-        assert all(a.until < b.at for a, b in zip(own, own[1:], strict=False))
+        assert all(a.until < b.at for a, b in pairwise(own))
