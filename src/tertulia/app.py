@@ -14,6 +14,7 @@ from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
 from tertulia.links import Links
+from tertulia.log.bookmark import Bookmark
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
@@ -37,13 +38,16 @@ async def opened_log(
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
+    serves: bool = False,
 ) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context."""
+    """The organization's log, migrated and open, for the time of the context. It is a server's if
+    it `serves`; else DatabaseError where a server runs and the database would be migrated."""
     config.data_path.mkdir(parents=True, exist_ok=True)
-    store = Store(database_at(config.data_path, config.database_url))
+    store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(tell)
-        log = Log(store, clock, elapsed)
+        bookmark = Bookmark(config.data_path) if serves else None
+        log = Log(store, clock, elapsed, bookmark=bookmark)
         await log.open(heard or (lambda _: None))
         try:
             yield log
@@ -66,6 +70,7 @@ async def opened_organization(
     heard: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
+    serves: bool = False,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -73,7 +78,9 @@ async def opened_organization(
     """
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
-    async with opened_log(config, tell, heard=heard, clock=clock, elapsed=elapsed) as log:
+    async with opened_log(
+        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=serves
+    ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
         vault = opened_vault(config)
@@ -103,10 +110,10 @@ async def opened_node(
         for delivery in hearing:
             delivery.heard(text)
 
-    async with opened_organization(config, tell, heard=heard, clock=clock, elapsed=elapsed) as (
-        log,
-        vault,
-    ):
+    opened = opened_organization(
+        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=True
+    )
+    async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
         encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
         longest = config.event_queue_longpoll_timeout_seconds

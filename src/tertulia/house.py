@@ -24,7 +24,9 @@ class House:
         self.code = ""
         """By which an organization can be made; empty where there is one."""
         self.broken: Callable[[], None] = lambda: None
-        """Called where the turn from the one to the other failed."""
+        """Called where the turn from the one to the other failed, or the node cannot go on."""
+        self.outdated = ""
+        """Why the program is too old to go on; empty where it is not."""
         self.node: Node | None = None
         self.polls: Polls | None = None
         """Who takes the polls that wait on their connections, as soon as a node answers."""
@@ -39,6 +41,10 @@ class House:
         if self._answers is None:
             raise RuntimeError("nobody is in")
         await self._answers(scope, receive, send)
+
+    def _outdated(self, reason: str) -> None:
+        self.outdated = reason
+        self.broken()
 
     async def close(self) -> None:
         """Answer the clients that wait: there will be no more."""
@@ -73,12 +79,13 @@ class House:
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, tell) as log:
+            async with opened_log(config, tell, serves=True) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:
                         self._founded.set()
 
+                log.on_newer(self._outdated)
                 self.code = await setup_code(log)
                 first = FirstRun(config, log, self.code, self._settled.wait)
                 self._answers = first.answers()
@@ -97,6 +104,7 @@ class House:
             self._settled.set()
 
     def _enter(self, node: Node) -> None:
+        node.log.on_newer(self._outdated)
         self.code, self.node, self._answers = "", node, asgi(node)
         self.polls = Polls(node)
         self._settled.set()

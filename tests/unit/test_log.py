@@ -7,18 +7,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from tertulia.app import opened_log
 from tertulia.config import Config
+from tertulia.log import commits, requests
 from tertulia.log.writer import Log
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
 from tertulia.model.channels import Channel
-from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
+from tertulia.model.mail import Mail, MailKind
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import installation, reading
-from tertulia.store.database import Connection
+from tertulia.store import installation, outbox, reading
+from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
+from tertulia.store.history import Position
+from tertulia.store.reading import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, FactNoted
 from tests.support import Organization
@@ -57,6 +62,7 @@ class Counting:
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reads = self.begins = self.commits = 0
         self.breaks: set[str] = set()
+        self.error: type[Exception] = OSError
         self.batches: list[Batch] = []
         self.gate: asyncio.Event | None = None
         real_read, real_begin, real_commit = store.read, store.begin, store.commit
@@ -74,7 +80,7 @@ class Counting:
                 raise OSError("read")
             return await real_read_log(*arguments)
 
-        async def begin(after: int) -> list[Entry]:
+        async def begin(after: Position) -> Growth:
             self.begins += 1
             found = await real_begin(after)
             if "begin" in self.breaks:
@@ -87,10 +93,10 @@ class Counting:
             if self.gate is not None:
                 await self.gate.wait()
             if "commit" in self.breaks:
-                raise OSError("commit")
+                raise self.error("commit")
             await real_commit(batch)
             if "after commit" in self.breaks:
-                raise OSError("nobody heard that it was committed")
+                raise self.error("nobody heard that it was committed")
 
         monkeypatch.setattr(store, "read", read)
         monkeypatch.setattr(store, "read_log", read_log)
@@ -117,6 +123,10 @@ async def until(holds: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("it did not come to pass")
+
+
+async def nothing_known(*_: Any) -> None:
+    """What `was_committed` answers where others have written since."""
 
 
 async def rows_of(log: Log) -> tuple[int, dict[str, dict[Any, Any]]]:
@@ -217,20 +227,111 @@ async def test_when_the_commit_fails_nothing_was_done(
     await assert_true_to_the_tables(log)
 
 
-async def test_a_commit_whose_success_was_not_heard_of_is_delivered(
-    org: Organization, counting: Counting
+@pytest.mark.parametrize("lost", [OSError, CommitUnknown])
+async def test_a_commit_whose_success_was_not_heard_of_is_a_success(
+    org: Organization, counting: Counting, lost: type[Exception]
 ) -> None:
     log = org.node.log
     await org.channel("lounge", "ann")
     ann = await org["ann"].register()
-    counting.breaks = {"after commit"}
-    reply = await org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")
-    reply.refused("SERVER_NOT_READY", 503)
+    counting.breaks, counting.error = {"after commit"}, lost
+    generation = log.generation
+    told: list[str] = []
+    for number in range(20):
+        await org["ann"].send("lounge", "t", f"hi {number}")
+        told.append(f"hi {number}")
     counting.breaks = set()
-    await log.catch_up()
     await org["ann"].send("lounge", "t", "again")
-    assert [e["message"]["content"] for e in await ann.events()] == ["hi", "again"]
+    assert [e["message"]["content"] for e in await ann.events()] == [*told, "again"]
+    assert log.generation == generation
+    assert log.problems() == []
     await assert_true_to_the_tables(log)
+
+
+async def test_a_commit_that_was_lost_is_said_to_be(org: Organization, counting: Counting) -> None:
+    log = org.node.log
+    counting.breaks, counting.error = {"commit"}, CommitUnknown
+    with pytest.raises(Unavailable, match="Nothing was done") as refusal:
+        await log.submit(None, create, "one")
+    assert not isinstance(refusal.value, OutcomeUnknown)
+    counting.breaks = set()
+    assert await log.submit(None, create, "one") == 1
+    await assert_true_to_the_tables(log)
+
+
+async def test_what_was_certainly_not_committed_is_not_looked_up(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def was_committed(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(org.node.store, "was_committed", was_committed)
+    counting.breaks, counting.error = {"commit"}, DatabaseUnavailable
+    with pytest.raises(Unavailable, match="Nothing was done"):
+        await org.node.log.submit(None, create, "one")
+
+
+async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And who cannot wait for it learns that; what was done is told when it is known."""
+    log, store = org.node.log, org.node.store
+    await org.channel("lounge", "ann")
+    ann = await org["ann"].register()
+    real, is_away = store.was_committed, True
+
+    async def was_committed(*arguments: Any) -> bool | None:
+        if is_away:
+            raise OSError("away")
+        return await real(*arguments)
+
+    monkeypatch.setattr(store, "was_committed", was_committed)
+    monkeypatch.setattr(commits, "RETRY_SECONDS", 0)
+    counting.breaks, counting.error = {"after commit"}, CommitUnknown
+    sending = asyncio.create_task(
+        org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")
+    )
+    await until(lambda: log._requests.is_committing)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not sending.done()
+    later = asyncio.create_task(log.submit(None, create, "later"))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(requests, "ANSWER_SECONDS", 0)
+    log._look_after()
+    reply = await sending
+    assert "not known" in reply.refused("SERVER_NOT_READY", 503)["msg"]
+    assert "Retry-After" not in reply.headers
+    with pytest.raises(Unavailable, match="Nothing was done"):
+        await later
+    monkeypatch.undo()
+    counting.breaks = set()
+    is_away = False
+    await log.catch_up()
+    assert [e["message"]["content"] for e in await ann.events()] == ["hi"]
+    assert log.state.channel_named("later") is None
+    await assert_true_to_the_tables(log)
+
+
+async def test_notes_and_mails_are_written_once_however_the_commit_ended(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")
+    async with other_log(config) as log:  # Without anybody who sends mails.
+        counting = Counting(log.store, monkeypatch)
+        counting.error = CommitUnknown
+        for where in ("commit", "after commit"):
+            counting.breaks = {where}
+            log.mail(mail)
+            await until(lambda: not log._requests and not log._notes)
+            await log.catch_up()
+        # Where others have written notes since, it cannot be known, and they are written again.
+        monkeypatch.setattr(log.store, "was_committed", nothing_known)
+        log.mail(mail)
+        await log.catch_up()
+        counting.breaks = set()
+        await log.submit(None, create, "one")
+        assert len(await log.store.read(outbox.waiting)) == 3
 
 
 async def test_an_answer_waits_until_what_it_shows_is_on_disk(
@@ -413,8 +514,7 @@ async def test_closing_finishes_what_is_waiting_and_takes_no_more(
             await log.submit(None, create, "late")
         with pytest.raises(Unavailable):
             await log.snapshot(None, lambda _: None, lambda *_: None)
-        assert not log._commands
-        assert not log._snapshots
+        assert not log._requests
 
 
 async def test_closing_while_the_database_is_away_refuses_what_waits(
@@ -485,3 +585,45 @@ async def test_what_is_in_memory_is_answered_without_the_database(
     assert (await org.nobody.get("/server_settings")).ok["realm_name"] == "Example"
     assert (await org["ann"].get("/users/me")).status in (200, 404)
     assert (counting.reads, counting.begins, counting.commits) == (0, 0, 0)
+
+
+async def test_what_is_said_of_a_change_is_true_while_connections_are_ended(
+    org: Organization, config: Config
+) -> None:
+    """By the database's operator, at whatever moment."""
+    if not config.database_url:
+        return
+    log = org.node.log
+    ending = True
+
+    async def end_connections() -> None:
+        async with await psycopg.AsyncConnection.connect(
+            config.database_url, autocommit=True
+        ) as connection:
+            while ending:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(activity.pid) FROM pg_stat_activity AS activity"
+                    " JOIN pg_locks AS held ON held.pid = activity.pid"
+                    " WHERE held.relation = 'head'::regclass"
+                    " AND activity.pid <> pg_backend_pid()"
+                )
+                await asyncio.sleep(0.005)
+
+    done, refusals = set(), []
+    ender = asyncio.create_task(end_connections())
+    try:
+        for number in range(20):
+            try:
+                await log.submit(None, create, f"c{number}")
+                done.add(f"c{number}")
+            except OutcomeUnknown:
+                raise AssertionError("the database was there all the time") from None
+            except Unavailable as error:
+                refusals.append(str(error))
+    finally:
+        ending = False
+        await ender
+    await log.catch_up()
+    await assert_true_to_the_tables(log)
+    assert {channel.name for channel in log.state.channels} == done
+    assert all("Nothing was done" in refusal for refusal in refusals)

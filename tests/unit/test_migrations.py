@@ -10,7 +10,8 @@ from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
 from tertulia.model.words import phrases_of
-from tertulia.store import finding, migrations, reading, searching
+from tertulia.store import finding, migrations, reading, searching, writing
+from tertulia.store.codec import encode_change
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.store import database_at
@@ -47,6 +48,16 @@ def found(connection: Connection, word: str) -> list[int]:
     return [message.id for message in finding.find(connection, search).messages]
 
 
+def write_first_log(connection: Connection, entries: Sequence[Entry], _: str) -> None:
+    """As the first version did."""
+    for entry in entries:
+        connection.run(
+            "INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)",
+            (entry.seq, entry.at, entry.actor_id, encode_change(entry.change)),
+        )
+        connection.run("UPDATE head SET seq = ?", (entry.seq,))
+
+
 def first_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:1])
 
@@ -70,6 +81,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
     connection = database.connect(readonly=False)
     with monkeypatch.context() as patch:
         patch.setattr(searching, "add", lambda *_: None)
+        patch.setattr(writing, "_write_log", write_first_log)
         write(connection, Batch([sent("Potatoes and rice")], {}))
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)

@@ -7,7 +7,6 @@ import pytest
 
 from tertulia.config import Config
 from tertulia.model.errors import Unavailable
-from tertulia.store import reading
 from tests.support import Organization, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -234,18 +233,4 @@ async def test_a_server_that_cannot_write_says_so(
 async def test_the_node_is_alive_and_ready(org: Organization) -> None:
     for path, status in (("/health", "alive"), ("/ready", "ready")):
         response = await org.http.get(path)
-        assert (response.status_code, response.json()) == (200, {"status": status})
-
-
-async def test_a_node_without_a_database_is_alive_and_not_ready(
-    org: Organization, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def read(look: Any, *_: Any) -> Any:
-        if look is reading.head:
-            raise OSError("gone")
-        return await there(look, *_)
-
-    there = org.node.store.read
-    monkeypatch.setattr(org.node.store, "read", read)
-    assert (await org.http.get("/health")).status_code == 200
-    assert (await org.http.get("/ready")).status_code == 503
+        assert (response.status_code, response.json()["status"]) == (200, status)

@@ -11,6 +11,7 @@ from tertulia.cli import (
     config,
     create_bot,
     create_user,
+    end_queues,
     init,
     invite,
     mail,
@@ -59,6 +60,7 @@ app.command("mail", epilog=mail.EXAMPLE)(mail.mail)
 app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)
 

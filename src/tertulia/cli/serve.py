@@ -27,6 +27,7 @@ from tertulia.config import Config, load
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
+from tertulia.store.store import database_at
 from tertulia.wire.call import Node
 from tertulia.wire.connections import RESERVE, Connections, Limits
 from tertulia.wire.load import Load
@@ -87,7 +88,10 @@ def serve(
         "dev": dev,
     }
     settings = load(flags, file=config)
-    with contextlib.closing(_bound(settings.host, settings.port)) as listener:
+    with (
+        contextlib.closing(_bound(settings.host, settings.port)) as listener,
+        database_at(settings.data_path, settings.database_url).served(),
+    ):
         run(_serve(settings, listener, demo=demo))
 
 
@@ -133,6 +137,8 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
         server = Server(house, settings, listener, ready)
         await server.serve([listener])
+    if house.outdated:
+        raise Failed(house.outdated)
 
 
 def _limits(settings: Config) -> Limits:

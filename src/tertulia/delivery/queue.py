@@ -16,6 +16,7 @@ class Queue:
 
     __slots__ = (
         "ended",
+        "is_found",
         "last_transient",
         "poll",
         "quiet",
@@ -27,8 +28,11 @@ class Queue:
         "written_at",
     )
 
-    def __init__(self, record: QueueRecord, seen_at: float) -> None:
+    def __init__(self, record: QueueRecord, seen_at: float, *, is_found: bool = False) -> None:
         self.record = record
+        self.is_found = is_found
+        """Whether it was registered before this node came, or at another one: what it has given
+        out then is not known here."""
         self.user_id = record.user_id
         self.seen_at = seen_at
         self.written_at = seen_at

@@ -23,7 +23,7 @@ from tertulia.delivery.posted import Encoder, Posted
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
 from tertulia.log.steady import Steady
-from tertulia.log.writer import Log
+from tertulia.log.writer import Log, stale
 from tertulia.model import changes
 from tertulia.model.changes import (
     AnyChange,
@@ -104,6 +104,8 @@ class Delivery:
         self._closing = False
         log.follow(self._committed)
         log.on_reload(self._reloaded)
+        log.on_history(self._end_all)
+        log.on_stale(self._suspend)
 
     # Beginning and end
 
@@ -174,6 +176,7 @@ class Delivery:
             return []
         if events or not block or self._closing:
             return events
+        self.log.require_fresh()
         self._check_access(user_id, credential, session_id)
         waiter = Awaited()
         self._park(queue, waiter, session_id)
@@ -200,6 +203,8 @@ class Delivery:
         """
         queue = self._queues.get(queue_id)
         if queue is None or queue.user_id != user_id or self._closing:
+            return False
+        if self.log.freshness.is_stale:
             return False
         start = event_ids.end_of(queue.record.start)
         cursor = start if last_event_id == -1 else last_event_id
@@ -275,7 +280,7 @@ class Delivery:
                 raise NoSuchQueue(queue_id)
             queue = self._queues.get(queue_id)
             if queue is None:
-                queue = Queue(found[0], self._now())
+                queue = Queue(found[0], self._now(), is_found=True)
                 self._remember(queue)
         if queue.user_id != user_id:
             raise NoSuchQueue(queue_id)
@@ -314,6 +319,11 @@ class Delivery:
 
     async def _cursor(self, queue: Queue, last_event_id: int) -> int:
         start = event_ids.end_of(queue.record.start)
+        if queue.is_found and queue.record.start > self._head:
+            await self.log.catch_up()  # It may have been registered at another node.
+            if queue.record.start > self._head:
+                self._delete(queue)  # The log has lost its end since.
+                raise NoSuchQueue(queue.record.id)
         if last_event_id == -1:
             return start
         if last_event_id < start:
@@ -321,6 +331,11 @@ class Delivery:
         if event_ids.seq_of(last_event_id) > self._head:
             await self.log.catch_up()  # Another node may have given it out.
         if event_ids.seq_of(last_event_id) > self._head:
+            if queue.is_found:
+                # It may have been given out by a log that has lost its end since. The number will
+                # be used again for something that the client then would not hear of.
+                self._delete(queue)
+                raise NoSuchQueue(queue.record.id)
             raise Refused(f"Event {last_event_id} was not in this queue.")
         return last_event_id
 
@@ -533,6 +548,18 @@ class Delivery:
         for posted in self._recent:
             posted.revise(posted.entry)  # It may have been shown as it never was.
 
+    def _end_all(self) -> None:
+        """The log is another history: what clients have seen, and the IDs by which they say so,
+        are of one that is over. (In the database the queues are gone.)"""
+        self._recent.clear()
+        for queue in list(self._queues.values()):
+            self._forget(queue)
+
+    def _suspend(self) -> None:
+        """The node does not know any more whether who waits may still hear of things."""
+        for queue in list(self._waiting):
+            self._fail(queue, stale())
+
     def _deliver(self, transient: Transient) -> None:
         match transient:
             case QueueGone(queue_id=queue_id):
@@ -595,7 +622,7 @@ class Delivery:
         if poll is not None:
             poll.waiter.answer(events)
 
-    def _fail(self, queue: Queue, error: Refused) -> None:
+    def _fail(self, queue: Queue, error: Exception) -> None:
         poll = self._unpark(queue)
         if poll is not None:
             poll.waiter.fail(error)

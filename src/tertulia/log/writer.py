@@ -1,7 +1,8 @@
 """The single writer: lets waiting commands decide, commits them together, tells who follows.
 
 The state runs ahead of the disk by at most one group of commands. An answer that saw such a state
-must wait for it: `settled`. When a commit fails, the state is thrown away and loaded again.
+must wait for it: `settled`. When a commit fails, the state is thrown away and loaded again; where
+it cannot be known whether it failed, that is looked up before anybody is answered.
 """
 
 import asyncio
@@ -9,30 +10,52 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
-from tertulia.model.changes import AnyChange, Entry
-from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.log.bookmark import Bookmark
+from tertulia.log.commits import RETRY_SECONDS, Commits, NotBegun, Unknown
+from tertulia.log.deciding import Misfold, decide, moment_of
+from tertulia.log.freshness import PROOF_SECONDS, Freshness, described
+from tertulia.log.requests import (
+    ANSWER_SECONDS,
+    GROUP,
+    Command,
+    Requests,
+    Snapshot,
+    bounded,
+    not_done,
+)
+from tertulia.log.snapshots import install_reading, load_reading
+from tertulia.log.watching import Watch
+from tertulia.model.changes import Entry
+from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
-from tertulia.state.moment import Decision, Moment, Verb
+from tertulia.state.moment import Verb
 from tertulia.state.organization import State
-from tertulia.state.reading import ChannelMessages, DirectMessages, Reader
-from tertulia.store import reading
-from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store import history, reading
+from tertulia.store.database import Connection, DatabaseError, DatabaseUnavailable
+from tertulia.store.history import (
+    Head,
+    HistoryChanged,
+    HistoryPruned,
+    NewerDatabase,
+    Position,
+)
+from tertulia.store.reading import Growth
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
-from tertulia.store.writing import Batch, MailAsked, Note, QueueDeleted
+from tertulia.store.writing import Batch, MailAsked, Note, Probe, QueueDeleted
 
 logger = logging.getLogger("tertulia.log")
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-GROUP = 256
-"""Commands that are committed together at most."""
-RETRY_SECONDS = 0.5
+BEAT_SECONDS: Final = 1.0
+"""Between two looks at who has waited for too long."""
+PROOF_WAIT_SECONDS: Final = 2.0
+"""How long whoever asks whether something can be written waits for the writer to try."""
 
 
 def unseen(_: Connection) -> None:
@@ -40,34 +63,6 @@ def unseen(_: Connection) -> None:
 
 
 Follower = Callable[[Sequence[Entry]], None]
-
-
-@dataclass
-class _Command:
-    actor_id: int | None
-    verb: Verb[Any]
-    arguments: tuple[Any, ...]
-    notes: Sequence[Note]
-    answer: asyncio.Future[Any]
-
-
-@dataclass
-class _Snapshot(Generic[T, R]):
-    reader_id: int | None
-    look: Callable[[Connection], T]
-    conclude: Callable[[State, T], R]
-    queue: Callable[[int], QueueRecord] | None
-    answer: asyncio.Future[R]
-    registered: QueueRecord | None = None
-    """The queue that was written down for it."""
-
-
-class _Misfold(Exception):
-    """A verb asked for a change that cannot be folded: a mistake of ours in that verb."""
-
-    def __init__(self, command: _Command) -> None:
-        self.command = command
-        super().__init__("a change could not be folded")
 
 
 class Log:
@@ -81,6 +76,8 @@ class Log:
         store: Store,
         clock: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = time.monotonic,
+        *,
+        bookmark: Bookmark | None = None,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed, whatever becomes of the
         clock."""
@@ -88,27 +85,44 @@ class Log:
         self.clock = clock
         self.elapsed = elapsed
         self.state = State()
-        self.durable = 0
+        self.position = Position("", 0, "")
         """The newest entry that is on disk, as far as this node knows."""
         self.generation = 0
         """How many times the state had to be thrown away."""
-        self._commands: deque[_Command] = deque()
-        self._snapshots: deque[_Snapshot[Any, Any]] = deque()
+        self.freshness = Freshness()
+        self._bookmark = bookmark
+        self._watch = Watch(
+            store, self.freshness, bookmark, lambda: self.position, lambda: self._notice(None)
+        )
+        self._commits = Commits(store, self.freshness)
+        self._requests = Requests()
         self._notes: deque[Note] = deque()
         self._held: list[Note] = []
         """Notes of a commit that failed, and others without hurry: for the next one that there is
         a reason for."""
         self._wake = asyncio.Event()
         self._grown = False
+        self._must_probe = False
+        self._probed: asyncio.Future[None] | None = None
+        """Is done when the writer has tried to write."""
         self._closing = False
         self._failed = False
         """Whether the node stops without a true state."""
         self._settling: asyncio.Future[None] | None = None
+        self._settling_since = 0.0
         self._followers: list[Follower] = []
         self._reloads: list[Callable[[], None]] = []
         self._postmen: list[Callable[[], None]] = []
+        self._histories: list[Callable[[], None]] = []
+        self._newers: list[Callable[[str], None]] = []
         self._task: asyncio.Task[None] | None = None
+        self._beat: asyncio.Task[None] | None = None
         self._end_watch: Callable[[], None] | None = None
+
+    @property
+    def durable(self) -> int:
+        """The number of the newest entry that is on disk, as far as this node knows."""
+        return self.position.seq
 
     # Beginning and end
 
@@ -117,20 +131,30 @@ class Log:
 
         `heard` gets what other nodes `announce`.
         """
-        seq, records = await self.store.read_log(
-            lambda c: (reading.head(c), reading.records(c)), LOAD_SECONDS
+        known = self._bookmark.read() if self._bookmark is not None else None
+        if known is not None and await self.store.read(history.is_lost, known):
+            await self._renew(known)
+        began = time.monotonic()
+        head, records = await self.store.read_log(
+            lambda c: (history.head(c), reading.records(c)), LOAD_SECONDS
         )
-        self.state = State.load(seq, records)
-        self.durable = seq
+        self.state = State.load(head.seq, records)
+        self.position = head.position
+        self.freshness.verified(began)
         self._end_watch = self.store.watch(self._notice, heard)
         self._task = asyncio.create_task(self._work(), name="log-writer")
+        self._beat = asyncio.create_task(self._keep_beating(), name="log-beat")
 
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
-        self._closing = True
+        self._closing = self._commits.is_closing = True
         self._wake.set()
         if self._task is not None:
             await self._task
+        if self._beat is not None:
+            self._beat.cancel()
+            await asyncio.wait([self._beat])
+        await self._watch.close()
         if self._end_watch is not None:
             await asyncio.to_thread(self._end_watch)
 
@@ -146,6 +170,45 @@ class Log:
         """Call when this node has written down a mail to be sent."""
         self._postmen.append(callback)
 
+    def on_history(self, callback: Callable[[], None]) -> None:
+        """Call when the log has become another history: what was known of its entries is void."""
+        self._histories.append(callback)
+
+    def on_stale(self, callback: Callable[[], None]) -> None:
+        """Call when the state cannot be verified any more: `require_fresh` refuses from now on."""
+        self._watch.on_stale.append(callback)
+
+    def on_newer(self, callback: Callable[[str], None]) -> None:
+        """Call with the reason when this program is too old for the database: it decides nothing
+        any more, and should end."""
+        self._newers.append(callback)
+
+    # How it is
+
+    def require_fresh(self) -> None:
+        """Unavailable where what the state shows may be over for longer than `STALE_SECONDS`."""
+        if self.freshness.is_stale:
+            raise stale()
+
+    def problems(self) -> list[str]:
+        """What keeps the node from its work, each in a sentence; nothing where all is well."""
+        found = self.freshness.problems()
+        if self._closing:
+            found.append("The server is stopping.")
+        return found
+
+    async def examined(self) -> list[str]:
+        """The problems, where the writer has tried whether something can be written, if it has not
+        written just now. Takes some seconds at most."""
+        if time.monotonic() - self.freshness.written_at > PROOF_SECONDS and not self._closing:
+            if self._probed is None:
+                self._probed = asyncio.get_running_loop().create_future()
+            self._probe()
+            done, _ = await asyncio.wait([self._probed], timeout=PROOF_WAIT_SECONDS)
+            if not done and not self.problems():
+                return [f"The writer did not come forward within {PROOF_WAIT_SECONDS:g} s."]
+        return self.problems()
+
     # Requests
 
     async def submit(
@@ -160,17 +223,18 @@ class Log:
         `actor_id` None is the server itself (only for verbs that take no actor's permission).
         `notes` are written down in the same commit, if the verb does not refuse. Raises what the
         verb refuses with; NotAuthenticated when the actor is deactivated by then; Unavailable when
-        the commit failed (nothing was done).
+        the commit failed (nothing was done), and OutcomeUnknown when that cannot be known. None of
+        it takes much longer than `ANSWER_SECONDS`.
         """
         self._admit()
         answer = asyncio.get_running_loop().create_future()
-        self._commands.append(_Command(actor_id, verb, arguments, notes, answer))
+        self._requests.commands.append(Command(actor_id, verb, arguments, notes, answer))
         result: T = await answer
         return result
 
     def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
         """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
-        decision = verb(self._moment(actor_id, self.clock()), *arguments)
+        decision = verb(moment_of(self.state, self.clock(), actor_id), *arguments)
         if decision.changes:
             raise ValueError("a verb that changes something must be submitted")
         return decision.result
@@ -192,7 +256,7 @@ class Log:
         """
         self._admit()
         answer = asyncio.get_running_loop().create_future()
-        self._snapshots.append(_Snapshot(reader_id, look, conclude, queue, answer))
+        self._requests.snapshots.append(Snapshot(reader_id, look, conclude, queue, answer))
         result: R = await answer
         return result
 
@@ -232,7 +296,7 @@ class Log:
             told(None)
             return
         self._settling.add_done_callback(
-            lambda settled: told(_unavailable() if settled.exception() else None)
+            lambda settled: told(not_done() if settled.exception() else None)
         )
 
     async def catch_up(self) -> None:
@@ -242,6 +306,9 @@ class Log:
     def _admit(self) -> None:
         if self._closing:
             raise Unavailable("The server is stopping.")
+        if self.freshness.newer:
+            raise stale()
+        self._requests.admit()
         self._wake.set()
 
     def _notice(self, seq: int | None) -> None:
@@ -257,66 +324,117 @@ class Log:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._commands or self._snapshots or self._notes or self._grown:
+            while self._requests or self._notes or self._grown or self._must_probe:
+                self.freshness.busy_since = time.monotonic()
                 await self._round()
+                self._requests.in_hand = []
+                self._requests.is_committing = False
+            self.freshness.busy_since = None
             if self._closing:
                 return
 
     async def _round(self) -> None:
-        commands = [self._commands.popleft() for _ in range(min(GROUP, len(self._commands)))]
-        snapshots = list(self._snapshots)
-        self._snapshots.clear()
+        commands, snapshots = self._requests.take()
         notes = list(self._notes)
         self._notes.clear()
-        must_commit = commands or notes or any(snapshot.queue for snapshot in snapshots)
-        if must_commit:
+        is_probed = self._must_probe
+        if is_probed:
+            self._must_probe = False
+            notes.append(Probe())
+        if commands or notes or any(snapshot.queue for snapshot in snapshots):
             notes[:0] = self._held
             self._held = []
         try:
-            if must_commit:
-                await self._commit(commands, snapshots, notes)
-            elif self._grown:
-                self._grown = False
-                await self._tail()
-            for snapshot in snapshots:
-                await self._take(snapshot)
-        except _Misfold as error:
+            await self._carry_out(commands, snapshots, notes)
+        except Misfold as error:
             # Nothing was written: the others have their turn once more.
             logger.exception("a command of %s made no sense", error.command.verb)
             if not error.command.answer.done():
                 error.command.answer.set_exception(error.__cause__ or error)
-            self._held = notes
-            await self._recover([])
-            self._commands.extendleft(c for c in reversed(commands) if c is not error.command)
-            self._snapshots.extendleft(reversed(snapshots))
-            if self._failed:
-                self._refuse_all()
-        except Exception:  # Whatever failed, nothing of the group is true.
-            logger.exception("the log could not be written")
-            self._held = notes
-            await self._recover([*commands, *snapshots])
+            self._hold(notes)
+            await self._recover(not_done())
+            if not self._failed:
+                self._requests.give_back(commands, snapshots)
+        except NewerDatabase as error:
+            await self._give_up(error)
+        except Exception as error:  # Whatever failed, nothing of the group is true.
+            if isinstance(error, DatabaseError):  # It is no mistake of ours.
+                logger.error("the log could not be written: %s", described(error))
+            else:
+                logger.exception("the log could not be written")
+            self._hold(notes)
+            answer = OutcomeUnknown() if isinstance(error, Unknown) else not_done()
+            await self._recover(answer, [*commands, *snapshots])
+        finally:
+            if self._probed is not None and is_probed:
+                self._probed.set_result(None)
+                self._probed = None
+
+    async def _carry_out(
+        self,
+        commands: Sequence[Command],
+        snapshots: Sequence[Snapshot[Any, Any]],
+        notes: list[Note],
+    ) -> None:
+        registering = [snapshot for snapshot in snapshots if snapshot.queue is not None]
+        if commands or notes or registering:
+            try:
+                if self.freshness.write_trouble:
+                    self._adopt(await self._commits.prove(self.position))
+                await self._commit(commands, snapshots, notes)
+            except NotBegun as error:
+                self._commits.failed(error.__cause__ or error)
+                self._hold(notes)
+                self._requests.refuse(not_done(), [*commands, *registering])
+            notes.clear()  # They are on disk, or held.
+        elif self._grown:
+            await self._tail()
+        for snapshot in snapshots:
+            await self._take(snapshot)
+
+    def _hold(self, notes: Sequence[Note]) -> None:
+        kept = [note for note in notes if not isinstance(note, Probe)]
+        self._held = bounded([*kept, *self._held])
+
+    def _probe(self) -> None:
+        """Have the writer try whether something can be written."""
+        self._must_probe = True
+        self._wake.set()
 
     async def _commit(
         self,
-        commands: Sequence[_Command],
-        snapshots: Sequence[_Snapshot[Any, Any]],
+        commands: Sequence[Command],
+        snapshots: Sequence[Snapshot[Any, Any]],
         notes: Sequence[Note],
     ) -> None:
         self._grown = False
-        self._adopt(await self.store.begin(self.state.seq))
+        began = time.monotonic()
+        growth = await self._commits.begin(self.position)
+        self._adopt(growth)
+        self.freshness.verified(began)
         self._settling = asyncio.get_running_loop().create_future()
+        self._settling_since = time.monotonic()
         entries: list[Entry] = []
         mails: list[MailAsked] = []
-        outcomes = [(command, self._decide(command, entries, mails)) for command in commands]
+        outcomes = [
+            (command, decide(self.state, command, self.clock(), entries, mails))
+            for command in commands
+            if not command.is_expired
+        ]
         done = (c for c, outcome in outcomes if not isinstance(outcome, BaseException))
         written = [*notes, *(note for command in done for note in command.notes), *mails]
         for snapshot in snapshots:
             if snapshot.queue is not None and not snapshot.answer.done():
                 snapshot.registered = snapshot.queue(self.state.seq)
                 written.append(snapshot.registered)
-        await self.store.commit(Batch(entries, self.state.take_dirty(), written))
-        self.durable = self.state.seq
-        self._settling.set_result(None)
+        batch = Batch(entries, self.state.take_dirty(), written)
+        self._requests.is_committing = True
+        await self._commits.commit(batch, growth.head)
+        self._requests.is_committing = False
+        if entries:
+            self.position = Position(self.position.history, self.state.seq, batch.id)
+        if not self._settling.done():
+            self._settling.set_result(None)
         self._settling = None
         self._tell(entries)
         if any(isinstance(note, MailAsked) for note in written):
@@ -335,54 +453,31 @@ class Log:
             # ask next comes together, and is committed together.)
             await asyncio.sleep(0)
 
-    def _decide(self, command: _Command, entries: list[Entry], mails: list[MailAsked]) -> Any:
-        """The command's result, its changes folded and added to the entries, its mails to the
-        mails; or its exception."""
-        now = self.clock()
-        try:
-            decision: Decision[Any] = command.verb(
-                self._moment(command.actor_id, now), *command.arguments
-            )
-        except Refused as refusal:
-            return refusal
-        except Exception as error:  # A mistake of ours in one command is that command's alone.
-            return error
-        try:
-            for change in decision.changes:
-                entry = self._entry(command.actor_id, change, now)
-                fold(self.state, entry)
-                entries.append(entry)
-        except Exception as error:
-            raise _Misfold(command) from error
-        mails.extend(MailAsked(mail, now) for mail in decision.mails)
-        return decision.result
-
-    def _moment(self, actor_id: int | None, now: float) -> Moment:
-        if actor_id is None:
-            return Moment(self.state, now, None)
-        actor = self.state.users.get(actor_id)
-        if actor is None or not actor.is_active:
-            raise NotAuthenticated("The account has been deactivated.")
-        return Moment(self.state, now, actor.id)
-
-    def _entry(self, actor_id: int | None, change: AnyChange, now: float) -> Entry:
-        return Entry(self.state.seq + 1, now, actor_id, change)
-
     async def _tail(self) -> None:
-        def newer(connection: Connection) -> list[Entry]:
-            return reading.entries(connection, self.state.seq, CATCH_UP)
+        self._grown, is_all = False, False
+        while not is_all:
+            began = time.monotonic()
+            try:
+                growth = await self.store.read_log(
+                    lambda c: reading.growth(c, self.position, CATCH_UP)
+                )
+            except (NewerDatabase, HistoryChanged, HistoryPruned):
+                raise
+            except Exception as error:  # The next look at the head will find that it has grown.
+                self.freshness.look_trouble = described(error)
+                return
+            self._adopt(growth)
+            is_all = growth.is_all
+        self.freshness.verified(began)
 
-        while found := await self.store.read_log(newer):
-            self._adopt(found)
-
-    def _adopt(self, entries: Sequence[Entry]) -> None:
+    def _adopt(self, growth: Growth) -> None:
         """Fold entries that another process committed."""
-        for entry in entries:
+        for entry in growth.entries:
             fold(self.state, entry)
-        if entries:
+        if growth.entries:
             self.state.take_dirty()
-            self.durable = self.state.seq
-            self._tell(entries)
+            self.position = growth.position
+            self._tell(growth.entries)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         if not entries:
@@ -393,40 +488,43 @@ class Log:
             except Exception:  # It is committed all the same, and must be answered so.
                 logger.exception("entries %d to %d were not followed", entries[0].seq, self.durable)
 
-    async def _take(self, snapshot: _Snapshot[Any, Any]) -> None:
+    async def _take(self, snapshot: Snapshot[Any, Any]) -> None:
         """Nothing is decided while this runs; another node's commit is folded first."""
         reader_id = snapshot.reader_id
 
-        def look(connection: Connection) -> tuple[list[Entry], Any, Any]:
-            newer = reading.entries(connection, self.state.seq, 2**31)
+        def look(connection: Connection) -> tuple[Growth, Any, Any]:
+            newer = reading.growth(connection, self.position, 2**31)
             # What other nodes committed may bring new channels: then it is loaded afterwards.
-            loaded = None if newer else self._load_reading(connection, reader_id)
+            loaded = None if newer.entries else load_reading(self.state, connection, reader_id)
             return newer, loaded, snapshot.look(connection)
 
-        if snapshot.answer.cancelled():
+        if snapshot.answer.done():
             return
         queue = snapshot.registered
         loaded = seen = None
         while not self._is_at_hand(snapshot):
             try:
                 newer, loaded, seen = await self.store.read_log(look)
-            except DatabaseUnavailable as error:
+            except (NewerDatabase, HistoryChanged, HistoryPruned):
+                raise
+            except Exception as error:
                 # Nothing was changed: it concerns nobody but the one who looks.
+                if not isinstance(error, DatabaseUnavailable):
+                    logger.exception("the database could not be read")
                 if queue is not None:
                     self._held.append(QueueDeleted(queue.id))
-                if not snapshot.answer.done():
-                    snapshot.answer.set_exception(error)
+                self._requests.refuse(Unavailable("The database could not be read."), [snapshot])
                 return
             self._adopt(newer)
             if queue is not None and queue.start != self.state.seq:
                 # It begins before what would be seen now: once more, with another queue.
                 self._notes.append(QueueDeleted(queue.id))
-                self._snapshots.append(snapshot)
+                self._requests.snapshots.append(snapshot)
                 return
-            if not newer:
+            if not newer.entries:
                 break
         if loaded is not None:
-            self._install(loaded)
+            install_reading(self.state, loaded)
         if snapshot.reader_id is not None:
             self.state.reading.asked(self.state, snapshot.reader_id)
         try:
@@ -438,91 +536,129 @@ class Log:
             if not snapshot.answer.done():
                 snapshot.answer.set_result(result)
 
-    def _is_at_hand(self, snapshot: _Snapshot[Any, Any]) -> bool:
+    def _is_at_hand(self, snapshot: Snapshot[Any, Any]) -> bool:
         """Whether the state alone shows what is asked for, as it is where the queue begins."""
         queue, reader_id = snapshot.registered, snapshot.reader_id
         if snapshot.look is not unseen or queue is None or queue.start != self.state.seq:
             return False
         return reader_id is None or not self.state.reading.missing(self.state, reader_id)
 
-    def _load_reading(self, connection: Connection, reader_id: int | None) -> Any:
-        if reader_id is None:
-            return None
-        missing = self.state.reading.missing(self.state, reader_id)
-        if not missing:
-            return None
-        return (
-            (reader_id, reading.reader(connection, reader_id)) if missing.reader else None,
-            reading.channel_messages(connection, missing.channel_ids),
-            reading.direct_messages(connection, missing.direct_ids),
-        )
-
-    def _install(self, loaded: Any) -> None:
-        reader, channels, directs = loaded
-        kept = self.state.reading
-        if reader is not None:
-            kept.readers[reader[0]] = Reader(*reader[1])
-        for channel_id, messages in channels.items():
-            kept.channels[channel_id] = ChannelMessages(
-                messages.all, messages.topics, messages.wildcards
-            )
-        for direct_id, ids in directs.items():
-            kept.directs[direct_id] = DirectMessages(ids)
-
-    async def _recover(self, waiting: Sequence[Any]) -> None:
-        """The commit failed: nothing of it is true. Say so, and load the state again."""
-        unavailable = _unavailable()
+    async def _recover(
+        self,
+        answer: Exception,
+        waiting: Sequence[Command | Snapshot[Any, Any]] = (),
+    ) -> None:
+        """What the state shows is not true: say so, and load it again."""
+        self._requests.is_committing = False
         self.generation += 1
         # Until it is loaded, what the state shows is in doubt: `settled` says so at once.
         if self._settling is None:
             self._settling = asyncio.get_running_loop().create_future()
-        self._settling.set_exception(unavailable)
-        self._settling.exception()  # It is no mistake if nobody waits for it.
-        for request in waiting:
-            if not request.answer.done():
-                request.answer.set_exception(unavailable)
+            self._settling_since = time.monotonic()
+        if not self._settling.done():
+            self._settling.set_exception(not_done())
+            self._settling.exception()  # It is no mistake if nobody waits for it.
+        self._requests.refuse(answer, waiting)
         while True:
             try:
                 await self.store.rollback()
-                await self._reload()
+                is_other = await self._reload()
                 break
-            except Exception:  # The database may come back: until then, wait.
-                logger.exception("the state could not be loaded again")
+            except NewerDatabase as newer:
+                await self._give_up(newer)
+                return
+            except Exception as again:  # The database may come back: until then, wait.
+                logger.warning("the state could not be loaded again: %s", described(again))
                 if self._closing:
                     self._failed = True
                     self._refuse_all()
                     return
                 await asyncio.sleep(RETRY_SECONDS)
         self._settling = None
-        for callback in self._reloads:
+        for callback in [*self._reloads, *(self._histories if is_other else ())]:
             callback()
 
-    async def _reload(self) -> None:
+    async def _reload(self) -> bool:
         """Load the state, and tell what was committed meanwhile (by others, or by a commit whose
-        success was not heard of)."""
-        seq, records, missed = await self.store.read_log(
-            lambda c: (
-                reading.head(c),
-                reading.records(c),
-                reading.entries(c, self.durable, 2**31),
-            ),
-            LOAD_SECONDS,
+        success was not heard of). Returns whether the log is another history, or a part was pruned
+        that nobody here has heard of; where it went back in time, it is made another one."""
+        known = self.position
+        began = time.monotonic()
+
+        def look(connection: Connection) -> tuple[Head, dict[str, list[Any]], Growth | None]:
+            try:
+                growth = reading.growth(connection, known, 2**31)
+            except (HistoryChanged, HistoryPruned) as changed:
+                return changed.head, reading.records(connection), None
+            return growth.head, reading.records(connection), growth
+
+        head, records, growth = await self.store.read_log(look, LOAD_SECONDS)
+        is_pruned = known.seq < head.pruned and known.seq <= head.seq
+        if growth is None and head.history == known.history and not is_pruned:
+            await self._renew(known)
+            return await self._reload()
+        self.state = State.load(head.seq, records)
+        self.position = head.position
+        self.freshness.verified(began)
+        if growth is None:
+            return True
+        self._tell(growth.entries)
+        return False
+
+    async def _renew(self, known: Position) -> None:
+        """Make the log another history, if no other node has done it yet."""
+        logger.error(
+            "the database went back in time: entry %d, which was in the log, is not any more. The"
+            " log gets a new identity, and all event queues end",
+            known.seq,
         )
-        self.state = State.load(seq, records)
-        self.durable = seq
-        self._tell(missed)
+        await self.store.write(lambda connection: history.renew_where_lost(connection, known))
 
-    def _refuse_all(self) -> None:
+    async def _give_up(self, error: NewerDatabase) -> None:
+        """This program is too old for the database: it decides nothing any more."""
+        if not self.freshness.newer:
+            logger.error("this program is too old for the database: %s", error)
+        self.freshness.newer = str(error)
+        await self._commits.abandon()
+        self._refuse_all(self._requests.in_hand)
+        for callback in self._newers:
+            callback(str(error))
+
+    def _refuse_all(self, in_hand: Sequence[Command | Snapshot[Any, Any]] = ()) -> None:
         """There is no way on, and the end is near."""
-        waiting: list[_Command | _Snapshot[Any, Any]] = [*self._commands, *self._snapshots]
-        for request in waiting:
-            if not request.answer.done():
-                request.answer.set_exception(_unavailable())
-        self._commands.clear()
-        self._snapshots.clear()
+        self._requests.refuse(not_done(), in_hand)
+        self._requests.refuse(not_done())
         self._notes.clear()
-        self._grown = False
+        self._grown = self._must_probe = False
+
+    # What is looked at every second
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                self._look_after()
+            except Exception:
+                logger.exception("the log could not be looked after")
+
+    def _look_after(self) -> None:
+        now = time.monotonic()
+        self._requests.expire()
+        settling = self._settling
+        if (
+            settling is not None
+            and not settling.done()
+            and now - self._settling_since > ANSWER_SECONDS
+        ):
+            settling.set_exception(not_done())
+            settling.exception()  # It is no mistake if nobody waits for it.
+        if self.freshness.write_trouble and not self.freshness.newer:
+            self._probe()
+        self._watch.beat()
 
 
-def _unavailable() -> Unavailable:
-    return Unavailable("The change could not be written. Nothing was done.")
+def stale() -> Unavailable:
+    """What is told by a node that does not know enough to answer."""
+    return Unavailable(
+        "This node cannot see at present whether what it knows is up to date. Try again."
+    )

@@ -181,6 +181,16 @@ class Unavailable(Exception):
     """The server could not make a change durable; nothing was done. Trying again may succeed."""
 
 
+class OutcomeUnknown(Unavailable):
+    """The server could not learn whether a change was made: whoever asked must look."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database was lost while the change was written. It is not known whether it was"
+            " done: look before trying again."
+        )
+
+
 class NoSuchMessage(Refused):
     """The message does not exist, or the actor may not read it (told alike)."""
 

@@ -1,7 +1,7 @@
 """Records and changes as they lie in the database."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -21,9 +21,19 @@ from tertulia.model.changes import (
 )
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
+from tertulia.store.history import NewerDatabase
+
+
+class _Kind(msgspec.Struct):
+    """Of a change, what kind it is."""
+
+    type: str
+
 
 _encoder = msgspec.json.Encoder()
 _change_decoder = msgspec.json.Decoder(AnyChange)
+_kind_decoder = msgspec.json.Decoder(_Kind)
+_KINDS = frozenset(kind.__name__ for kind in get_args(AnyChange))
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
 
 CHUNK_BITS = 16
@@ -96,8 +106,18 @@ def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:
 
 
 def decode_entry(seq: int, at: float, actor_id: int | None, text: str) -> Entry:
-    """An entry; what its message says is still to be filled in."""
-    return Entry(seq, at, actor_id, _change_decoder.decode(text))
+    """An entry; what its message says is still to be filled in. NewerDatabase where only a newer
+    program knows what it is."""
+    try:
+        return Entry(seq, at, actor_id, _change_decoder.decode(text))
+    except msgspec.ValidationError:
+        kind = _kind_decoder.decode(text).type
+        if kind in _KINDS:
+            raise
+        raise NewerDatabase(
+            f"Entry {seq} of the log is '{kind}', which this program does not know: it was written"
+            " by a newer Tertulia. Install that version or a later one."
+        ) from None
 
 
 def message_of(row: tuple[Any, ...]) -> Message:

@@ -6,6 +6,7 @@ they do not share one, a `Dialect` method gives the fragment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from tertulia.model.errors import Unavailable
@@ -62,6 +63,10 @@ MIGRATING = Limits(statement=86_400, lock=86_400, idle=60)
 """For one who changes the tables, and for those who wait for that."""
 LONG = Limits(statement=14_400, lock=60, idle=3_600)
 """For an operator's commands, which look at everything."""
+
+
+class DatabaseReplaced(DatabaseError):
+    """The database was moved away under those who use it: what they write is lost."""
 
 
 class Connection(Protocol):
@@ -253,6 +258,23 @@ class Database(ABC):
 
         The watching outlasts every failure of the database: it is tried again within seconds, and
         then `grown` is called for what may have been missed."""
+
+    @abstractmethod
+    def require_in_place(self) -> None:
+        """DatabaseReplaced where the connections lead to something that is not there any more."""
+
+    @abstractmethod
+    def served(self) -> AbstractContextManager[None]:
+        """Be the process that serves from it for the time of the context. DatabaseError where only
+        one may, and another does."""
+
+    @abstractmethod
+    def servers(self) -> list[str]:
+        """The processes that serve from it, other than this one, in words."""
+
+    @abstractmethod
+    def say_serving(self, connection: Connection) -> None:
+        """Be among the `servers` to other processes as long as the connection lasts."""
 
     @abstractmethod
     def announce(self, messages: Sequence[str]) -> None:

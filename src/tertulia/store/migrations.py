@@ -6,7 +6,7 @@ The schema's version is the number of migrations applied.
 import contextlib
 from collections.abc import Callable, Sequence
 
-from tertulia.store import searching
+from tertulia.store import history, searching
 from tertulia.store.database import (
     MIGRATING,
     Connection,
@@ -14,6 +14,7 @@ from tertulia.store.database import (
     DatabaseError,
     Dialect,
 )
+from tertulia.store.history import LOG_FORMAT, Head, NewerDatabase
 
 Tell = Callable[[str], None]
 Step = str | Callable[[Connection, Tell], None]
@@ -197,6 +198,22 @@ def _checkpoints(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _history(dialect: Dialect) -> Sequence[Step]:
+    return (
+        "ALTER TABLE log ADD COLUMN batch TEXT NOT NULL DEFAULT ''",
+        *(
+            f"ALTER TABLE head ADD COLUMN {name} TEXT NOT NULL DEFAULT ''"
+            for name in ("history", "batch", "noted")
+        ),
+        *(
+            f"ALTER TABLE head ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
+            for name in ("schema_version", "log_format")
+        ),
+        # (Not `history.renew`: the queues that there are stay valid.)
+        lambda connection, _: connection.run("UPDATE head SET history = ?", (history.new_id(),)),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -215,10 +232,35 @@ MIGRATIONS: tuple[Migration, ...] = (
     _parts,
     _search_in_small_pages,
     _checkpoints,
+    _history,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
 """The schema's version since which the search is filled by `tertulia.store.searching`."""
+
+WITH_HISTORY = MIGRATIONS.index(_history) + 1
+"""The schema's version since which the log's head knows its history and the versions."""
+
+
+def require_known(head: Head) -> None:
+    """NewerDatabase where a newer program has changed the database or may write to it."""
+    newest = len(MIGRATIONS)
+    if head.schema_version > newest:
+        raise NewerDatabase(_newer(head.schema_version, newest))
+    if head.log_format > LOG_FORMAT:
+        raise NewerDatabase(
+            f"The log is of format {head.log_format}, and this program knows no more than"
+            f" {LOG_FORMAT}: it was written by a newer Tertulia. Install that version or a later"
+            " one."
+        )
+
+
+def _newer(version: int, newest: int) -> str:
+    return (
+        f"The database is at schema version {version}, and this program knows no more than"
+        f" {newest}: it was written by a newer Tertulia. Install that version or a later"
+        " one, or restore a backup from before the upgrade. Nothing was changed."
+    )
 
 
 def version_of(connection: Connection) -> int:
@@ -230,57 +272,75 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def migrate(database: Database, tell: Tell, until: int | None = None) -> None:
-    """Bring the database to the program's version (or only to `until`), each migration in a
-    transaction of its own: one that fails leaves nothing behind. Where several processes do so at
-    one moment, each migration is made by one of them, and the others wait.
+def _require_unserved(database: Database) -> None:
+    servers = database.servers()
+    if servers:
+        raise DatabaseError(
+            "The database is older than this program and would have to be migrated, and a server"
+            f" of its version serves from it: {' and '.join(servers)}. Stop that first, or use the"
+            " command of its version. Nothing was changed."
+        )
 
-    A copy is made first where the database has something in it (SQLite). Raises DatabaseError
-    when the database is newer than the program; nothing is touched then.
+
+def migrate(
+    database: Database, tell: Tell, until: int | None = None, *, beside_servers: bool = False
+) -> None:
+    """Bring the database to the program's version (or only to `until`), all migrations in one
+    transaction: one that fails leaves the database as it was. Where several processes do so at one
+    moment, one of them makes the migrations, and the others wait.
+
+    A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
+    when the database is newer than the program, and DatabaseError where there is something to do
+    while another process serves, unless that may be done `beside_servers`, which notice and end;
+    nothing is touched then.
     """
     target = len(MIGRATIONS) if until is None else until
     with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
-        began_at: int | None = None
-        while (version := _one_further(database, connection, target, began_at, tell)) is not None:
-            began_at = version if began_at is None else began_at
-    if began_at:
-        tell(f"Migrated the database from schema version {began_at} to {target}")
-
-
-def _one_further(
-    database: Database, connection: Connection, target: int, began_at: int | None, tell: Tell
-) -> int | None:
-    """Make the next migration, where there is one. Returns the version from before it."""
-    for statement in database.dialect.begin_migration():
-        connection.run(statement)
-    try:
-        version = version_of(connection)
-        if version > len(MIGRATIONS):
-            raise DatabaseError(
-                f"The database is at schema version {version}, and this program knows no more than"
-                f" {len(MIGRATIONS)}: it was written by a newer Tertulia. Install that version or a"
-                " later one, or restore a backup from before the upgrade. Nothing was changed."
-            )
-        if version >= target:
+        for statement in database.dialect.begin_migration():
+            connection.run(statement)
+        try:
+            version = _migrate(database, connection, target, tell, beside_servers=beside_servers)
+            if until is None and target >= WITH_HISTORY:
+                connection.run("UPDATE head SET log_format = ?", (LOG_FORMAT,))
             connection.commit()
-            return None
-        if version and began_at is None:
-            copy = database.backup_before_migration(version)
-            if copy:
-                tell(f"The database as it was is kept in {copy}")
-        for step in MIGRATIONS[version](database.dialect):
+        except BaseException:
+            with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
+                connection.run("ROLLBACK")
+            raise
+    if 0 < version < target:
+        tell(f"Migrated the database from schema version {version} to {target}")
+
+
+def _migrate(
+    database: Database, connection: Connection, target: int, tell: Tell, *, beside_servers: bool
+) -> int:
+    """Make the migrations that are missing, inside the transaction. Returns the version from
+    before."""
+    version, newest = version_of(connection), len(MIGRATIONS)
+    if version > newest:
+        raise NewerDatabase(_newer(version, newest))
+    head = history.head(connection) if version >= WITH_HISTORY else None
+    if head is not None:
+        require_known(head)
+    is_older = version < target or (head is not None and head.log_format < LOG_FORMAT)
+    if version > 0 and is_older and not beside_servers:
+        _require_unserved(database)
+    if 0 < version < target:
+        copy = database.backup_before_migration(version)
+        if copy:
+            tell(f"The database as it was is kept in {copy}")
+    for number in range(version, target):
+        for step in MIGRATIONS[number](database.dialect):
             if isinstance(step, str):
                 connection.run(step)
             else:
                 step(connection, tell)
+    if version < target:
         connection.run(
             "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
             " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (str(version + 1),),
+            (str(target),),
         )
-        connection.commit()
-    except BaseException:
-        with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
-            connection.run("ROLLBACK")
-        raise
+        if target >= WITH_HISTORY:
+            connection.run("UPDATE head SET schema_version = ?", (target,))
     return version

@@ -34,11 +34,17 @@ class Waiting(Struct, frozen=True, kw_only=True):
     mail: Mail
 
 
-def put(connection: Connection, mail: Mail, at: float) -> None:
-    """Add a mail, to be sent at once, inside the transaction that is open."""
+def new_id() -> str:
+    """What a mail is known by."""
+    return secrets.token_hex(16)
+
+
+def put(connection: Connection, mail: Mail, at: float, mail_id: str) -> None:
+    """Add a mail, to be sent at once, inside the transaction that is open. One that is there
+    already stays as it is."""
     connection.run(
-        f"INSERT INTO mails ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-        (secrets.token_hex(16), at, at, 0, "", encode(mail)),
+        f"INSERT INTO mails ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        (mail_id, at, at, 0, "", encode(mail)),
     )
 
 

@@ -35,6 +35,7 @@ from tertulia.store.database import (
     Row,
     TimeLimitReached,
 )
+from tertulia.store.serving import this_process
 
 logger = logging.getLogger("tertulia.store")
 
@@ -234,6 +235,13 @@ _LOST = (
     errors.CannotConnectNow,
 )
 """After these, the connection is of no use."""
+_SERVING = 0x7E27
+"""The advisory lock that servers share, with the schema's name."""
+
+
+def _name_of_server() -> str:
+    """This process in the database's list of connections, whose names are short."""
+    return f"tertulia, {this_process()}".encode()[:63].decode(errors="ignore")
 
 
 class PostgresConnection:
@@ -484,6 +492,30 @@ class PostgresDatabase(Database):
             stop.close()
 
         return end
+
+    def require_in_place(self) -> None:
+        """A server is reached by its address, whatever is there."""
+
+    def served(self) -> contextlib.AbstractContextManager[None]:
+        """As many as there are may do it; each says so on a connection that it looks by."""
+        return contextlib.nullcontext()
+
+    def servers(self) -> list[str]:
+        with contextlib.closing(self._connect(READING)) as connection:
+            rows = connection.query(
+                "SELECT DISTINCT activity.application_name FROM pg_locks AS held"
+                " JOIN pg_stat_activity AS activity ON activity.pid = held.pid"
+                " WHERE held.locktype = 'advisory' AND held.granted"
+                " AND activity.datname = current_database()"
+                f" AND held.classid = {_SERVING}"
+                " AND CAST(held.objid AS BIGINT)"
+                " = CAST(hashtext(current_schema()) AS BIGINT) & 4294967295"
+            )
+        return sorted(name for (name,) in rows if name != _name_of_server())
+
+    def say_serving(self, connection: Connection) -> None:
+        connection.query(f"SELECT pg_advisory_lock_shared({_SERVING}, hashtext(current_schema()))")
+        connection.query("SELECT set_config('application_name', ?, false)", (_name_of_server(),))
 
     def announce(self, messages: Sequence[str]) -> None:
         fitting = [message for message in messages if len(message.encode()) <= _NOTIFY_LIMIT]

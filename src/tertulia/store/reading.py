@@ -13,7 +13,7 @@ from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent,
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store import editing
+from tertulia.store import editing, history
 from tertulia.store.codec import (
     BLANK,
     CHUNK_BITS,
@@ -24,6 +24,8 @@ from tertulia.store.codec import (
     with_records,
 )
 from tertulia.store.database import Connection
+from tertulia.store.history import Head, HistoryChanged, HistoryPruned, Position
+from tertulia.store.migrations import require_known
 from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
@@ -47,6 +49,38 @@ def pruned(connection: Connection) -> int:
     """The newest sequence number that the log does not have any more; 0 where it has all."""
     ((seq,),) = connection.query("SELECT pruned FROM head WHERE id = 1")
     return int(seq)
+
+
+class Growth(Struct, frozen=True):
+    """What the log has beyond a position."""
+
+    head: Head
+    entries: list[Entry]
+    position: Position
+    """That of the last of the entries."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the entries reach to the log's end."""
+        return self.position.seq == self.head.seq
+
+
+def growth(connection: Connection, after: Position, limit: int) -> Growth:
+    """The log's entries after one, at most so many. HistoryChanged where the log does not have
+    that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
+    program writes it."""
+    end = history.head(connection)
+    require_known(end)
+    if not history.continues(connection, end, after):
+        raise HistoryChanged(after, end)
+    if end.seq == after.seq:
+        return Growth(end, [], after)
+    if after.seq < end.pruned:
+        raise HistoryPruned(after, end)
+    found = entries(connection, after.seq, limit)
+    last = found[-1].seq
+    batch = end.batch if last == end.seq else history.batch_of(connection, last)
+    return Growth(end, found, Position(end.history, last, batch or ""))
 
 
 def records(connection: Connection) -> dict[str, list[Any]]:

@@ -20,12 +20,14 @@ from tertulia.store.database import (
     ConnectionLost,
     Database,
     DatabaseError,
+    DatabaseReplaced,
     DatabaseUnavailable,
     Dialect,
     Limits,
     Row,
     TimeLimitReached,
 )
+from tertulia.store.serving import server_on, serving_alone
 
 logger = logging.getLogger("tertulia.store")
 
@@ -306,6 +308,8 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         self.dialect = DIALECT
         self.path = path
+        self._opened: tuple[int, int] | None = None
+        """The file that was opened first, as its file system knows it."""
 
     def exists(self) -> bool:
         if not self.path.exists():
@@ -322,11 +326,14 @@ class SqliteDatabase(Database):
 
     def _connect(self, *, readonly: bool, limits: Limits) -> SqliteConnection:
         try:
-            return SqliteConnection(self.path, readonly=readonly, limits=limits)
+            connection = SqliteConnection(self.path, readonly=readonly, limits=limits)
         except DatabaseUnavailable as error:
             raise DatabaseUnavailable(f"Cannot open {self.path}: {error}") from error
         except apsw.Error as error:
             raise DatabaseError(f"Cannot open {self.path}: {error}") from error
+        if self._opened is None:
+            self._opened = _identity_of(self.path)
+        return connection
 
     def backup_before_migration(self, version: int) -> str:
         target = self.path.with_name(f"{self.path.name}.{_COPY}{version}")
@@ -399,11 +406,36 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             return 0
 
+    def require_in_place(self) -> None:
+        if self._opened is not None and self._opened != _identity_of(self.path):
+            raise DatabaseReplaced(
+                f"{self.path} was moved away or replaced under the server, which still writes to"
+                " the old file: stop it, put the right file in place, and start it again"
+            )
+
+    def served(self) -> contextlib.AbstractContextManager[None]:
+        return serving_alone(self.path)
+
+    def servers(self) -> list[str]:
+        found = server_on(self.path)
+        return [found] if found else []
+
+    def say_serving(self, connection: Connection) -> None:
+        """The process that serves holds a lock: `served`."""
+
     def announce(self, messages: Sequence[str]) -> None:
         """Nobody to tell: one process serves, and it sees the file."""
 
     def close(self) -> None:
         """Nothing is held beyond the connections."""
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 DIALECT = SqliteDialect()

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from tertulia.model.changes import Entry
 from tertulia.model.errors import Refused
-from tertulia.store import reading
+from tertulia.store import history, reading
 from tertulia.store.database import (
     READING,
     WRITING,
@@ -23,7 +22,9 @@ from tertulia.store.database import (
     DatabaseUnavailable,
     TimeLimitReached,
 )
-from tertulia.store.migrations import migrate
+from tertulia.store.history import Head, Position
+from tertulia.store.migrations import migrate, require_known
+from tertulia.store.reading import Growth
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -167,8 +168,12 @@ class Store:
     time; what is not known to be done was not done, but for CommitUnknown.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, serves: bool = False) -> None:
+        """With `serves`, other processes are told that this one serves from the database."""
         self.database = database
+        self._serves = serves
+        self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
+        self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
         self._readers = _Readers(database, READERS, "reader")
@@ -182,8 +187,9 @@ class Store:
         return self.database.is_shared
 
     async def migrate(self, tell: Callable[[str], None]) -> None:
-        """Bring the database to the program's version. Raises DatabaseError when it is newer."""
-        await self._in(self._writer, migrate, self.database, tell)
+        """Bring the database to the program's version. Raises as `migrations.migrate`: a server
+        may do it while others serve, a command may not."""
+        await self._in(self._writer, migrate, self.database, tell, beside_servers=self._serves)
 
     # Reading
 
@@ -204,10 +210,35 @@ class Store:
         `LOG_READ_SECONDS`, for nothing is written meanwhile."""
         return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
+    async def look(self) -> Head:
+        """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
+        where a newer program writes it, DatabaseReplaced where that is another one than ours."""
+        return await self._in(self._looker, self._look)
+
+    def _look(self) -> Head:
+        self.database.require_in_place()
+        try:
+            if self._look_connection is None:
+                self._look_connection = self.database.connect(readonly=True, limits=READING)
+                if self._serves:
+                    self.database.say_serving(self._look_connection)
+            head = history.head(self._look_connection)
+        except Exception:
+            self._drop_look_connection()
+            raise
+        require_known(head)
+        return head
+
+    def _drop_look_connection(self) -> None:
+        connection, self._look_connection = self._look_connection, None
+        if connection is not None:
+            connection.close()
+
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
-    async def begin(self, after: int) -> list[Entry]:
-        """Keep all other writers out, and return the entries since `after` (others' commits).
+    async def begin(self, after: Position) -> Growth:
+        """Keep all other writers out, and return what the log has since `after` (others' commits).
+        Raises as `reading.growth`.
 
         After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
         others do not let go of it in time, or the database is away: it may be tried again.
@@ -215,36 +246,40 @@ class Store:
         # (A turn of the thread takes several times as long as this, where nobody is in the way.)
         connection = self._write_connection
         if connection is not None and connection.begin_at_once():
-            if reading.head(connection) == after:
-                return []
+            head = history.head(connection)
+            if head.position == after:
+                require_known(head)
+                return Growth(head, [], after)
             return await self._in(self._writer, self._since, connection, after)
         return await self._in(self._writer, self._begin, after)
 
-    def _begin(self, after: int) -> list[Entry]:
+    def _begin(self, after: Position) -> Growth:
+        return self._since(self._locked(), after)
+
+    def _locked(self) -> Connection:
+        """The writer's connection, in a transaction that keeps others out."""
         if self._write_connection is not None:
             try:
-                return self._begun(self._write_connection, after)
+                return self._begun(self._write_connection)
             except ConnectionLost:  # While nobody used it. Nothing is done yet.
                 self._drop_write_connection()
         self._write_connection = self.database.connect(readonly=False, limits=WRITING)
-        return self._begun(self._write_connection, after)
-
-    def _begun(self, connection: Connection, after: int) -> list[Entry]:
-        for statement in connection.dialect.begin_write:
-            connection.run(statement)
-        return self._since(connection, after)
+        return self._begun(self._write_connection)
 
     @staticmethod
-    def _since(connection: Connection, after: int) -> list[Entry]:
-        head = reading.head(connection)
-        if head == after:
-            return []
-        if head < after:
-            raise DatabaseError(f"The log ends at {head}, and {after} was thought to be in it.")
-        found: list[Entry] = []
-        while page := reading.entries(connection, found[-1].seq if found else after, CATCH_UP):
-            found += page
-        return found
+    def _begun(connection: Connection) -> Connection:
+        for statement in connection.dialect.begin_write:
+            connection.run(statement)
+        return connection
+
+    @staticmethod
+    def _since(connection: Connection, after: Position) -> Growth:
+        page = reading.growth(connection, after, CATCH_UP)
+        found = page.entries
+        while not page.is_all:
+            page = reading.growth(connection, page.position, CATCH_UP)
+            found += page.entries
+        return Growth(page.head, found, page.position)
 
     async def commit(self, batch: Batch) -> None:
         """Write the batch and end the transaction. Returns when it is on disk. CommitUnknown where
@@ -259,6 +294,24 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
         connection.commit()
+
+    async def was_committed(self, batch: Batch, before: Head) -> bool | None:
+        """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
+        writer is under way any more when it is looked up. After `rollback`.
+
+        None where nobody can tell: it had no entries, and others have written notes since.
+        """
+        return await self._in(self._writer, self._was_committed, batch, before)
+
+    def _was_committed(self, batch: Batch, before: Head) -> bool | None:
+        connection = self._locked()
+        try:
+            if batch.entries:
+                return history.batch_of(connection, batch.entries[0].seq) == batch.id
+            noted = history.head(connection).noted
+        finally:
+            connection.run("ROLLBACK")
+        return True if noted == batch.id else False if noted == before.noted else None
 
     async def rollback(self) -> None:
         """End the transaction without a trace. The connection is made anew for the next one."""
@@ -316,6 +369,8 @@ class Store:
 
     def _close(self) -> None:
         self._writer.submit(self._drop_write_connection).result()
+        self._looker.submit(self._drop_look_connection).result()
+        self._looker.shutdown()
         self._writer.shutdown()
         self._readers.close()
         self._log_reader.close()

@@ -17,11 +17,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.store import installation, searching
+from tertulia.store import history, installation, searching
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
-from tertulia.store.migrations import MIGRATIONS, SEARCHED_BY_OUR_WORDS, migrate
+from tertulia.store.migrations import (
+    MIGRATIONS,
+    SEARCHED_BY_OUR_WORDS,
+    WITH_HISTORY,
+    migrate,
+    require_known,
+)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -212,6 +218,9 @@ def restore(
             if set(table.columns) != set(present[table.name].columns):
                 raise DatabaseError(f"The backup's table {table.name} has other columns.")
             _fill(connection, backup, table, progress)
+        if manifest.schema_version >= WITH_HISTORY:
+            require_known(history.head(connection))
+            history.renew(connection)
         if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
             searching.add_all(connection, tell)
     migrate(database, tell)

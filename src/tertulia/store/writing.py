@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pyroaring import BitMap
 
 from tertulia.model import changes
@@ -16,7 +16,7 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing, installation, outbox, searching
+from tertulia.store import editing, history, installation, outbox, searching
 from tertulia.store.codec import CHUNK_BITS, encode, encode_change
 from tertulia.store.database import Connection
 
@@ -47,6 +47,8 @@ class MailAsked(Struct, frozen=True):
 
     mail: Mail
     at: float
+    id: str = field(default_factory=outbox.new_id)
+    """By which it is written down once, however often that is tried."""
 
 
 class InputSeen(Struct, frozen=True):
@@ -63,7 +65,20 @@ class FactNoted(Struct, frozen=True):
     value: str
 
 
-Note = QueueRecord | QueueDeleted | QueueSeen | PresenceSeen | InputSeen | MailAsked | FactNoted
+class Probe(Struct, frozen=True):
+    """Nothing but whether something can be written."""
+
+
+Note = (
+    QueueRecord
+    | QueueDeleted
+    | QueueSeen
+    | PresenceSeen
+    | InputSeen
+    | MailAsked
+    | FactNoted
+    | Probe
+)
 """What is written down beside the log, being nobody's business but one client's or the moment's."""
 
 
@@ -74,6 +89,8 @@ class Batch(Struct):
     records: Mapping[str, Mapping[Key, Any]]
     """New records by table and key; None for those that are gone."""
     notes: Sequence[Note] = ()
+    id: str = field(default_factory=history.new_id)
+    """By which it can be looked up whether it was committed."""
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -83,7 +100,10 @@ def write(connection: Connection, batch: Batch) -> None:
         if rows:
             _write_records(connection, noun.table, noun.key, rows)
     if batch.entries:
+        _write_log(connection, batch.entries, batch.id)
         _write_entries(connection, batch.entries)
+    elif batch.notes:
+        connection.run("UPDATE head SET noted = ? WHERE id = 1", (batch.id,))
     for kind, notes in groupby(batch.notes, type):
         if kind in _OFTEN:
             statement, parameters = _OFTEN[kind]
@@ -115,8 +135,16 @@ def _write_records(
         connection.run_many(f"DELETE FROM {table} WHERE {where}", gone)
 
 
+def _write_log(connection: Connection, entries: Sequence[Entry], batch_id: str) -> None:
+    connection.run_many(
+        "INSERT INTO log (seq, at, actor_id, change, batch) VALUES (?, ?, ?, ?, ?)",
+        [(e.seq, e.at, e.actor_id, encode_change(e.change), batch_id) for e in entries],
+    )
+    connection.run("UPDATE head SET seq = ?, batch = ? WHERE id = 1", (entries[-1].seq, batch_id))
+
+
 def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    log: list[tuple[Any, ...]] = []
+    """What the entries say, in tables of its own."""
     messages: list[changes.MessageSent] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
@@ -124,7 +152,6 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     marks: dict[int, list[tuple[Iterable[int], bool]]] = defaultdict(list)
     for entry in entries:
         change = entry.change
-        log.append((entry.seq, entry.at, entry.actor_id, encode_change(change)))
         match change:
             case changes.MessageSent():
                 messages.append(change)
@@ -161,8 +188,6 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
                 flags.extend((u, mid, flag, True) for u, flag in change.mentioned.items())
             case _:
                 pass
-    connection.run_many("INSERT INTO log (seq, at, actor_id, change) VALUES (?, ?, ?, ?)", log)
-    connection.run("UPDATE head SET seq = ? WHERE id = 1", (log[-1][0],))
     if messages:
         _write_messages(connection, messages)
     for seq, reaction, added in reactions:
@@ -307,7 +332,8 @@ def _write_note(connection: Connection, note: Note) -> None:
     match note:
         case QueueRecord():
             connection.run(
-                "INSERT INTO queues (id, user_id, seen_at, doc) VALUES (?, ?, ?, ?)",
+                "INSERT INTO queues (id, user_id, seen_at, doc) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (id) DO NOTHING",
                 (note.id, note.user_id, note.seen_at, encode(note)),
             )
         case QueueDeleted(id=queue_id):
@@ -320,5 +346,7 @@ def _write_note(connection: Connection, note: Note) -> None:
             )
         case FactNoted(key=key, value=value):
             installation.put(connection, key, value)
-        case MailAsked(mail=mail, at=at):
-            outbox.put(connection, mail, at)
+        case MailAsked(mail=mail, at=at, id=mail_id):
+            outbox.put(connection, mail, at, mail_id)
+        case Probe():
+            pass  # The head says that it was written.

@@ -244,6 +244,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             code = "BAD_IMAGE"
         case Refused():
             pass
+        case errors.OutcomeUnknown():
+            status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
         case DatabaseUnavailable():  # The reason is the operator's.
             headers["Retry-After"] = "1"
             text = "The database does not answer at the moment. Try again."

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -204,8 +204,14 @@ def _client(agent: str, sent: Mapping[str, str]) -> str:
     return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"
 
 
-def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -> ASGIApp:
-    """The ASGI application: the table of endpoints, and pages outside of it."""
+def assembled(
+    node: Node,
+    routes: Iterable[Route],
+    pages: Iterable[BaseRoute],
+    guarded: Callable[[ASGIApp], ASGIApp],
+) -> ASGIApp:
+    """The ASGI application: the table of endpoints, and pages outside of it, behind what may refuse
+    all of it."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = route
@@ -227,7 +233,7 @@ def assembled(node: Node, routes: Iterable[Route], pages: Iterable[BaseRoute]) -
         endpoint, scope["path_params"] = found
         await endpoint(scope, receive, send)
 
-    return Journal(Keeper(node, answer))
+    return Journal(guarded(Keeper(node, answer)))
 
 
 class Journal:

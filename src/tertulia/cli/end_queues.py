@@ -1,0 +1,39 @@
+"""`tertulia end-queues`: have every client fetch everything anew."""
+
+import contextlib
+
+import typer
+
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import load
+from tertulia.founding import NoOrganization
+from tertulia.store import history, installation
+from tertulia.store.migrations import migrate
+from tertulia.store.store import database_at
+
+EXAMPLE = "Example: `tertulia end-queues --data-dir data`"
+
+
+def end_queues(
+    data_dir: DataDir = None, database_url: DatabaseUrl = None, config: ConfigFile = None
+) -> None:
+    """End all event queues: after the database was put back as it was earlier.
+
+    Entries of the log get numbers that were given before, and clients that go on from where they
+    were would not hear of them. So the log gets a new identity, and every client registers anew, by
+    itself. Servers may be running: they notice within seconds.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    database = database_at(settings.data_path, settings.database_url)
+    if not database.exists():
+        raise NoOrganization(settings.place)
+    migrate(database, lambda line: typer.echo(line, err=True))
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        if not installation.is_founded(connection):
+            raise NoOrganization(settings.place)
+        for statement in connection.dialect.begin_write:
+            connection.run(statement)
+        ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
+        history.renew(connection)
+        connection.run("COMMIT")
+    typer.echo(f"Ended {count} event queues. The log has a new identity.")

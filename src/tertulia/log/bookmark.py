@@ -1,0 +1,44 @@
+"""Where in the log a server was, in a file beside the database: so that a server that starts
+learns whether the database went back in time while none ran."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from tertulia.store.history import Position
+
+logger = logging.getLogger("tertulia.log")
+
+FILE = "position"
+
+
+class Bookmark:
+    """The file. It may be behind the log by some seconds, and is never ahead of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._written: Position | None = None
+
+    def read(self) -> Position | None:
+        """What was written last; None where there is nothing that can be read."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Position)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError):
+            logger.warning("%s cannot be read, and is written anew", self._path)
+            return None
+
+    def write(self, position: Position) -> None:
+        """Write it where it is another. That it cannot be is no reason to stop."""
+        if position == self._written:
+            return
+        partial = self._path.with_name(f"{FILE}.partial")
+        try:
+            partial.write_bytes(msgspec.json.encode(position))
+            partial.replace(self._path)
+        except OSError as error:
+            logger.warning("%s cannot be written: %s", self._path, error.strerror)
+        else:
+            self._written = position

@@ -1,0 +1,53 @@
+"""Letting a command decide on the state, and folding what it decided."""
+
+from typing import Any
+
+from tertulia.log.requests import Command
+from tertulia.model.changes import Entry
+from tertulia.model.errors import NotAuthenticated, Refused
+from tertulia.state.fold import fold
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+from tertulia.store.writing import MailAsked
+
+
+class Misfold(Exception):
+    """A verb asked for a change that cannot be folded: a mistake of ours in that verb."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        super().__init__("a change could not be folded")
+
+
+def decide(
+    state: State, command: Command, now: float, entries: list[Entry], mails: list[MailAsked]
+) -> Any:
+    """The command's result, its changes folded and added to the entries, its mails to the mails; or
+    its exception. Misfold where the state is not to be used any more."""
+    try:
+        decision: Decision[Any] = command.verb(
+            moment_of(state, now, command.actor_id), *command.arguments
+        )
+    except Refused as refusal:
+        return refusal
+    except Exception as error:  # A mistake of ours in one command is that command's alone.
+        return error
+    try:
+        for change in decision.changes:
+            entry = Entry(state.seq + 1, now, command.actor_id, change)
+            fold(state, entry)
+            entries.append(entry)
+    except Exception as error:
+        raise Misfold(command) from error
+    mails.extend(MailAsked(mail, now) for mail in decision.mails)
+    return decision.result
+
+
+def moment_of(state: State, now: float, actor_id: int | None) -> Moment:
+    """The state as a verb sees it. NotAuthenticated where the actor is deactivated by now."""
+    if actor_id is None:
+        return Moment(state, now, None)
+    actor = state.users.get(actor_id)
+    if actor is None or not actor.is_active:
+        raise NotAuthenticated("The account has been deactivated.")
+    return Moment(state, now, actor.id)

@@ -1,0 +1,76 @@
+"""Whether a node knows what it must know: how old its knowledge of the log's end may be, and
+whether its writer comes forward."""
+
+import time
+from typing import Final
+
+LOOK_SECONDS: Final = 2.0
+"""Between two looks at the log's end, whatever other nodes say of it."""
+STALE_SECONDS: Final = 10.0
+"""A node that could not verify its state for so long shows nothing of it."""
+PROOF_SECONDS: Final = 10.0
+"""What was written so lately proves that it can be."""
+
+
+class Freshness:
+    """What a node knows of its own state. Times are of `time.monotonic`."""
+
+    def __init__(self) -> None:
+        self.verified_at = time.monotonic()
+        """When a look began after which everything was in the state that was committed."""
+        self.written_at = time.monotonic()
+        """When something was last written."""
+        self.busy_since: float | None = None
+        """Since when the writer is at what it does; None where it waits."""
+        self.look_trouble = ""
+        """Why the last look at the log's end failed."""
+        self.write_trouble = ""
+        """Why nothing can be written, as of the last attempt."""
+        self.newer = ""
+        """What a newer program did to the database, so that this one cannot go on."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what the state shows may be over for longer than is promised."""
+        return bool(self.newer) or time.monotonic() - self.verified_at > STALE_SECONDS
+
+    def verified(self, at: float) -> None:
+        """A look that began then found nothing that is not in the state."""
+        self.verified_at = max(self.verified_at, at)
+        self.look_trouble = ""
+
+    def doubted(self, trouble: str) -> None:
+        """The state is certainly not what counts."""
+        self.verified_at = min(self.verified_at, time.monotonic() - STALE_SECONDS - 1)
+        self.look_trouble = trouble
+
+    def written(self) -> None:
+        """A commit succeeded."""
+        self.written_at = time.monotonic()
+        self.write_trouble = ""
+
+    def problems(self) -> list[str]:
+        """What is wrong, each in a sentence; nothing where all is well."""
+        now = time.monotonic()
+        found = []
+        if self.newer:
+            found.append(self.newer)
+        if now - self.verified_at > STALE_SECONDS:
+            why = f" ({self.look_trouble})" if self.look_trouble else ""
+            found.append(
+                f"The node could not see for {now - self.verified_at:.0f} s whether it is up to"
+                f" date{why}."
+            )
+        if self.write_trouble:
+            found.append(f"Nothing can be written ({self.write_trouble}).")
+        elif self.busy_since is not None and now - self.busy_since > STALE_SECONDS:
+            found.append(
+                f"The writer waits for the database for {now - self.busy_since:.0f} s already."
+            )
+        return found
+
+
+def described(error: BaseException) -> str:
+    """The error in one line, for people who operate a server."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

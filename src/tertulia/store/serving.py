@@ -1,0 +1,78 @@
+"""Who serves from a database: so that no second server does where only one may, and that nobody
+changes the tables under one that serves."""
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tertulia.store.database import DatabaseError
+
+_TRIES = 20
+_PAUSE_SECONDS = 0.05
+"""Between two tries: a command that only looks whether there is a server holds the lock for a
+moment."""
+
+
+def this_process() -> str:
+    """What this process is called to others."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+@contextlib.contextmanager
+def serving_alone(database: Path) -> Iterator[None]:
+    """Be the only server on the file for the time of the context. DatabaseError where there is one
+    already. The lock ends with the process, however that ends."""
+    path = _lock_of(database)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for attempt in range(_TRIES):
+            if _is_locked(descriptor, fcntl.LOCK_EX):
+                break
+            if attempt == _TRIES - 1:
+                raise DatabaseError(
+                    f"A server is running on {database} already: {_holder(descriptor)}. An SQLite"
+                    " database is served by one at a time: stop that one first, or use PostgreSQL."
+                )
+            time.sleep(_PAUSE_SECONDS)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, this_process().encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def server_on(database: Path) -> str | None:
+    """The process that serves from the file, other than this one; None where none does."""
+    try:
+        descriptor = os.open(_lock_of(database), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        if _is_locked(descriptor, fcntl.LOCK_SH):
+            return None
+        holder = _holder(descriptor)
+        return None if holder == this_process() else holder
+    finally:
+        os.close(descriptor)
+
+
+def _lock_of(database: Path) -> Path:
+    return database.with_name(f"{database.name}.lock")
+
+
+def _is_locked(descriptor: int, kind: int) -> bool:
+    """Whether it could be locked just now."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"

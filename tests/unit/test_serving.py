@@ -1,0 +1,126 @@
+"""Who serves from a database, and what others may do to it meanwhile."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tertulia
+from tertulia.config import Config
+from tertulia.store import migrations
+from tertulia.store.database import Database, DatabaseError
+from tertulia.store.migrations import MIGRATIONS, migrate, version_of
+from tertulia.store.store import database_at
+
+_SERVER = """
+import asyncio, sys
+from pathlib import Path
+from tertulia.store.store import Store, database_at
+
+async def serve():
+    database = database_at(Path(sys.argv[1]), sys.argv[2])
+    with database.served():
+        store = Store(database, serves=True)
+        await store.look()
+        print("serving", flush=True)
+        sys.stdin.read()
+        await store.close()
+
+asyncio.run(serve())
+"""
+
+
+@pytest.fixture
+def database(config: Config) -> Database:
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    found = database_at(config.data_path, config.database_url)
+    migrate(found, lambda _: None)
+    return found
+
+
+@contextmanager
+def another_server(config: Config) -> Iterator[int]:
+    """Another process that serves; its ID."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVER, str(config.data_path), config.database_url],
+        env={**os.environ, "PYTHONPATH": str(Path(tertulia.__file__).parents[1])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "serving\n"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def version(database: Database) -> int:
+    connection = database.connect(readonly=False)
+    try:
+        return version_of(connection)
+    finally:
+        connection.close()
+
+
+def test_a_server_is_known_to_others_as_long_as_it_lives(
+    config: Config, database: Database
+) -> None:
+    assert database.servers() == []
+    with another_server(config) as process:
+        (found,) = database.servers()
+        assert f"process {process} " in found
+    # However it ended: it was killed. (PostgreSQL sees that in its own time.)
+    for _ in range(1000):
+        if not database.servers():
+            break
+        time.sleep(0.01)  # There is nothing to wait on but the answer.
+    with database.served():
+        assert database.servers() == [], "a process is no other one to itself"
+
+
+def test_an_sqlite_database_is_served_by_one_alone(config: Config, database: Database) -> None:
+    with another_server(config) as process:
+        if database.is_shared:
+            with database.served():
+                return
+        with (
+            pytest.raises(DatabaseError, match=f"process {process} .*served by one at a time"),
+            database.served(),
+        ):
+            raise AssertionError
+    with database.served():
+        pass
+
+
+def test_a_command_does_not_migrate_under_a_server(
+    config: Config, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with another_server(config) as process:
+        migrate(database, lambda _: None)  # Of the same version: there is nothing to do.
+        more = (*MIGRATIONS, lambda _: ("CREATE TABLE more (id BIGINT)",))
+        monkeypatch.setattr(migrations, "MIGRATIONS", more)
+        with pytest.raises(DatabaseError, match=f"process {process} .*Nothing was changed"):
+            migrate(database, lambda _: None)
+        assert version(database) == len(MIGRATIONS)
+        # A server may: those of the older version notice and end.
+        migrate(database, lambda _: None, beside_servers=True)
+    assert version(database) == len(more)
+
+
+def test_a_format_of_the_log_is_raised_as_the_tables_are(
+    config: Config, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "LOG_FORMAT", migrations.LOG_FORMAT + 1)
+    with another_server(config), pytest.raises(DatabaseError, match="a server"):
+        migrate(database, lambda _: None)
+    migrate(database, lambda _: None)
+    monkeypatch.undo()
+    with pytest.raises(DatabaseError, match="newer Tertulia"):
+        migrate(database, lambda _: None)

@@ -1,0 +1,339 @@
+"""What a node says of itself, and what it refuses while it does not know enough."""
+
+import asyncio
+import time
+from typing import Any
+
+import apsw
+import pytest
+
+from tertulia.config import Config
+from tertulia.log import freshness, requests, watching, writer
+from tertulia.model.errors import Unavailable
+from tertulia.store.database import Connection, DatabaseUnavailable
+from tertulia.store.history import LOG_FORMAT
+from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.store import SQLITE_FILE
+from tests.support import Organization, reopened
+from tests.unit.test_log import Counting, assert_true_to_the_tables, create, other_log, until
+
+
+@pytest.fixture
+def counting(org: Organization, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    return Counting(org.node.store, monkeypatch)
+
+
+async def problems(org: Organization) -> list[str]:
+    """What /ready says; nothing where it is 200."""
+    assert (await org.http.get("/health")).status_code == 200
+    response = await org.http.get("/ready")
+    if response.status_code == 200:
+        assert response.json()["status"] == "ready"
+        return []
+    assert response.status_code == 503
+    assert response.json()["status"] == "not ready"
+    found: list[str] = response.json()["problems"]
+    assert found
+    return found
+
+
+async def away(*_: Any, **__: Any) -> Any:
+    raise DatabaseUnavailable("away")
+
+
+# How old a node's knowledge may be
+
+
+async def test_a_node_that_hears_nothing_looks_for_itself(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the connection by which it would hear is silent."""
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(writer, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(
+        type(org.node.store), "watch", lambda *_: lambda: None
+    )  # For the one that begins now.
+    async with reopened(config) as deaf:
+        ben = await deaf["ben"].register()
+        waiting = asyncio.create_task(
+            deaf["ben"].get("/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id)
+        )
+        await until(lambda: deaf.node.delivery.waiting == 1)
+        (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
+        (await waiting).refused("USER_DEACTIVATED", 401)
+        (await deaf["ben"].get("/users/me")).refused("USER_DEACTIVATED", 401)
+
+
+async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = org.node.log
+    ben = await org["ben"].register()
+    waiting = asyncio.create_task(
+        org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id)
+    )
+    await until(lambda: org.node.delivery.waiting == 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(org.node.store, "look", away)
+        log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
+        await log._watch.look()
+        log._look_after()
+        reply = await waiting
+        reply.refused("SERVER_NOT_READY", 503)
+        assert reply.headers["retry-after"] == "1"
+        (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
+        (await org["ann"].post("/messages", type="direct", to=[1], content="x")).refused(
+            "SERVER_NOT_READY", 503
+        )
+        for path in ("/login", "/user_uploads/1/x", "/"):
+            assert (await org.http.get(path)).status_code == 503
+        reply = await org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
+        reply.refused("SERVER_NOT_READY", 503)
+        with pytest.raises(Unavailable):
+            await org.node.delivery.poll(
+                ben.queue_id, org["ben"].user_id, ben.last_event_id, block=True
+            )
+        (problem,) = await problems(org)
+        assert "up to date" in problem
+        assert "away" in problem
+    await log._watch.look()
+    log._look_after()
+    (await org["ben"].get("/users/me")).ok
+    assert await problems(org) == []
+
+
+async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the head can be read does not say that the state has come so far."""
+    log, gate = org.node.log, asyncio.Event()
+    real = org.node.store.begin
+
+    async def begin(after: Any) -> Any:
+        await gate.wait()
+        return await real(after)
+
+    monkeypatch.setattr(org.node.store, "begin", begin)
+    sending = asyncio.create_task(log.submit(None, create, "one"))
+    async with other_log(config) as other:
+        await other.submit(None, create, "other")
+    log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
+    await log._watch.look()
+    (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
+    gate.set()
+    assert await sending == 2
+    (await org["ben"].get("/users/me")).ok
+
+
+# Newer programs
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE head SET schema_version = {len(MIGRATIONS) + 1}",
+        f"UPDATE head SET log_format = {LOG_FORMAT + 1}",
+    ],
+    ids=["migrated", "format"],
+)
+@pytest.mark.parametrize("met", ["begin", "look"])
+async def test_a_program_that_is_too_old_decides_nothing_any_more(
+    org: Organization, statement: str, met: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = org.node.log
+    told: list[str] = []
+    log.on_newer(told.append)
+    await org.node.store.write(lambda c: c.run(statement))
+    if met == "begin":
+        with pytest.raises(Unavailable, match="Nothing was done"):
+            await log.submit(None, create, "one")
+    else:
+        await log._watch.look()
+    await until(lambda: bool(told))
+    assert "newer Tertulia" in told[0]
+    assert any("newer Tertulia" in problem for problem in await problems(org))
+    assert "too old for the database" in caplog.text
+    (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
+    with pytest.raises(Unavailable):
+        await log.submit(None, create, "two")
+    assert log.state.channel_named("one") is None
+
+
+async def test_an_entry_of_a_kind_that_is_not_known_is_a_newer_programs(
+    org: Organization,
+) -> None:
+    log = org.node.log
+    told: list[str] = []
+    log.on_newer(told.append)
+
+    def write(connection: Connection) -> None:
+        connection.run(
+            "INSERT INTO log (seq, at, change, batch) VALUES (?, 1.0, ?, 'b')",
+            (log.durable + 1, '{"type":"CarpetFlown","height":3}'),
+        )
+        connection.run("UPDATE head SET seq = seq + 1, batch = 'b'")
+
+    await org.node.store.write(write)
+    with pytest.raises(Unavailable):
+        await log.submit(None, create, "one")
+    assert "CarpetFlown" in told[0]
+    assert any("CarpetFlown" in problem for problem in await problems(org))
+
+
+# Writing
+
+
+async def test_where_nothing_can_be_written_what_reads_goes_on_and_all_comes_back(
+    org: Organization, counting: Counting
+) -> None:
+    log = org.node.log
+    await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", "t", "before")
+    counting.breaks, counting.error = {"commit"}, apsw.FullError
+    generation = log.generation
+    for _ in range(10):
+        reply = await org["ann"].post(
+            "/messages", type="channel", to="lounge", topic="t", content="x"
+        )
+        assert "Nothing was done" in reply.refused("SERVER_NOT_READY", 503)["msg"]
+        await log.catch_up()
+        found = await org["ann"].get("/messages", anchor="newest", num_before=5, num_after=0)
+        assert [message["content"] for message in found.ok["messages"]] == ["<p>before</p>"]
+        (await org["ann"].post("/register")).refused("SERVER_NOT_READY", 503)
+    assert log.generation == generation + 1, "the state is loaded again once"
+    (problem,) = await problems(org)
+    assert "Nothing can be written" in problem
+    assert "FullError" in problem
+    counting.breaks = set()
+    log._look_after()  # As it does every second.
+    await until(lambda: not log.problems())
+    assert await problems(org) == []
+    await org["ann"].send("lounge", "t", "after")
+    await assert_true_to_the_tables(log)
+
+
+async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = org.node.log
+    assert await problems(org) == []
+    counting.commits = 0
+    assert await problems(org) == []
+    assert counting.commits == 0, "what was written just now is proof"
+    monkeypatch.setattr(writer, "PROOF_SECONDS", -1)
+    assert await problems(org) == []
+    assert counting.commits == 1
+    counting.breaks = {"commit"}
+    assert any("Nothing can be written" in problem for problem in await problems(org))
+    counting.breaks = {"begin"}
+    assert any("Nothing can be written" in problem for problem in await problems(org))
+    counting.breaks = set()
+    assert await problems(org) == []
+    counting.gate = asyncio.Event()
+    monkeypatch.setattr(writer, "PROOF_WAIT_SECONDS", 0.01)
+    (problem,) = await problems(org)
+    assert "did not come forward" in problem
+    log.freshness.busy_since = time.monotonic() - freshness.STALE_SECONDS - 1
+    assert any("waits for the database" in problem for problem in await problems(org))
+    counting.gate.set()
+
+
+async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
+    org: Organization, counting: Counting
+) -> None:
+    real, lost = org.node.store.begin, [DatabaseUnavailable("lost")]
+
+    async def begin(after: Any) -> Any:
+        if lost:
+            raise lost.pop()
+        return await real(after)
+
+    org.node.store.begin = begin  # type: ignore[method-assign]  # The fixture puts it back.
+    generation = org.node.log.generation
+    assert await org.node.log.submit(None, create, "one") == 1
+    assert org.node.log.generation == generation
+
+
+async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, gate = org.node.log, asyncio.Event()
+    real = org.node.store.begin
+
+    async def begin(after: Any) -> Any:
+        counting.begins += 1
+        await gate.wait()
+        return await real(after)
+
+    monkeypatch.setattr(org.node.store, "begin", begin)
+    counting.begins = 0
+    waiting = [asyncio.create_task(log.submit(None, create, "one"))]
+    await until(lambda: counting.begins == 1)
+    waiting.append(asyncio.create_task(log.submit(None, create, "two")))
+    waiting.append(
+        asyncio.create_task(log.snapshot(None, lambda _: None, lambda state, _: state.seq))
+    )
+    await asyncio.sleep(0)
+    log._look_after()
+    assert not any(task.done() for task in waiting)
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "ANSWER_SECONDS", 0)
+        log._look_after()
+    for task in waiting:
+        with pytest.raises(Unavailable, match="Nothing was done"):
+            await task
+    gate.set()
+    assert await log.submit(None, create, "three") == 1
+    assert log.state.channel_named("one") is None
+    await assert_true_to_the_tables(log)
+
+
+async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, counting.gate = org.node.log, asyncio.Event()
+    sending = asyncio.create_task(log.submit(None, create, "one"))
+    await until(lambda: counting.commits == 1)
+    looking = asyncio.create_task(org.nobody.get("/server_settings"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "ANSWER_SECONDS", -1)
+        log._look_after()
+    (await looking).refused("SERVER_NOT_READY", 503)
+    counting.gate.set()
+    assert await sending == 1
+    (await org.nobody.get("/server_settings")).ok
+
+
+async def test_beyond_a_bound_nobody_is_let_wait(
+    org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "QUEUE", 3)
+    log, counting.gate = org.node.log, asyncio.Event()
+    first = asyncio.create_task(log.submit(None, create, "first"))
+    await until(lambda: counting.commits == 1)
+    waiting = [asyncio.create_task(log.submit(None, create, f"c{n}")) for n in range(4)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="Too many"):
+        await waiting[-1]
+    counting.gate.set()
+    assert len(await asyncio.gather(first, *waiting[:-1])) == 4
+
+
+async def test_a_file_that_was_replaced_under_the_server_is_not_served(
+    org: Organization, config: Config
+) -> None:
+    if org.node.store.is_shared:
+        return
+    path = config.data_path / SQLITE_FILE
+    away = path.with_name("away.db")
+    path.rename(away)
+    path.write_bytes(b"")
+    await org.node.log._watch.look()
+    (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
+    assert any("replaced" in problem for problem in await problems(org))
+    away.replace(path)
+    await org.node.log._watch.look()
+    (await org["ben"].get("/users/me")).ok
