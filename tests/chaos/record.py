@@ -137,7 +137,7 @@ def stale(probes: Iterable[Probe], bound: float) -> list[str]:
         if late > (0 if probe.is_write else bound):
             wrong.append(
                 f"{probe.revocation.what}: node {probe.node}"
-                f" {'did' if probe.is_write else 'showed'} it still, asked {late:.2f} s after that was"
-                f" acknowledged (answered after {probe.answered - probe.sent:.2f} s)"
+                f" {'did' if probe.is_write else 'showed'} it still, asked {late:.2f} s after"
+                f" that was acknowledged (answered after {probe.answered - probe.sent:.2f} s)"
             )
     return wrong

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tertulia.log.freshness import STALE_SECONDS
 
 from tertulia.config import Config
+from tertulia.log.freshness import STALE_SECONDS
 from tests.chaos.asking import Account, Asker
 from tests.chaos.clients import Client, shown
 from tests.chaos.cluster import Cluster, Node
