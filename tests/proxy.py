@@ -180,6 +180,11 @@ class Proxy:
         with self._lock:
             self._rules.append(_Rule(pattern, fault))
 
+    def forget(self) -> None:
+        """Do nothing any more of what `when` asked for."""
+        with self._lock:
+            self._rules.clear()
+
     @property
     def waits_for_pattern(self) -> bool:
         """Whether there is a fault that `when` asked for and that has not happened yet."""

@@ -15,7 +15,7 @@ from tests.support import Listener, Person
 
 THINKING = (0.1, 0.6)
 """Seconds between two things that a client does."""
-PATIENCE = (2.0, 20.0)
+PATIENCE = (1.0, 10.0)
 """Seconds that a client waits for an answer, at least and at most."""
 POLLING = (1.5, 4.0, 12.0, 40.0)
 """The same for events, one of these."""
@@ -67,7 +67,7 @@ class Client:
         self._visited = visited
         self._chance = chance
         self._number = 0
-        self._flags: dict[int, list[Attempt]] = {}
+        self._rests = False
 
     @property
     def account(self) -> Account:
@@ -168,7 +168,7 @@ class Client:
     # Doing
 
     async def act(self) -> None:
-        """Do one thing after another, until cancelled."""
+        """Do one thing after another, until `rest`."""
         deeds = {
             self._send: 10,
             self._write: 3,
@@ -180,10 +180,14 @@ class Client:
             self._rename: 1,
             self._come_or_go: 1,
         }
-        while True:
+        while not self._rests:
             (deed,) = self._chance.choices(list(deeds), list(deeds.values()))
             await deed()
             await asyncio.sleep(self._chance.uniform(*THINKING))
+
+    def rest(self) -> None:
+        """Begin nothing any more."""
+        self._rests = True
 
     def _next(self) -> str:
         self._number += 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.chaos.plan import Fault, Kind
 from tests.e2e.server import SOURCE, STOP_SECONDS, Server
 from tests.postgres import Standalone, socket_of, through
+from tests.proxy import Fault as OnTheWay
 from tests.proxy import Link, Proxy
 
 ROOT = SOURCE.parent
@@ -25,7 +26,14 @@ DELAY_SECONDS = 0.15
 """So long each piece of data takes on a slow way."""
 REST_SECONDS = 0.5
 """Before a node that ended is started again."""
+SEVERAL = 5
+"""Commits, of which some are of what people do."""
 Say = Callable[[str], None]
+_AT_A_COMMIT = {
+    Kind.CUT_COMMIT: OnTheWay.CUT_BEFORE,
+    Kind.LOSE_ANSWER: OnTheWay.CUT_AFTER,
+    Kind.FREEZE_ANSWER: OnTheWay.FREEZE_AFTER,
+}
 
 
 @dataclass
@@ -70,6 +78,8 @@ class Cluster:
         self.proxies = [Proxy(socket_of(database.url), mark=b"LISTEN") for _ in range(count + 1)]
         self.stopping = asyncio.Event()
         """Is set for a moment when a node is stopped."""
+        self.stopped: set[int] = set()
+        """The nodes that stand still."""
         self._say = say
         self._directory = directory
         self._wanted: set[int] = set(range(count))
@@ -148,8 +158,10 @@ class Cluster:
                 self._waits.discard(node.number)
             case Kind.STOP_NODE:
                 node.signal(signal.SIGSTOP)
+                self.stopped.add(node.number)
                 self.stopping.set()
                 await asyncio.sleep(fault.seconds)
+                self.stopped.discard(node.number)
                 node.signal(signal.SIGCONT)
             case Kind.FREEZE:
                 proxy.freeze()
@@ -165,6 +177,12 @@ class Cluster:
                 proxy.delay_seconds = DELAY_SECONDS
                 await asyncio.sleep(fault.seconds)
                 proxy.delay_seconds = 0.0
+            case Kind.CUT_COMMIT | Kind.LOSE_ANSWER | Kind.FREEZE_ANSWER:
+                for _ in range(1 if fault.kind is Kind.FREEZE_ANSWER else SEVERAL):
+                    proxy.when(b"COMMIT", _AT_A_COMMIT[fault.kind])
+                await asyncio.sleep(fault.seconds)
+                proxy.forget()
+                proxy.thaw()
             case Kind.CUT_LISTENER:
                 for link in self._listeners(proxy):
                     link.cut()

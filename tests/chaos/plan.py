@@ -15,6 +15,9 @@ class Kind(enum.Enum):
     CUT = "connections to the database are refused to node"
     SNAP = "connections to the database are cut, once, of node"
     DELAY = "the way to the database is slow for node"
+    CUT_COMMIT = "the connection is cut before a commit of node"
+    LOSE_ANSWER = "the connection is cut after a commit, before its answer, of node"
+    FREEZE_ANSWER = "the answer to a commit does not arrive at node"
     CUT_LISTENER = "the listening connection is cut of node"
     FREEZE_LISTENER = "the listening connection falls silent of node"
     STOP_DATABASE = "SIGSTOP of PostgreSQL"
@@ -29,6 +32,9 @@ AT_NODES: dict[Kind, tuple[int, float, float]] = {
     Kind.CUT: (2, 1.0, 15.0),
     Kind.SNAP: (2, 0.0, 0.0),
     Kind.DELAY: (2, 3.0, 12.0),
+    Kind.CUT_COMMIT: (1, 2.0, 2.0),
+    Kind.LOSE_ANSWER: (3, 2.0, 2.0),
+    Kind.FREEZE_ANSWER: (2, 2.0, 20.0),
     Kind.CUT_LISTENER: (2, 0.0, 0.0),
     Kind.FREEZE_LISTENER: (2, 5.0, 30.0),
 }
@@ -85,10 +91,10 @@ def short() -> list[Fault]:
     """The fewest: one of each kind that matters most, in half a minute."""
     return [
         Fault(2.0, Kind.CUT_LISTENER, node=0),
-        Fault(3.0, Kind.STOP_NODE, 13.0, node=1),
-        Fault(5.0, Kind.KILL_NODE, 1.0, node=2),
-        Fault(8.0, Kind.STOP_DATABASE, 1.5),
-        Fault(11.0, Kind.SNAP, node=0),
+        Fault(3.0, Kind.STOP_NODE, 14.0, node=1),
+        Fault(6.0, Kind.KILL_NODE, 1.0, node=2),
+        Fault(9.0, Kind.STOP_DATABASE, 1.5),
+        Fault(12.0, Kind.LOSE_ANSWER, 2.0, node=0),
         Fault(17.0, Kind.KILL_DATABASE, 1.0),
         Fault(20.0, Kind.FREEZE, 4.0, node=2),
     ]

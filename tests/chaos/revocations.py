@@ -127,7 +127,10 @@ class Revocations:
         """Try until it is acknowledged; not for long."""
         is_tried = False
         for _ in range(6):
-            node = self._chance.choice(self._cluster.serving)
+            # Where one stands still, it must hear of this before it shows anything again.
+            stopped = self._cluster.stopped
+            awake = [node for node in self._cluster.serving if node.number not in stopped]
+            node = self._chance.choice(awake or self._cluster.serving)
             answer = await self._owner.ask(node, method, path, ASK_PATIENCE, **parameters)
             if answer.status == 200:
                 revocation.acknowledged = time.monotonic()
