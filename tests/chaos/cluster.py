@@ -26,11 +26,12 @@ DELAY_SECONDS = 0.15
 """So long each piece of data takes on a slow way."""
 REST_SECONDS = 0.5
 """Before a node that ended is started again."""
+LISTENS, WRITES = b"LISTEN", b"FOR UPDATE"
+"""What tells a node's connections from each other."""
 SEVERAL = 5
 """Commits, of which some are of what people do."""
 Say = Callable[[str], None]
 _AT_A_COMMIT = {
-    Kind.CUT_COMMIT: OnTheWay.CUT_BEFORE,
     Kind.LOSE_ANSWER: OnTheWay.CUT_AFTER,
     Kind.FREEZE_ANSWER: OnTheWay.FREEZE_AFTER,
 }
@@ -75,7 +76,9 @@ class Cluster:
         self.is_upgraded = False
         """Whether the newer version has been started."""
         self.complaints: list[str] = []
-        self.proxies = [Proxy(socket_of(database.url), mark=b"LISTEN") for _ in range(count + 1)]
+        self.proxies = [
+            Proxy(socket_of(database.url), marks=(LISTENS, WRITES)) for _ in range(count + 1)
+        ]
         self.stopping = asyncio.Event()
         """Is set for a moment when a node is stopped."""
         self.stopped: set[int] = set()
@@ -177,9 +180,9 @@ class Cluster:
                 proxy.delay_seconds = DELAY_SECONDS
                 await asyncio.sleep(fault.seconds)
                 proxy.delay_seconds = 0.0
-            case Kind.CUT_COMMIT | Kind.LOSE_ANSWER | Kind.FREEZE_ANSWER:
+            case Kind.LOSE_ANSWER | Kind.FREEZE_ANSWER:
                 for _ in range(1 if fault.kind is Kind.FREEZE_ANSWER else SEVERAL):
-                    proxy.when(b"COMMIT", _AT_A_COMMIT[fault.kind])
+                    proxy.when_answered(b"COMMIT\0", _AT_A_COMMIT[fault.kind], WRITES)
                 await asyncio.sleep(fault.seconds)
                 proxy.forget()
                 proxy.thaw()
@@ -198,7 +201,7 @@ class Cluster:
                 self._wanted.add(node.number)
 
     def _listeners(self, proxy: Proxy) -> list[Link]:
-        return [link for link in proxy.links if link.is_marked and link.is_open]
+        return [link for link in proxy.links if LISTENS in link.marks and link.is_open]
 
     # End
 

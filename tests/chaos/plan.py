@@ -15,8 +15,7 @@ class Kind(enum.Enum):
     CUT = "connections to the database are refused to node"
     SNAP = "connections to the database are cut, once, of node"
     DELAY = "the way to the database is slow for node"
-    CUT_COMMIT = "the connection is cut before a commit of node"
-    LOSE_ANSWER = "the connection is cut after a commit, before its answer, of node"
+    LOSE_ANSWER = "the connection is cut instead of the answer to a commit of node"
     FREEZE_ANSWER = "the answer to a commit does not arrive at node"
     CUT_LISTENER = "the listening connection is cut of node"
     FREEZE_LISTENER = "the listening connection falls silent of node"
@@ -32,7 +31,6 @@ AT_NODES: dict[Kind, tuple[int, float, float]] = {
     Kind.CUT: (2, 1.0, 15.0),
     Kind.SNAP: (2, 0.0, 0.0),
     Kind.DELAY: (2, 3.0, 12.0),
-    Kind.CUT_COMMIT: (1, 2.0, 2.0),
     Kind.LOSE_ANSWER: (3, 2.0, 2.0),
     Kind.FREEZE_ANSWER: (2, 2.0, 20.0),
     Kind.CUT_LISTENER: (2, 0.0, 0.0),
