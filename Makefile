@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz histories bench soak chaos lock clean
+.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,11 @@ FUZZ ?= 300
 fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
 	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
 
+LEXERS ?= 1000
+
+lexers: $(VENV)/.dev ## code made up to keep each grammar busy, and which it stopped; LEXERS=5000 for more
+	LEXERS=$(LEXERS) $(BIN)/pytest tests/unit/test_lexers.py -rP -q
+
 HISTORIES ?= 20
 
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
@@ -62,7 +67,7 @@ soak: $(VENV)/.dev ## 2,000 clients for twenty minutes, and whether all holds th
 SEED ?=
 
 chaos: MINUTES := $(if $(filter file,$(origin MINUTES)),5,$(MINUTES))
-chaos: $(VENV)/.dev ## nodes and PostgreSQL fail for MINUTES=5, and whether all holds then; SEED=1 for the same again
+chaos: $(VENV)/.dev ## nodes and PostgreSQL fail for MINUTES=5, and whether all holds; SEED=1 for the same faults
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lock: ## choose the newest dependencies again (needs uv)

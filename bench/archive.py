@@ -6,7 +6,7 @@ would lie there; the log knows nothing of them, as if it had been pruned.
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -107,6 +107,50 @@ def filled(config: Config, made: Organization, count: int) -> Archive:
         partner=people[1],
         by_id=sorted(random.Random(2).sample(range(1, count + 1), min(count, 100))),
     )
+
+
+def add_topics(
+    config: Config, channel_id: int, names: Sequence[str], count: int, senders: Sequence[int]
+) -> list[range]:
+    """Give the channel more topics, each with so many messages of those senders, the newest of the
+    organization; the IDs of each topic's messages."""
+    connection = database_at(config.data_path, config.database_url).connect(readonly=True)
+    ((first,),) = connection.query("SELECT COALESCE(MAX(id), 0) + 1 FROM messages")
+    connection.close()
+    found = []
+    with filling.begun(config) as bulk:
+        for number, name in enumerate(names):
+            ids = range(first + number * count, first + (number + 1) * count)
+            found.append(ids)
+            text = f"What there is to say about {name}"
+            bulk.insert(
+                "messages",
+                _COLUMNS,
+                [
+                    (
+                        *(one, senders[one % len(senders)], BEGAN + 10 * one, channel_id),
+                        *(name, name, None, text, f"<p>{text}</p>", "bench", 0, 0, 0, 0, 0),
+                    )
+                    for one in ids
+                ],
+            )
+            words, in_topic = _words(text), _words(name)
+            bulk.insert(
+                "message_search",
+                bulk.search_columns,
+                [bulk.search_row(one, words, in_topic) for one in ids],
+            )
+            topic = Topic(
+                channel_id=channel_id,
+                key=name,
+                name=name,
+                last_message_id=ids[-1],
+                message_count=count,
+            )
+            bulk.insert("topics", ("channel_id", "key", "doc"), [(channel_id, name, encode(topic))])
+        counter = encode(Counter(name="messages", last=found[-1][-1])).replace("'", "''")
+        bulk.run(f"UPDATE counters SET doc = '{counter}' WHERE name = 'messages'")
+    return found
 
 
 _words = lru_cache(1 << 16)(words_of)

@@ -4,6 +4,8 @@ import base64
 import json
 import re
 import socket
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote, urlencode
 
 HOST = "127.0.0.1"
@@ -28,10 +30,13 @@ def get(target: str, authorization: str) -> str:
     )
 
 
-def _post(target: str, authorization: str, form: dict[str, str]) -> str:
-    body = urlencode(form)
+def form(method: str, target: str, authorization: str, values: Mapping[str, Any]) -> str:
+    """A request with a form; values that are no strings are sent as JSON."""
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    body = urlencode(texts)
     return (
-        f"POST /api/v1{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {authorization}\r\n"
+        f"{method} /api/v1{target} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: {authorization}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
         f"{body}"
     )
@@ -44,25 +49,25 @@ def empty(authorization: str) -> str:
 
 def send(authorization: str, channel: str, topic: str) -> str:
     """A channel message."""
-    form = {"type": "stream", "to": channel, "topic": topic, "content": CONTENT}
-    return _post("/messages", authorization, form)
+    values = {"type": "stream", "to": channel, "topic": topic, "content": CONTENT}
+    return form("POST", "/messages", authorization, values)
 
 
 def listen(authorization: str) -> str:
     """Register a queue for messages, and fetch nothing."""
-    form = {"event_types": json.dumps(["message"]), "fetch_event_types": "[]"}
-    return _post("/register", authorization, form)
+    values = {"event_types": ["message"], "fetch_event_types": []}
+    return form("POST", "/register", authorization, values)
 
 
 def register(authorization: str) -> str:
     """Register a queue for everything, and fetch everything: what a client begins with."""
-    form = {"apply_markdown": "true", "client_gravatar": "true", "slim_presence": "true"}
-    return _post("/register", authorization, form)
+    values = {"apply_markdown": True, "client_gravatar": True, "slim_presence": True}
+    return form("POST", "/register", authorization, values)
 
 
 def read_everything(authorization: str) -> str:
     """Mark everything as read, or as much of it as is done at once."""
-    return _post("/mark_all_as_read", authorization, {})
+    return form("POST", "/mark_all_as_read", authorization, {})
 
 
 def users(authorization: str) -> str:

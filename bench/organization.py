@@ -29,6 +29,8 @@ class Organization:
 
     people: list[str]
     """Authorization headers. The first is in every channel; those who follow, in most."""
+    owner: str
+    """The same for the organization's owner, who is in no channel."""
     first_user_id: int
     """The first one's ID; the others' follow it."""
     first_channel_id: int
@@ -44,6 +46,7 @@ async def made(config: Config, people: int, channels: int) -> Organization:
         owner = await vault.credential(realms.FIRST_USER, None)
         uuid = "00000000-0000-4000-8000-000000000001"
         await log.submit(None, realms.found, "Bench", uuid, "o@example.com", "Owner", owner)
+        as_owner = basic("o@example.com", vault.api_key(owner))
         first = log.state.users.next_id()
         everybody = range(first, first + people)
         left = iter(everybody)
@@ -59,7 +62,7 @@ async def made(config: Config, people: int, channels: int) -> Organization:
         begin = log.state.channels.next_id()
         await log.submit(None, _open, _channels(everybody, channels))
     vault.close()
-    return Organization(headers, first, begin, channels)
+    return Organization(headers, as_owner, first, begin, channels)
 
 
 def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:

@@ -30,6 +30,8 @@ class Line:
     """The part of a core that the generator used, at most."""
     more: dict[str, float] = field(default_factory=dict)
     """For the JSON alone, each with its unit in its name."""
+    table: str = ""
+    """The title of the table that it belongs to; empty for the first one."""
 
     @property
     def value(self) -> float:
@@ -135,19 +137,29 @@ _LEFT = {"work", "the machine's limit", "target", "verdict"}
 
 
 def table(lines: Sequence[Line], about: dict[str, str]) -> str:
-    """The table, and below it what it was measured on."""
+    """The table, those of their own below it, and what all of it was measured on."""
+    text: list[str] = []
+    for title in dict.fromkeys(line.table for line in lines):
+        text += [title, ""] if title else []
+        text += _table([line for line in lines if line.table == title])
+    text += [f"{name}: {value}" for name, value in about.items()]
+    return "\n".join(text) + "\n"
+
+
+def _table(lines: Sequence[Line]) -> list[str]:
     rows = [_HEADS, *(_row(line) for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    # A column in which nothing is said is left out.
+    said = [column for column in range(len(_HEADS)) if any(row[column] for row in rows[1:])]
+    rows = [tuple(row[column] for column in said) for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(said))]
     text = [
         "  ".join(
             cell.ljust(width) if head in _LEFT else cell.rjust(width)
-            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+            for head, cell, width in zip(rows[0], row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]
-    text.append("")
-    text += [f"{name}: {value}" for name, value in about.items()]
-    return "\n".join(text) + "\n"
+    return [*text, ""]
 
 
 def _row(line: Line) -> tuple[str, ...]:

@@ -33,6 +33,10 @@ def redirect(to: str, status: int = 302) -> Page:
     return Page(status=status, headers={"Location": to})
 
 
+OWN_HOST = "chat.example"
+"""Of the server that asks."""
+
+
 @dataclass
 class Elsewhere:
     """The server. Every name ending in `.test` is its name; `others` are more names, and what they
@@ -46,6 +50,8 @@ class Elsewhere:
     heads: list[str] = field(default_factory=list)
     """The requests, from their first lines to the empty ones."""
     others: dict[str, list[list[str]]] = field(default_factory=dict)
+    own: list[str] = field(default_factory=list)
+    """The addresses of the server that asks, by its name."""
     resolved: list[str] = field(default_factory=list)
     """The names that were looked up."""
 
@@ -53,12 +59,19 @@ class Elsewhere:
         """The address of a path."""
         return f"{self.scheme}://{host}:{self.port}{path}"
 
-    def web(self) -> Web:
+    def web(self, *ports: int) -> Web:
         """What a node sees of it: this machine counts as public, and nothing else does that is
-        not."""
-        return Web("http://chat.test", resolve=self._resolve, may_ask=_is_here_or_public)
+        not. `ports` may be asked too."""
+        return Web(
+            f"http://{OWN_HOST}",
+            resolve=self._resolve,
+            may_ask=_is_here_or_public,
+            ports=(80, 443, self.port, *ports),
+        )
 
     async def _resolve(self, host: str, port: int) -> Sequence[Address]:
+        if host == OWN_HOST:
+            return [ip_address(text) for text in self.own]
         self.resolved.append(host)
         if host in self.others:
             found = self.others[host]

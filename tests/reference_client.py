@@ -58,6 +58,7 @@ class ReferenceClient:
         self.users |= {
             u["user_id"]: {**u, "is_active": False} for u in data["realm_non_active_users"]
         }
+        self.servers_own = {bot["user_id"] for bot in data["cross_realm_bots"]}
         self.settings = data["user_settings"]
         self.statuses = {int(user_id): status for user_id, status in data["user_status"].items()}
         self.fields = data["custom_profile_fields"]
@@ -177,6 +178,9 @@ class ReferenceClient:
 
     def _is_active(self, user_id: int) -> bool:
         return user_id in self.users and bool(self.users[user_id]["is_active"])
+
+    def _is_known(self, user_id: int) -> bool:
+        return user_id in self.users or user_id in self.servers_own
 
     async def catch_up(self) -> list[dict[str, Any]]:
         """Take in everything that has happened. Returns the events."""
@@ -476,6 +480,8 @@ class ReferenceClient:
 
     def _message(self, event: dict[str, Any]) -> None:
         message, flags = event["message"], event["flags"]
+        # Of whoever writes the client has heard, or it is told nothing of them.
+        assert message["sender_full_name"] == "Unknown user" or self._is_known(message["sender_id"])
         self.hanging[message["id"]] = {
             "channel": message.get("stream_id"),
             "reactions": list(message["reactions"]),

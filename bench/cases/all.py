@@ -4,6 +4,7 @@ from bench.cases import (
     delivering,
     fetching,
     growth,
+    holding,
     memory,
     overload,
     reading,
@@ -23,5 +24,6 @@ CASES = (
     fetching.CASE,
     reading.CASE,
     growth.CASE,
+    holding.CASE,
     rendering.CASE,
 )

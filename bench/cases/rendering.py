@@ -40,7 +40,7 @@ def _sample(content: str, seconds: float) -> Sample:
     state.users.put(User(id=9, address="ann@example.com", full_name="Ann"))
     for group in SYSTEM_GROUPS:
         state.groups.put(group)
-    renderer, moment = Renderer(), Moment(state, 0, 9)
+    renderer, moment = Renderer(in_place=True), Moment(state, 0, 9)
     renderer.render(moment, content)  # What is read once is read now.
     clock = time.perf_counter
     took: list[float] = []

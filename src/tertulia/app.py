@@ -18,6 +18,7 @@ from tertulia.log.bookmark import Bookmark
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.outbound.fetching import Web
+from tertulia.store import modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.vault import Vault, load_secret
@@ -42,7 +43,7 @@ async def opened_log(
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context. It is a server's if
     it `serves`; else DatabaseError where a server runs and the database would be migrated."""
-    config.data_path.mkdir(parents=True, exist_ok=True)
+    modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(tell)

@@ -3,7 +3,9 @@
 Settings of the organization are in the database and not here.
 """
 
+import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ from msgspec import Meta, Struct
 
 FILE = "tertulia.toml"
 PREFIX = "TERTULIA_"
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 class ConfigError(Exception):
@@ -184,6 +187,45 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     invitations_per_day: Annotated[
         int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
     ] = 100
+    password_min_length: Annotated[
+        int, Meta(ge=1, le=100, description="Characters that a new password has at least.")
+    ] = 8
+    password_min_guesses: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10**15,
+            description="Guesses that a new password takes at least, by the estimate of zxcvbn; 0"
+            " for any.",
+        ),
+    ] = 1_000_000
+    confirm_password_minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=525_600,
+            description="A browser that was signed in longer ago is asked for the password again"
+            " before it changes an address or a key, or deactivates an account; 0 for never.",
+        ),
+    ] = 15
+    session_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="Browsers sign in again after so many days, however much they are used; 0"
+            " for never. Those that are not used do after 30.",
+        ),
+    ] = 365
+    hsts_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=63_072_000,
+            description="Where external_url is https, browsers are told to come by https only for"
+            " so many seconds; 0 to say nothing.",
+        ),
+    ] = 31_536_000
     rate_limits: Annotated[
         bool,
         Meta(
@@ -259,6 +301,26 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return self.data_path / "files"
 
     @property
+    def is_https(self) -> bool:
+        """Whether people reach the server by https, and only so."""
+        return self.external_url.startswith("https:")
+
+    @property
+    def session_seconds(self) -> int | None:
+        """How long a session lasts at most, however much it is used."""
+        return self.session_days * 86400 or None
+
+    @property
+    def mail_site(self) -> str:
+        """Where links in mails lead: the configured address, or the one that the server listens
+        on. Never the one by which a request came, which whoever sends it chooses."""
+        host = self.host.strip("[]")
+        if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
+            host = "localhost"
+        host = f"[{host}]" if ":" in host else host
+        return self.external_url or f"http://{host}:{self.port}"
+
+    @property
     def place(self) -> str:
         """Where the organization is, in words that give no password away."""
         return "the database" if self.database_url else self.data_dir
@@ -289,11 +351,57 @@ def load(
         config = msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(_explained(error)) from None
+    config = msgspec.structs.replace(
+        config,
+        external_url=_site(config.external_url),
+        proxy_trusted=_proxies(config.proxy_trusted),
+    )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
             "Setting smtp_host: needs external_url, the address that links in mails lead to."
         )
     return config
+
+
+def _site(text: str) -> str:
+    """The address of a site, without a slash at its end. ConfigError for what is none."""
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if (
+        not host
+        or parts.scheme not in {"http", "https"}
+        or parts.username is not None
+        or parts.path not in {"", "/"}
+        or parts.query
+        or parts.fragment
+        or not _AUTHORITY.fullmatch(parts.netloc)
+    ):
+        raise ConfigError(
+            f"Setting external_url: '{text}' is not the address of a site, like"
+            " https://chat.example.com: http or https, a host, perhaps a port, and no path."
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _proxies(text: str) -> str:
+    """Addresses and networks, separated by commas. ConfigError for what is none."""
+    given = [one.strip() for one in text.split(",") if one.strip()]
+    for one in given:
+        if one == "*":
+            continue
+        try:
+            ipaddress.ip_network(one)
+        except ValueError as error:
+            raise ConfigError(
+                f"Setting proxy_trusted: '{one}' is no address or network, like 10.0.0.5 or"
+                f" 10.0.0.0/8 ({error})."
+            ) from None
+    return ",".join(given)
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -24,23 +24,22 @@ from tertulia.model.errors import Refused, Unavailable
 from tertulia.store import installation
 from tertulia.vault import Vault, digest, load_secret
 from tertulia.wire import keeping
-from tertulia.wire.authentication import csrf_token, require_own_page
+from tertulia.wire.authentication import require_own_page
 from tertulia.wire.client import client_files
 from tertulia.wire.errors import told
 from tertulia.wire.forms import received
 from tertulia.wire.html import MARK, STYLES, page
 from tertulia.wire.http import Journal, failure
-from tertulia.wire.pacing import Pace, who_tries
+from tertulia.wire.pacing import SignIns, who_tries
 from tertulia.wire.pages import packaged, static
-from tertulia.wire.visit import LOGIN, MAX_BODY, TRIES_SECONDS, Field, new_password_field
+from tertulia.wire.signing_in import note_failed, password_rules
+from tertulia.wire.visit import LOGIN, MAX_BODY, Field, new_password_field
 
 logger = logging.getLogger("tertulia.http")
 
 SETUP: Final = "/setup"
 CODE: Final = "setup_code"
 """What the code is kept under beside the organization that is to be: every node shows the same."""
-TRIES: Final = 20
-"""Forms with a wrong code that one address may send in ten minutes."""
 _LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
 """None of which looks like another."""
 _NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a browser to create it."
@@ -90,7 +89,7 @@ class FirstRun:
         self._log = log
         self._code = code
         self._moved = moved
-        self._pace = Pace(TRIES, TRIES_SECONDS, log.elapsed)
+        self._sign_ins = SignIns(log.elapsed)
         self.busy = asyncio.Lock()
         """Held while somebody makes an organization: the log must stay open."""
 
@@ -105,7 +104,8 @@ class FirstRun:
             static(MARK, packaged("icon.svg"), "image/svg+xml"),
             static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
         ]
-        return Journal(Starlette(routes=routes, exception_handlers={404: _elsewhere}))
+        inside = Starlette(routes=routes, exception_handlers={404: _elsewhere})
+        return Journal(inside, self._config)
 
     async def _set_up(self, request: Request) -> Response:
         """A form; and when it is filled in, there is the organization."""
@@ -114,10 +114,10 @@ class FirstRun:
                 require_own_page(self._config, request)
             sent, _ = await received(request, MAX_BODY)
             if request.method != "POST":
-                return _form(sent)
+                return _form(self._config, sent)
             return await self._made(request, sent)
         except (Refused, Unavailable) as error:
-            return _form({}, trouble=str(error), status=told(error)[0])
+            return _form(self._config, {}, trouble=str(error), status=told(error)[0])
 
     async def _made(self, request: Request, sent: Mapping[str, str]) -> Response:
         if not self._log.state.is_empty:
@@ -128,15 +128,18 @@ class FirstRun:
                 organization=names.realm_name(sent.get("organization", "")),
                 address=names.address(sent.get("email", "")),
                 full_name=names.full_name(sent.get("full_name", "")),
-                password=names.password(sent.get("password", "")),
+                password=sent.get("password", ""),
             )
+            await self._require_good(founder)
         except Refused as refusal:
-            return _form(sent, trouble=str(refusal), status=told(refusal)[0])
+            return _form(self._config, sent, trouble=str(refusal), status=told(refusal)[0])
         try:
             secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
         except OSError as error:
             logger.error("the secret cannot be written: %s", error)
-            return _form(sent, trouble="The server cannot write to its directory.", status=500)
+            return _form(
+                self._config, sent, trouble="The server cannot write to its directory.", status=500
+            )
         vault = Vault(secret)
         try:
             async with self.busy:
@@ -159,18 +162,26 @@ class FirstRun:
         agent = request.headers.get("user-agent", "")
         new = NewSession(digest=digest(token), agent=agent)
         session = await log.submit(owner.id, sessions.begin, new)
-        return keeping.kept(self._config, request, token, csrf_token(vault, session))
+        credential = log.state.credentials[owner.id]
+        now = log.clock()
+        return keeping.kept(self._config, vault, request, session, token, credential, now)
 
     async def _there_already(self) -> Response:
         await self._moved()
         return _to(LOGIN)
 
+    async def _require_good(self, founder: Founder) -> None:
+        known = (founder.address, founder.full_name, founder.organization)
+        rules = password_rules(self._config)
+        await asyncio.to_thread(rules.require, founder.password, known)
+
     def _require_code(self, request: Request, sent: str) -> None:
         who = who_tries(request)
-        self._pace.require(who)
+        self._sign_ins.require_code(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
+            note_failed(request, "code")
             raise Refused("This is not the code that the server printed when it was started.")
-        self._pace.forgive(who)
+        self._sign_ins.code_was_right(who)
 
 
 def _plain(code: str) -> str:
@@ -182,7 +193,9 @@ def _to(path: str) -> Response:
     return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
 
 
-def _form(sent: Mapping[str, str], *, trouble: str = "", status: int = 200) -> Response:
+def _form(
+    config: Config, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
+) -> Response:
     code = sent.get("code", "")
     return page(
         "form.html",
@@ -228,7 +241,7 @@ def _form(sent: Mapping[str, str], *, trouble: str = "", status: int = 200) -> R
                 autocomplete="username",
                 max=254,
             ),
-            new_password_field(),
+            new_password_field(config),
         ],
         button="Begin",
         trouble=trouble,

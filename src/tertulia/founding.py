@@ -71,7 +71,7 @@ async def found(log: Log, vault: Vault, founder: Founder) -> User:
 
     Refused where there is one already, and for what cannot be a name or an address.
     """
-    render = Renderer().render
+    render = Renderer(in_place=True).render
     owner = await log.submit(
         None,
         founding.found,

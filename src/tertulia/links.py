@@ -18,7 +18,8 @@ JOIN: Final = "/join/"
 CONFIRM: Final = "/confirm/"
 RESET: Final = "/reset/"
 EXTERNAL: Final = "/external_content/"
-PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL)
+TEMPORARY: Final = "/user_uploads/temporary/"
+PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY)
 """What follows these in a path is secret, or what somebody linked."""
 _TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
 _INVITATION: Final = "i"

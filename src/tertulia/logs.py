@@ -31,6 +31,8 @@ def begin(level: str, form: str) -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # The server says itself when it begins and ends.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, root.level))
+    # It would write down every address that a message links and the server fetches.
+    logging.getLogger("httpx").setLevel(max(logging.WARNING, root.level))
 
 
 class _Lines(logging.Formatter):

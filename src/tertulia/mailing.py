@@ -13,12 +13,6 @@ FOLDER = "mail"
 """In the data directory: where mails are written when none can be sent."""
 
 
-def site(config: Config) -> str:
-    """Where links lead that are made without a request: the configured address, or the one that
-    the server listens on."""
-    return config.external_url or f"http://{config.host}:{config.port}"
-
-
 def transport(config: Config, log: Log) -> Transport:
     """The configured server, or the directory."""
     sender = config.mail_from or f"Tertulia <noreply@{config.address_host}>"

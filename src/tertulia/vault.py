@@ -13,14 +13,18 @@ import os
 import secrets
 import string
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from cryptography.fernet import Fernet, InvalidToken
 
-from tertulia.model.users import Credential
+from tertulia.model.users import Credential, NewKey
+
+T = TypeVar("T")
 
 KEY_LENGTH = 32
 _ALPHABET = string.ascii_letters + string.digits
@@ -46,7 +50,7 @@ def load_secret(data_dir: Path, configured: str | None, *, create: bool) -> str:
             f"The installation's secret is missing: {path} does not exist. Bring it along from the"
             " machine where `tertulia init` ran, or set TERTULIA_SECRET."
         )
-    data_dir.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # Another process made it at the same moment.
         save_secret(path, secrets.token_urlsafe(32))
     return path.read_text().strip()
@@ -114,13 +118,19 @@ class Vault:
 
     def with_new_key(self, credential: Credential) -> Credential:
         """The credential with another API key."""
-        api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        key = self.new_key()
         return Credential(
             user_id=credential.user_id,
             password_hash=credential.password_hash,
-            key_digest=digest(api_key),
-            key_sealed=self._seal.encrypt(api_key.encode()).decode(),
+            key_digest=key.digest,
+            key_sealed=key.sealed,
         )
+
+    def new_key(self) -> NewKey:
+        """An API key that nobody has yet."""
+        api_key = "".join(secrets.choice(_ALPHABET) for _ in range(KEY_LENGTH))
+        sealed = self._seal.encrypt(api_key.encode()).decode()
+        return NewKey(digest=digest(api_key), sealed=sealed)
 
     def api_key(self, credential: Credential) -> str:
         """The credential's API key. VaultError when it was sealed with another secret."""
@@ -129,10 +139,14 @@ class Vault:
         except InvalidToken as error:
             raise VaultError("The API key was sealed with another secret.") from error
 
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What the function answers, which computes for long about a password."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
     async def hash_password(self, password: str) -> str:
         """The password as it is kept."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._hasher.hash, password)
+        return await self.in_thread(self._hasher.hash, password)
 
     async def is_password(self, credential: Credential | None, password: str) -> bool:
         """Whether it is the account's password. Takes as long for an account that has none."""
@@ -151,7 +165,7 @@ class Vault:
             except (VerificationError, InvalidHashError):
                 return False
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, verify)
+        return await self.in_thread(verify)
 
     # Tickets: what an address says by itself, for a while
 

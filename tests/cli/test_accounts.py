@@ -79,7 +79,7 @@ def test_a_password_is_read_from_standard_input(tmp_path: Path) -> None:
         (("--email", "ANN@Example.com", *NEW[2:]), 1, "already"),
         ((*NEW[:2], "--full-name", "B\0b", *NEW[4:]), 1, "A name cannot contain"),
         ((*NEW[:2], "--full-name", "", *NEW[4:]), 1, "A name has 2 to 100 characters."),
-        ((*NEW[:4], "--password", "short"), 1, "A password has 6 to 100 characters."),
+        ((*NEW[:4], "--password", "short"), 1, "A password has 8 to 100 characters."),
         (NEW[:4], 2, "A password is needed"),
         ((*NEW, "--role", "king"), 2, "king"),
         ((*NEW, "--config", "/nowhere/at.toml"), 2, "Cannot read /nowhere/at.toml"),
@@ -134,3 +134,44 @@ def test_a_bot_needs_an_owner_who_exists(tmp_path: Path) -> None:
         "create-bot", "--owner", "no@example.com", "--short-name", "w", "--full-name", "Weather"
     )
     assert (result.exit_code, "no@example.com" in result.stderr) == (1, True)
+
+
+async def test_the_operator_gives_an_account_another_password(place: Place) -> None:
+    owner = await asyncio.to_thread(place.found)
+    arguments = ("--email", "ANN@example.com", "--password", "other good words")
+    result = await asyncio.to_thread(place.run, "password", *arguments)
+    assert result.exit_code == 0, result.output
+    async with reopened(config_of(place)) as org:
+        for word, status in ((PASSWORD, 401), ("other good words", 200)):
+            sent = {"username": "ann@example.com", "password": word}
+            reply = await org.nobody.post("/fetch_api_key", **sent)
+            assert reply.status == status
+        assert reply.ok["api_key"] != owner["api_key"]
+
+
+async def test_the_operator_signs_somebody_out_everywhere(place: Place) -> None:
+    owner = await asyncio.to_thread(place.found)
+    result = await asyncio.to_thread(place.run, "sign-out", "--email", "ann@example.com")
+    assert result.stdout == "ann@example.com is signed out of 0 browsers and of all programs.\n"
+    async with reopened(config_of(place)) as org:
+        sent = {"username": "ann@example.com", "password": PASSWORD}
+        reply = await org.nobody.post("/fetch_api_key", **sent)
+        assert reply.ok["api_key"] != owner["api_key"]
+
+
+@pytest.mark.parametrize("command", ["password", "sign-out"])
+@pytest.mark.parametrize(
+    ("email", "sentence"),
+    [("no@example.com", "No account has the address"), ("w-bot@tertulia.invalid", "This is a bot")],
+)
+def test_who_is_nobody_is_not_signed_out(
+    tmp_path: Path, command: str, email: str, sentence: str
+) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    bot = ("--owner", "ann@example.com", "--short-name", "w", "--full-name", "Weather")
+    assert place.run("create-bot", *bot).exit_code == 0
+    more = ("--password", PASSWORD) if command == "password" else ()
+    result = place.run(command, "--email", email, *more)
+    assert result.exit_code == 1
+    assert sentence in result.stderr

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tertulia import logs
 from tertulia.logs import JsonLines, TextLines
 
 
@@ -46,3 +47,19 @@ def test_json_lines_have_the_same_facts() -> None:
         "event": "sent 3",
         "ms": 1.5,
     }
+
+
+def test_what_the_server_fetches_is_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    root, httpx = logging.getLogger(), logging.getLogger("httpx")
+    handlers, levels = root.handlers[:], (root.level, httpx.level)
+    try:
+        logs.begin("info", "text")
+        httpx.info("HTTP Request: GET https://example.com/secret")
+        logging.getLogger("tertulia.x").info("hello")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        httpx.setLevel(levels[1])
+    written = capsys.readouterr().err
+    assert "event=hello" in written
+    assert "secret" not in written

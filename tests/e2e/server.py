@@ -80,7 +80,7 @@ class Server:
 
     def found(self) -> Account:
         """Create the organization; its owner."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         words = ("--org", "Example", "--email", "ann@example.com", "--full-name", "Ann")
         return _account(self.command("init", *words, "--password", PASSWORD))
 

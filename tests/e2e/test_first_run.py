@@ -31,7 +31,7 @@ def test_an_empty_directory_becomes_an_organization_that_talks(
     database_url: str, tmp_path: Path
 ) -> None:
     server = Server(tmp_path / "data", database_url)
-    server.data_dir.mkdir()
+    server.data_dir.mkdir(mode=0o700)
     with ended(server):
         server.start("/setup")
         code = printed_code(server)
@@ -63,7 +63,7 @@ def test_of_browsers_that_race_to_set_it_up_one_is_the_owners(
     database_url: str, tmp_path: Path
 ) -> None:
     server = Server(tmp_path / "data", database_url)
-    server.data_dir.mkdir()
+    server.data_dir.mkdir(mode=0o700)
     with ended(server), ThreadPoolExecutor(4) as threads:
         server.start("/setup")
         code = printed_code(server)
@@ -85,7 +85,7 @@ def test_a_power_cut_while_it_is_made_leaves_all_of_it_or_nothing(
     database_url: str, tmp_path: Path, begun: bool
 ) -> None:
     server = Server(tmp_path / "data", database_url)
-    server.data_dir.mkdir()
+    server.data_dir.mkdir(mode=0o700)
     with ended(server), ThreadPoolExecutor(1) as threads, browser(server) as http:
         server.start("/setup")
         sent = {**FILLED, "code": printed_code(server)}

@@ -354,14 +354,14 @@ async def set_topic(history: History) -> None:
 
 
 async def change_role(history: History) -> None:
-    user_id = history.org[history.rng.choice(["ben", "cleo", "robo"])].user_id
+    user_id = history.org[history.rng.choice(["ben", "cleo", "gus", "robo"])].user_id
     role = history.rng.choice([Role.MEMBER, Role.MODERATOR, Role.ADMINISTRATOR, Role.GUEST])
     history.done[-1] += f" {user_id} {role}"
     history.accepted(await history.org["ann"].patch(f"/users/{user_id}", role=int(role)))
 
 
 async def rename(history: History) -> None:
-    user_id = history.org[history.rng.choice(["ben", "gus"])].user_id
+    user_id = history.org[history.rng.choice(["ben", "cleo", "gus"])].user_id
     name = f"Name {history.rng.randint(1, 99)}"
     history.accepted(await history.org["ann"].patch(f"/users/{user_id}", full_name=name))
 
@@ -372,6 +372,8 @@ async def deactivate_or_reactivate(history: History) -> None:
         reply = await history.org["ann"].delete(f"/users/{user.id}")
     else:
         reply = await history.org["ann"].post(f"/users/{user.id}/reactivate")
+        credential = history.state.credentials[user.id]
+        history.org["ben"].api_key = history.org.node.vault.api_key(credential)
     history.accepted(reply)
 
 
@@ -463,6 +465,16 @@ async def change_realm(history: History) -> None:
     )
     history.done[-1] += f" {values}"
     history.accepted(await history.org["ann"].patch("/realm", **values))
+
+
+async def limit_guests(history: History) -> None:
+    """Guests know of everybody, or of those only with whom they share something."""
+    group = history.rng.choice([SystemGroup.EVERYONE, SystemGroup.MEMBERS, SystemGroup.MEMBERS])
+    history.done[-1] += f" {group.name}"
+    reply = await history.org["ann"].patch(
+        "/realm", can_access_all_users_group={"new": group.value}
+    )
+    history.accepted(reply)
 
 
 async def change_default_settings(history: History) -> None:
@@ -718,6 +730,7 @@ STEPS: dict[Step, int] = {
     change_members: 4,
     change_waiting_period: 1,
     change_realm: 3,
+    limit_guests: 2,
     change_default_settings: 1,
     set_up: 4,
     take_onboarding_step: 1,
@@ -745,7 +758,11 @@ async def beginning(config: Config, seed: int) -> AsyncIterator[History]:
         await org.add("robo", owner="cleo")
         await org.channel("lounge", "ann", "ben", "gus")
         await org.channel("den", "ben", "cleo", is_private=True, history_public=False)
-        yield History(org, random.Random(seed), clock=clock)
+        rng = random.Random(seed)
+        if rng.random() < 0.5:
+            members = SystemGroup.MEMBERS.value
+            await org.do(RealmChanged(values={"can_access_all_users_group": members}))
+        yield History(org, rng, clock=clock)
 
 
 def on_a_new_database(

@@ -96,7 +96,9 @@ def organization() -> State:
 
 
 STATE = organization()
-RENDERER = Renderer(SITE)
+RENDERER = Renderer(SITE, in_place=True)
+SERVING = Renderer(SITE)
+"""As a server has it: what is costly has to be prepared."""
 
 
 def rendered(content: str, author_id: int | None = ANN, state: State = STATE) -> Rendered:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -623,7 +624,7 @@ def test_a_copy_that_was_cut_short_is_not_taken_for_one(
 
 
 @pytest.fixture
-def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str], Any]:
+def pgbouncer(postgres_url: str, proxy: Proxy) -> Iterator[Callable[[str], Any]]:
     """Starts a PgBouncer with that pool mode before the server; its port."""
     program = next(
         (p for p in ("/usr/sbin/pgbouncer", "/usr/bin/pgbouncer") if Path(p).exists()), None
@@ -639,8 +640,9 @@ def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str]
     @contextmanager
     def start(mode: str) -> Iterator[int]:
         port = free_port()
-        directory = tmp_path / mode
-        directory.mkdir()
+        # It refuses to run as root, and must be able to read this.
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgbouncer-")))
+        directory.chmod(0o777)
         user = named["user"]
         (directory / "users").write_text(f'"{user}" ""\n')
         (directory / "ini").write_text(
@@ -650,10 +652,8 @@ def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str]
             f"pool_mode = {mode}\ndefault_pool_size = 20\nlogfile = {directory / 'log'}\n"
             f"ignore_startup_parameters = options,extra_float_digits\n"
         )
-        for path in (directory, *directory.iterdir(), *directory.parents[:3]):
-            with contextlib.suppress(PermissionError):
-                path.chmod(path.stat().st_mode | 0o755)
-        directory.chmod(0o777)
+        for path in directory.iterdir():
+            path.chmod(0o644)
         process = subprocess.Popen(
             [program, "-u", "nobody", str(directory / "ini")],
             stdout=subprocess.DEVNULL,
@@ -665,7 +665,8 @@ def pgbouncer(postgres_url: str, tmp_path: Path, proxy: Proxy) -> Callable[[str]
             process.terminate()
             process.wait(HANG_SECONDS)
 
-    return start
+    with contextlib.ExitStack() as stack:
+        yield start
 
 
 def connected(url: str) -> None:

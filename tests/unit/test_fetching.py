@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tertulia.outbound import addresses
 from tertulia.outbound.addresses import is_public, parsed
 from tertulia.outbound.fetching import Answer, NotFetched, Web
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect
@@ -147,6 +148,11 @@ async def test_no_cookie_is_sent_back(there: Elsewhere) -> None:
         "http://pages.test:25/",
         "http://pages.test:0/",
         "http://pages.test:99999/",
+        "http://pages.test:8080/",
+        "http://pages.test:9991/",
+        "https://pages.test:8443/",
+        "http://chat.example/",
+        "http://CHAT.example./",
         "http://pa ges.test/",
         "http://pages.test/\x00",
         "http://pages.test\n.evil/",
@@ -173,6 +179,45 @@ async def test_a_name_that_leads_into_the_network_is_not_asked(
     with pytest.raises(NotFetched):
         await fetched(there.web(), there.url("/", "inside.example"))
     assert there.asked == []
+
+
+@pytest.mark.parametrize(
+    ("own", "address"),
+    [
+        ("1.1.1.1", "1.1.1.1"),
+        ("1.1.1.1", "64:ff9b::101:101"),
+        ("1.1.1.1", "2002:101:101::1"),
+        ("2606:4700::1111", "2606:4700::1111"),
+    ],
+)
+async def test_this_server_is_not_asked_by_another_of_its_names(
+    there: Elsewhere, own: str, address: str
+) -> None:
+    there.own = [own]
+    there.others["alias.example"] = [[address]]
+    there.pages["/"] = redirect(there.url("/again", "alias.example"))
+    with pytest.raises(NotFetched, match="is this server"):
+        await fetched(there.web(), there.url("/", "alias.example"))
+    with pytest.raises(NotFetched, match="is this server"):
+        await fetched(there.web(), there.url("/"))
+
+
+async def test_a_redirection_to_another_port_is_not_followed(there: Elsewhere) -> None:
+    there.pages["/"] = redirect("http://pages.test:6379/")
+    with pytest.raises(NotFetched, match="port 6379"):
+        await fetched(there.web(), there.url("/"))
+
+
+def test_an_address_of_this_machine_is_not_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert addresses.is_local(ip_address("127.0.0.1"))
+    assert not addresses.is_local(ip_address("192.0.2.1"))
+    assert addresses.is_elsewhere(ip_address("1.1.1.1"))
+    # As a machine has it that is on the internet itself.
+    monkeypatch.setattr(addresses, "is_local", lambda found: found == ip_address("1.1.1.1"))
+    assert not addresses.is_elsewhere(ip_address("1.1.1.1"))
+    assert not addresses.is_elsewhere(ip_address("64:ff9b::101:101"))
+    assert not addresses.is_elsewhere(ip_address("2002:101:101::"))
+    assert addresses.is_elsewhere(ip_address("1.0.0.1"))
 
 
 async def test_it_connects_to_the_address_that_was_looked_at(there: Elsewhere) -> None:
@@ -291,7 +336,7 @@ async def test_where_nobody_listens_nothing_is_fetched(there: Elsewhere) -> None
     async with elsewhere() as gone:
         url = gone.url("/")
     with pytest.raises(NotFetched, match="Connect"):
-        await fetched(there.web(), url)
+        await fetched(there.web(gone.port), url)
 
 
 async def test_a_certificate_must_be_for_the_name(

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from tertulia.markup import formulas, katex
+from tertulia.markup import costly, katex
+from tertulia.markup.costly import MAX_FORMULA_SIZE, Formula, Kept
 from tertulia.markup.formulas import MAX_SOURCE
-from tertulia.markup.page import MAX_LAYOUT_SIZE
 from tertulia.state.moment import Moment
-from tests.unit.markup_stage import ANN, RENDERER, STATE, html, line
+from tests.unit.markup_stage import ANN, SERVING, STATE, html, line
 from tests.unit.test_markup_safety import checked
 
 with_katex = pytest.mark.skipif(
@@ -21,7 +21,7 @@ with_katex = pytest.mark.skipif(
 def without_katex(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which KaTeX is missing."""
     monkeypatch.setattr(katex, "_engine", lambda: None)
-    monkeypatch.setattr(formulas, "_layouts", formulas._Layouts())
+    monkeypatch.setattr(costly, "typeset", Kept())
 
 
 KATEX = (
@@ -178,41 +178,50 @@ def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too
     checked(shown)
     assert shown.count('<span class="katex-display">') == 3
     # The last ones are there, without a layout.
-    assert len(shown) < MAX_LAYOUT_SIZE * 2
+    assert len(shown) < MAX_FORMULA_SIZE * 2
 
 
 @with_katex
-async def test_what_is_prepared_is_not_laid_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formulas, "_layouts", formulas._Layouts())
+async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costly, "typeset", Kept())
     content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
-    await RENDERER.prepare(Moment(STATE, 0, ANN), content)
-    expected = html(content)
+    await SERVING.prepare(Moment(STATE, 0, ANN), content)
 
     def never(tex: str, *, display: bool) -> str | None:
         raise AssertionError(f"{tex} is laid out")
 
     monkeypatch.setattr(katex, "formula", never)
-    assert html(content) == expected
+    shown = html(content)
+    assert shown.count('class="katex-html"') == 4
+    assert "<mtext>" not in shown
+    assert SERVING.render(Moment(STATE, 0, ANN), content).html == shown
 
 
-@with_katex
-async def test_formulas_can_be_laid_out_in_several_threads() -> None:
+async def test_many_messages_with_formulas_can_be_prepared_at_once() -> None:
     moment = Moment(STATE, 0, ANN)
     contents = [f"$$t_{n}$$ $$t_{n // 2}$$" for n in range(20)]
-    await asyncio.gather(*(RENDERER.prepare(moment, content) for content in contents))
-    assert "tex-error" not in line(" ".join(f"$$t_{n}$$" for n in range(20)))
+    await asyncio.gather(*(SERVING.prepare(moment, content) for content in contents))
+    shown = SERVING.render(moment, " ".join(f"$$t_{n}$$" for n in range(20))).html
+    assert "tex-error" not in shown
+    assert "<mtext>" not in shown
+
+
+def test_a_formula_that_nobody_prepared_is_shown_by_its_source() -> None:
+    shown = SERVING.render(Moment(STATE, 0, ANN), "$$u_1<u_2$$").html
+    checked(shown)
+    assert "<mtext>u_1&lt;u_2</mtext>" in shown
 
 
 @with_katex
 def test_layouts_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = formulas._Layouts()
-    monkeypatch.setattr(formulas, "_layouts", kept)
-    monkeypatch.setattr(formulas, "MAX_KEPT", 10_000)
+    kept: Kept[Formula] = Kept()
+    monkeypatch.setattr(costly, "typeset", kept)
+    monkeypatch.setattr(costly, "MAX_KEPT", 10_000)
     for number in range(50):
         line(f"$$k_{{{number}}}$$")
-    assert ("k_{49}", False) in kept
-    assert ("k_{0}", False) not in kept
-    assert kept._size <= 10_000
+    assert Formula("k_{49}", display=False) in kept
+    assert Formula("k_{0}", display=False) not in kept
+    assert kept.size <= 10_000
 
 
 @with_katex

@@ -1,10 +1,15 @@
 """Markdown as HTML: paragraphs, headings, quotations, lists, tables, code."""
 
+import re
+
 import msgspec
 import pytest
 
-from tertulia.markup import code
-from tests.unit.markup_stage import STATE, html, organization, rendered
+from tertulia.markup import code, costly
+from tertulia.markup.elements import literal
+from tertulia.state.moment import Moment
+from tertulia.workers import TEXTS
+from tests.unit.markup_stage import ANN, SERVING, STATE, html, organization, rendered
 
 Q = "<blockquote>\n<p>{}</p>\n</blockquote>"
 CODE = '<div class="codehilite"{}><pre><span></span><code>{}</code></pre></div>'
@@ -160,11 +165,79 @@ def test_code_without_a_language_has_the_one_of_the_organization() -> None:
 def test_code_that_takes_too_long_to_colour_is_shown_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    content = "```python\n1\n```"
-    plain = CODE.format(' data-code-language="Python"', "1\n")
-    assert html(content) != plain
+    assert code.coloured("1\n", "Python") == '<span class="mi">1</span>\n'
     monkeypatch.setattr(code, "MAX_SECONDS", -1)
-    assert html(content) == plain
+    assert code.coloured("1\n", "Python") == "1\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No language is paused because of what other tests did."""
+    monkeypatch.setattr(costly, "_lost", costly.LostLanguages())
+
+
+BOMBS = [
+    ("bash", "$'" + "\\" * 50),
+    ("fish", '"' + "\\" * 60),
+    ("scala", '"' + "\\" * 60),
+    ("docker", "RUN " + '"' + "\\" * 60),
+    ("common-lisp", "(*" + "a." * 60),
+]
+"""Code with which a grammar tries, or tried, two to the power of its length, within one word."""
+
+
+@pytest.mark.parametrize(("language", "source"), BOMBS)
+async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_colours(
+    language: str, source: str
+) -> None:
+    moment = Moment(STATE, 0, ANN)
+    content = f"```{language}\n{source}\n```"
+    # Years, were it not for the worker.
+    await SERVING.prepare(moment, content)
+    shown = SERVING.render(moment, content).html
+    assert re.sub("<[^>]+>", "", shown) == literal(source) + "\n"
+
+
+async def test_other_code_has_colours_after_such_a_word_was_met() -> None:
+    moment = Moment(STATE, 0, ANN)
+    bomb = "```bash\n$'" + "\\" * 54 + "\n```"
+    await SERVING.prepare(moment, bomb)
+    lost = TEXTS.process_id
+    content = "```python\n99\n```"
+    await SERVING.prepare(moment, content)
+    assert '<span class="mi">99</span>' in SERVING.render(moment, content).html
+    # It is known that it is one: no process is spent on it again.
+    running = TEXTS.process_id
+    await SERVING.prepare(moment, bomb)
+    assert lost != TEXTS.process_id == running
+
+
+async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = costly.LostLanguages()
+    monkeypatch.setattr(costly, "_lost", lost)
+    moment = Moment(STATE, 0, ANN)
+    for number in range(costly.MAX_LOST):
+        assert not lost.is_paused("Bash")
+        await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
+    assert lost.is_paused("Bash")
+    content = "```bash\necho hello\n```"
+    await SERVING.prepare(moment, content)
+    assert "<span class=" not in SERVING.render(moment, content).html
+    await SERVING.prepare(moment, "```python\n97\n```")
+    assert 'class="mi"' in SERVING.render(moment, "```python\n97\n```").html
+    # And then it is coloured again.
+    monkeypatch.setattr(costly, "LOST_SECONDS", 0)
+    await SERVING.prepare(moment, content)
+    assert "<span class=" in SERVING.render(moment, content).html
+
+
+def test_code_that_nobody_prepared_is_shown_without_colours() -> None:
+    content = "```python\n98\n```"
+    plain = CODE.format(' data-code-language="Python"', "98\n")
+    assert SERVING.render(Moment(STATE, 0, ANN), content).html == plain
+    assert html(content) != plain
 
 
 def test_every_language_that_is_coloured_is_one_that_is_known() -> None:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup import formulas, katex
+from tertulia.markup import katex, linkifiers, mathml
 from tertulia.markup.elements import ALLOWED, VOID, element, opened
-from tests.unit.markup_stage import EVE, html, path
+from tertulia.model.organization import Linkifier
+from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
-FORMULA = formulas.ALLOWED | set(katex.MATHML)
+FORMULA = mathml.ALLOWED | set(katex.MATHML)
 SCHEMES = {"", "http", "https", "ftp", "mailto", "tel", "sms", "xmpp", "news"}
 
 
@@ -172,6 +173,59 @@ HOSTILE = [
     *("👍", "❤️", "🇺🇸", "**a*", "a**", "***a", "<time:", "<time:1>", "#1 ", "#1", "\n", "    a\n"),
     *("\t", "# a\n", "~~a", "x", "é", "$$x$$", "AB-1 ", f"[a]({path('pic.png')}) ", "  * a\n", " "),
 ]
+
+
+FAMILIES = [
+    "[a](" + " " * 9000 + "z",
+    "[a](b" + " " * 9000 + "z z",
+    "[a](b " + '"' * 9000,
+    "|a" * 1000 + "\n" + "|-" * 1000 + "\n" + "a\n" * 3000,
+    ("|a" * 100 + "\n" + "|-" * 100 + "\n" + "a\n" * 500 + "\n") * 7,
+    "    |:|\n" * 1200,
+    "--\n" * 3300,
+    "$$a|a|\n" + ">     |a|b|\n|-|-|\n" * 500,
+    "<time:1a> " * 1000,
+    "http://[" * 1200,
+]
+
+
+@pytest.mark.parametrize("content", FAMILIES, ids=range(len(FAMILIES)))
+def test_what_is_put_together_of_several_renders_soon(content: str) -> None:
+    begun = time.process_time()
+    shown = html(content, EVE)
+    # As generous: some of them took hours, others ten times what is written.
+    assert time.process_time() - begun < 5
+    assert checked(shown) < LENGTH * 3
+
+
+def test_linkifiers_that_find_the_same_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = organization()
+    patterns = ["x[a ]+", *(f"ab{{0,{number}}}" for number in range(60))]
+    for number, pattern in enumerate(patterns, start=100):
+        state.linkifiers.put(
+            Linkifier(
+                id=number, order=number, pattern=pattern, url_template="https://links.example/"
+            )
+        )
+    calls = 0
+    safe = linkifiers.safe
+
+    def counted(url: str) -> str | None:
+        nonlocal calls
+        calls += 1
+        return safe(url)
+
+    monkeypatch.setattr(linkifiers, "safe", counted)
+    shown = rendered("x " + "a " * 4900, EVE, state).html
+    assert "https://links.example/" in shown
+    assert calls <= linkifiers.MAX_MATCHES
+
+
+@pytest.mark.parametrize("rows", [500, 1000])
+def test_lines_that_may_belong_to_a_quotation_are_looked_at_so_often(rows: int) -> None:
+    assert _calls(">     |a|b|\n|-|-|\n" * rows) < 2_000_000
 
 
 @pytest.mark.parametrize("part", HOSTILE)

@@ -12,6 +12,7 @@ NOT_AT_THE_START = (
     ("psycopg", "PostgreSQL"),
     ("jinja2", "pages and mails"),
     ("pygments", "code in messages"),
+    ("zxcvbn", "new passwords"),
     ("quickjs", "formulas"),
     ("latex2mathml", "formulas"),
     ("lxml", "pages of other servers"),

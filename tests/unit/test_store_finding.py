@@ -16,10 +16,11 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.words import Phrase, phrases_of
 from tertulia.store import finding, reading
+from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
-from tertulia.store.writing import CHUNK_BITS, Batch, write
+from tertulia.store.writing import Batch, write
 
 READER = 1
 WORDS = ("Apple", "apples", "banana", "Straße", "über", "x1", "the", "cherry")

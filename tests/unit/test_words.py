@@ -1,9 +1,15 @@
 """The words by which text is found."""
 
+import cProfile
+import pstats
 import random
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tertulia.model import words as words_module
 from tertulia.model.words import Phrase, phrases_of, placed_words, places, says, words_of
 
 
@@ -157,3 +163,55 @@ def test_a_text_says_a_word_of_which_only_the_beginning_counts() -> None:
     assert says(["x " + "a" * 5000 + " y"], phrases_of(f'"{"a" * 100} y"'))
     assert places("a" * 200 + " b", phrases_of("a" * 100)) == [(0, 200)]
     assert not says(["a" * 99], phrases_of("a" * 100))
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "ab", "abc"]), max_size=30)
+
+
+@given(WORDS, st.lists(st.sampled_from(["a", "b", "ab"]), min_size=2, max_size=8), st.booleans())
+def test_a_long_phrase_is_found_where_a_short_one_would_be(
+    text: list[str], phrase: list[str], is_open: bool
+) -> None:
+    wanted = Phrase(tuple(phrase), is_open)
+    expected = [first for first in range(len(text)) if words_module._is_at(text, first, wanted)]
+    assert list(words_module._beginnings(text, wanted)) == expected
+
+
+@pytest.mark.parametrize("one", ["a", "é", "字"])
+def test_a_long_phrase_and_a_text_of_the_same_word_are_soon_compared(one: str) -> None:
+    between = "" if one == "字" else " "
+    text = between.join([one] * 5000)
+    missing = phrases_of('"' + between.join([*[one] * 2400, "x"]) + '"')
+    found = phrases_of('"' + between.join([one] * 2400) + '"')
+    assert calls(lambda: says([text], missing)) < 100_000
+    assert calls(lambda: places(text, found)) < 300_000
+    assert not says([text], missing)
+    assert says([text], found)
+    assert places(text, found) == [(0, len(text))]
+    assert places(text, missing) == []
+
+
+def test_a_long_phrase_is_compared_with_each_word_about_once() -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __ne__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__ne__(self, other)
+
+        __eq__ = str.__eq__
+
+    text = [Counted("a")] * 5000
+    assert list(words_module._beginnings(text, Phrase(("a",) * 2400 + ("x",)))) == []
+    assert compared < 20_000
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions it calls."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]  # it is there

@@ -145,6 +145,7 @@ async def test_a_link_is_over_after_a_day_and_for_a_deactivated_account(config: 
         (await org["ann"].delete(f"/users/{org['ben'].user_id}")).ok
         assert (await org.http.post(path)).status_code == 400
         (await org["ann"].post(f"/users/{org['ben'].user_id}/reactivate")).ok
+        org.know("ben", org.node.state.users[org["ben"].user_id])
         clock.ahead = DAY + 1
         for response in (await org.http.get(path), await org.http.post(path)):
             assert response.status_code == 410

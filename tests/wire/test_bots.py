@@ -281,6 +281,8 @@ async def test_a_retired_bot_can_come_back(org: Organization) -> None:
     (await hal.get("/users/me")).refused("USER_DEACTIVATED", 401)
     (await org["cleo"].delete(f"/bots/{hal.user_id}")).refused()
     assert (await org["ben"].post(f"/users/{hal.user_id}/reactivate")).ok
+    (await hal.get("/users/me")).refused("INVALID_API_KEY", 401)
+    hal = org.know("hal", org.node.state.users[hal.user_id])
     assert (await hal.get("/users/me")).ok
 
 

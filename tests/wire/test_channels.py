@@ -559,3 +559,26 @@ async def test_events_of_channels_read_back_from_the_log_are_the_same(config: Co
     async with reopened(config) as again:
         resumed = Listener(again["ben"], listener.queue_id, listener.last_event_id, {})
         assert comparable(await resumed.events()) == before
+
+
+async def test_a_channel_is_not_called_like_another_one_looks(org: Organization) -> None:
+    ann = org["ann"]
+    channel_id = await org.channel("payroll", "ann")
+    other_id = await org.channel("lounge", "ann")
+    imitated = "p\u0430yroll"
+    for name in (imitated, "pay\u200broll", "\uff50ayroll"):
+        listed = [{"name": name}]
+        (await ann.post("/users/me/subscriptions", subscriptions=listed)).refused("BAD_REQUEST")
+        (await ann.patch(f"/streams/{other_id}", new_name=name)).refused("BAD_REQUEST")
+    twins = [{"name": "l\u0435dger"}, {"name": "ledger"}]
+    (await ann.post("/users/me/subscriptions", subscriptions=twins)).refused("BAD_REQUEST")
+    (await ann.patch(f"/streams/{channel_id}", new_name="Payroll")).ok
+
+
+async def test_names_that_look_alike_already_go_on(org: Organization) -> None:
+    ann = org["ann"]
+    await org.channel("payroll", "ann")
+    imitation = await org.channel("p\u0430yroll", "ann")
+    assert await ann.send("p\u0430yroll", "t", "hello")
+    (await ann.patch(f"/streams/{imitation}", description="the other one")).ok
+    (await ann.patch(f"/streams/{imitation}", new_name="payments")).ok

@@ -14,7 +14,7 @@ from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.users import Role
 from tertulia.outbound.letters import Letter
 from tertulia.wire import pacing, pages_door
-from tertulia.wire.authentication import CSRF_COOKIE, SESSION_COOKIE
+from tertulia.wire.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tests.browsers import fresh, give_password, ready, signed_in, token_of
 from tests.mails import link_in, mailed, no_postman
 from tests.support import PASSWORD, Organization, Person, TestClock, founded
@@ -253,7 +253,7 @@ async def test_signing_out_takes_a_button(org: Organization) -> None:
         "/logout", data={"csrf": unescape(field[1])}, headers={"X-CSRF-Token": ""}
     )
     assert (response.status_code, response.headers["location"]) == (303, "/login")
-    assert not browser.http.cookies
+    assert set(browser.http.cookies) == {DEVICE_COOKIE}
     assert len(org.node.state.sessions) == 0
 
 
@@ -261,7 +261,7 @@ async def test_a_page_of_ours_signs_out_with_the_header(org: Organization) -> No
     browser, other = await signed_in(org), await signed_in(org)
     response = await browser.http.post("/logout")
     assert response.headers["location"] == "/login"
-    assert not browser.http.cookies
+    assert set(browser.http.cookies) == {DEVICE_COOKIE}
     (await other.get("/users/me")).ok
 
 
@@ -347,7 +347,7 @@ async def test_a_forgotten_password_is_replaced_and_one_is_signed_in(org: Organi
     (await there.get("/users/me")).refused("UNAUTHORIZED", 401)
     (await fresh(org).post("/sessions", **RIGHT)).refused("AUTHENTICATION_FAILED", 401)
     (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
-    (await org["ann"].get("/users/me")).ok
+    (await org["ann"].get("/users/me")).refused("INVALID_API_KEY", 401)
     (letter,) = await letters(org)
     assert letter.to == "ann@example.com"
     assert "has a new password" in letter.text
@@ -513,7 +513,7 @@ async def test_the_cookies_of_the_page_are_secure_where_the_site_is(config: Conf
         origin = {"Origin": "https://chat.test"}
         response = await org.http.post("/login", data=RIGHT, headers=origin)
         cookies = response.headers.get_list("set-cookie")
-        assert len(cookies) == 2
+        assert len(cookies) == 3
         assert all("Secure" in cookie for cookie in cookies)
 
 

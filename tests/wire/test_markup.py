@@ -302,3 +302,45 @@ async def test_descriptions_are_rendered_too(org: Organization) -> None:
     (await org["ann"].patch(f"/streams/{channel}", description="**big** :tada:")).ok
     streams = (await org["ann"].get(f"/streams/{channel}")).ok["stream"]
     assert streams["rendered_description"].startswith("<p><strong>big</strong> <span ")
+
+
+COSTLY = "```python\n'{0}'\n```\n\n$$x_{{{0}}}$$"
+"""Code that has colours and a formula, of one's own."""
+
+
+def is_computed(html: str) -> bool:
+    """Whether code has its colours, and the formula is laid out."""
+    return 'class="s1"' in html and "<msub>" in html
+
+
+async def test_code_and_formulas_are_computed_wherever_something_is_written(
+    org: Organization,
+) -> None:
+    ann = org["ann"]
+    channel_id = await org.channel("lounge", "ann")
+    assert is_computed(await rendered(ann, COSTLY.format(1)))
+    message_id = await ann.send("lounge", "t", COSTLY.format(2))
+    assert is_computed((await message(ann, message_id))["content"])
+    (await ann.patch(f"/messages/{message_id}", content=COSTLY.format(3))).ok
+    assert is_computed((await message(ann, message_id))["content"])
+    (await ann.patch("/realm", description=COSTLY.format(4))).ok
+    folder = {"name": "f", "description": COSTLY.format(5)}
+    (await ann.post("/channel_folders/create", **folder)).ok
+    found = (await ann.get("/channel_folders")).ok["channel_folders"]
+    assert is_computed(found[0]["rendered_description"])
+    (await ann.patch(f"/streams/{channel_id}", description="$$x_6$$")).ok
+    shown = (await ann.get(f"/streams/{channel_id}")).ok["stream"]["rendered_description"]
+    assert "<msub>" in shown
+
+
+@pytest.mark.parametrize("path", ["/messages", "/messages/render"])
+async def test_code_that_a_grammar_never_gets_through_is_plain(
+    org: Organization, path: str
+) -> None:
+    await org.channel("lounge", "ann")
+    content = "```bash\n$'" + "\\" * 52 + "\n```"
+    said = {"type": "stream", "to": "lounge", "topic": "t"} if path == "/messages" else {}
+    reply = (await org["ann"].post(path, content=content, **said)).ok
+    html = reply.get("rendered") or (await message(org["ann"], reply["id"]))["content"]
+    assert 'data-code-language="Bash"' in html
+    assert "<code>$&#39;" in html

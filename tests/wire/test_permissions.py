@@ -368,4 +368,5 @@ async def test_a_deactivated_account_gives_nobody_a_permission_and_gets_it_back(
     assert (await staffed["ann"].delete(f"/users/{nia}")).ok
     assert (await create_group(staffed, "nia", 0)).status == 401
     assert (await staffed["ann"].post(f"/users/{nia}/reactivate")).ok
+    staffed.know("nia", staffed.node.state.users[nia])
     assert (await create_group(staffed, "nia", 0)).ok

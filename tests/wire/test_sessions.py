@@ -15,7 +15,7 @@ from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.sessions import LIFETIME
 from tertulia.vault import digest
 from tertulia.wire import pacing
-from tertulia.wire.authentication import CSRF_COOKIE, SESSION_COOKIE
+from tertulia.wire.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tests.browsers import FIREFOX, fresh, give_password, ready, signed_in, token_of
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened
 from tests.unit.test_log import until
@@ -43,7 +43,8 @@ async def test_signing_in_gives_two_cookies_and_a_session(org: Organization) -> 
     reply = await browser.post("/sessions", **RIGHT)
     assert (reply.ok["user_id"], reply.ok["email"]) == (org["ann"].user_id, "ann@example.com")
     cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
-    assert set(cookies) == {SESSION_COOKIE, CSRF_COOKIE}
+    assert set(cookies) == {SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE}
+    assert "HttpOnly" in cookies.pop(DEVICE_COOKIE)
     for cookie in cookies.values():
         assert "Path=/" in cookie
         assert "SameSite=Lax" in cookie
@@ -60,7 +61,7 @@ async def test_the_cookies_are_secure_where_the_site_is(config: Config) -> None:
     async with founded(secure) as org:
         reply = await fresh(org).post("/sessions", **RIGHT)
         cookies = reply.headers.get_list("set-cookie")
-        assert len(cookies) == 2
+        assert len(cookies) == 3
         assert all("Secure" in cookie for cookie in cookies)
 
 
@@ -365,7 +366,7 @@ async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
     reply = await browser.delete(f"/sessions/{session['id']}")
     reply.ok
     assert all("Max-Age=0" in cookie for cookie in reply.headers.get_list("set-cookie"))
-    assert not browser.http.cookies
+    assert set(browser.http.cookies) == {DEVICE_COOKIE}
     assert len(org.node.state.sessions) == 0
 
 
@@ -511,7 +512,7 @@ async def test_a_session_lasts_as_long_as_it_is_used(config: Config) -> None:
             clock.ahead += LIFETIME - 60
             reply = await used.get("/users/me")
             reply.ok
-            assert len(reply.headers.get_list("set-cookie")) == 2
+            assert len(reply.headers.get_list("set-cookie")) == 3
             await org.tick()
         (await idle.get("/users/me")).refused("UNAUTHORIZED", 401)
         assert len(org.node.state.sessions) == 1

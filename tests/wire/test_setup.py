@@ -12,13 +12,13 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia import first_run
 from tertulia.app import opened_log, opened_vault
 from tertulia.config import Config
 from tertulia.founding import Founder, found, is_founded
 from tertulia.house import House
 from tertulia.store.store import database_at
 from tertulia.vault import VaultError
+from tertulia.wire import pacing
 from tertulia.wire.authentication import SESSION_COOKIE
 from tertulia.wire.call import Node
 from tests.browsers import FIREFOX
@@ -161,7 +161,7 @@ async def test_the_code_may_be_typed_as_one_likes(config: Config) -> None:
 
 async def test_whoever_guesses_is_held_up(config: Config) -> None:
     async with served(config) as server:
-        for _ in range(first_run.TRIES):
+        for _ in range(pacing.TRIES_PER_CODE):
             assert (await server.fill(code="wrong")).status_code == 400
         assert (await server.fill()).status_code == 429
         assert not is_founded(config)

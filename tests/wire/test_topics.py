@@ -236,3 +236,16 @@ async def test_beginning_a_topic_takes_two_rights_and_going_on_with_it_one(
     assert await send("gus", "tea") == 400
     assert await send("gus", "cake") == 400
     assert await send("ben", "cake") == 200
+
+
+async def test_a_topic_with_something_invisible_is_not_begun_and_goes_on_where_it_is(
+    org: Organization,
+) -> None:
+    ann = org["ann"]
+    await org.channel("lounge", "ann")
+    said = {"type": "stream", "to": "lounge", "content": "hello"}
+    for topic in ("pl\u202eans", "pl\u200bans"):
+        (await ann.post("/messages", topic=topic, **said)).refused("BAD_REQUEST")
+        message_id = await ann.send("lounge", "plans", "hello")
+        (await ann.patch(f"/messages/{message_id}", topic=topic)).refused("BAD_REQUEST")
+    await ann.send("lounge", "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f", "hello")

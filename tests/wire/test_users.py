@@ -345,7 +345,10 @@ async def test_who_becomes_a_limited_guest_loses_sight_of_the_others(org: Organi
 
 async def test_limited_guests_hear_nothing_of_whom_they_do_not_see(org: Organization) -> None:
     await limit_guests(org)
-    listener = await org["gus"].register(event_types=["realm_user", "subscription", "realm_bot"])
+    listener = await org["gus"].register(
+        event_types=["realm_user", "subscription", "realm_bot"],
+        client_capabilities={"user_list_incomplete": True},
+    )
     ben = org["ben"].user_id
     assert (await org["ann"].patch(f"/users/{ben}", full_name="Benjamin", role=300)).ok
     assert (
@@ -490,6 +493,7 @@ async def test_who_comes_back_is_where_they_were(org: Organization) -> None:
     ]
     assert events[0]["person"] == {"user_id": ben, "is_active": True}
     assert (events[-1]["stream_ids"], events[-1]["user_ids"]) == ([lounge], [ben])
+    org.know("ben", org.node.state.users[ben])
     assert (await org["ben"].get("/users/me")).ok["is_active"] is True
     (await org["robo"].get("/users/me")).refused("USER_DEACTIVATED", 401)
 

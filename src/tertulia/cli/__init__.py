@@ -15,9 +15,11 @@ from tertulia.cli import (
     init,
     invite,
     mail,
+    password,
     reactivate,
     restore,
     serve,
+    sign_out,
     usage,
 )
 from tertulia.cli.errors import ToldPlainly
@@ -54,6 +56,8 @@ app.command("serve", epilog=serve.EXAMPLE)(serve.serve)
 app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("create-user", epilog=create_user.EXAMPLE)(create_user.create_user)
 app.command("create-bot", epilog=create_bot.EXAMPLE)(create_bot.create_bot)
+app.command("password", epilog=password.EXAMPLE)(password.password)
+app.command("sign-out", epilog=sign_out.EXAMPLE)(sign_out.sign_out)
 app.command("reactivate", epilog=reactivate.EXAMPLE)(reactivate.reactivate)
 app.command("invite", epilog=invite.EXAMPLE)(invite.invite)
 app.command("mail", epilog=mail.EXAMPLE)(mail.mail)

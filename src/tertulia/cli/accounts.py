@@ -4,6 +4,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.vault import Vault
@@ -26,6 +27,14 @@ def account_of(state: State, vault: Vault, user: User) -> Account:
         full_name=user.full_name,
         api_key=vault.api_key(state.credentials[user.id]),
     )
+
+
+def person_with(state: State, address: str) -> User:
+    """The account with that address. Refused where there is none."""
+    user = state.user_with_address(address)
+    if user is None:
+        raise Refused(f"No account has the address '{address}'.")
+    return user
 
 
 def show(account: Account, *, as_json: bool) -> None:

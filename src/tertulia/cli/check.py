@@ -13,7 +13,7 @@ from tertulia.config import Config, load
 from tertulia.founding import NoOrganization
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
-from tertulia.store import checking, file_transfer, installation, pruning
+from tertulia.store import checking, file_transfer, installation, modes, pruning
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
@@ -81,6 +81,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
                 ok, detail = False, f"what is written there cannot be understood: {error}"
             yield Finding(check=name, ok=ok, detail=detail)
         yield _files(connection, settings)
+    yield _permissions(settings)
 
 
 def _schema(connection: Connection) -> Finding:
@@ -158,6 +159,20 @@ def _files(connection: Connection, settings: Config) -> Finding:
     named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
     detail = f"{len(lost)} of {count} uploaded files are missing or not whole: {named}"
     return Finding(check="files", ok=False, detail=detail)
+
+
+def _permissions(settings: Config) -> Finding:
+    by_everybody, by_group = modes.exposed(settings.data_path)
+    found = by_everybody or by_group
+    if not found:
+        detail = "nobody but their owner can read the data directory and what is in it"
+        return Finding(check="permissions", ok=True, detail=detail)
+    named = ", ".join(map(str, found[:3])) + (", …" if len(found) > 3 else "")
+    if not by_everybody:
+        detail = f"beside their owner, its group can read {named}"
+        return Finding(check="permissions", ok=True, detail=detail)
+    detail = f"everybody on this machine can read {named}; mend it with {modes.remedy(found[0])}"
+    return Finding(check="permissions", ok=False, detail=detail)
 
 
 def _jobs(connection: Connection) -> tuple[bool, str]:

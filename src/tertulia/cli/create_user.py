@@ -38,7 +38,8 @@ def create_user(
     names.address(email)
     names.full_name(full_name)
     chosen = ROLES[role]
-    account = asyncio.run(_create_user(settings, email, full_name, chosen, password_from(password)))
+    typed = password_from(password, settings, email, full_name)
+    account = asyncio.run(_create_user(settings, email, full_name, chosen, typed))
     accounts.show(account, as_json=as_json)
 
 

@@ -40,7 +40,7 @@ def init(
         organization=org,
         address=names.address(email),
         full_name=names.full_name(full_name),
-        password=password_from(password),
+        password=password_from(password, settings, email, full_name, org),
     )
     accounts.show(asyncio.run(_init(settings, founder)), as_json=as_json)
 

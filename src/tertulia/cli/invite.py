@@ -13,7 +13,6 @@ from tertulia.config import Config, load
 from tertulia.domain import invitations
 from tertulia.domain.invitations import MAX_MINUTES, Terms
 from tertulia.links import Links
-from tertulia.mailing import site
 from tertulia.model.users import Role
 from tertulia.state.organization import State
 
@@ -68,7 +67,7 @@ async def _invite(settings: Config, terms: Terms, email: str | None) -> str:
             made = await log.submit(inviter_id, invitations.server_link, terms, nonce)
         else:
             made = await log.submit(inviter_id, invitations.personal_link, email, terms, nonce)
-        return Links(vault).invitation(site(settings), made)
+        return Links(vault).invitation(settings.mail_site, made)
 
 
 def _inviter(state: State) -> int:

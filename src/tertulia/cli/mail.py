@@ -13,7 +13,7 @@ from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
 from tertulia.domain import names
-from tertulia.mailing import FOLDER, site, transport
+from tertulia.mailing import FOLDER, transport
 from tertulia.outbound.letters import trial
 from tertulia.outbound.transports import Delayed, Undeliverable
 from tertulia.store import outbox
@@ -86,7 +86,7 @@ def _shown(waiting: Waiting) -> WaitingMail:
 
 async def _test(settings: Config, address: str) -> None:
     async with opened_organization(settings, _tell) as (log, vault):
-        letter = trial(log.state, address, site(settings))
+        letter = trial(log.state, address, settings.mail_site)
         try:
             await transport(settings, log).send(letter, vault.nonce())
         except (Delayed, Undeliverable) as error:

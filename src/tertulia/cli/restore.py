@@ -10,7 +10,7 @@ import typer
 from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.config import Config, load
-from tertulia.store import transfer
+from tertulia.store import modes, transfer
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
 from tertulia.vault import SECRET_FILE, VaultError, load_secret, save_secret
@@ -36,7 +36,7 @@ def restore(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with contextlib.closing(transfer.Backup(file)) as backup:
-        settings.data_path.mkdir(parents=True, exist_ok=True)
+        modes.directory(settings.data_path)
         placed = _place_secret(settings, backup.secret)
         try:
             with progress.shown() as report:

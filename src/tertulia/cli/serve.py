@@ -17,6 +17,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 import uvicorn
 
@@ -27,6 +28,7 @@ from tertulia.config import Config, load
 from tertulia.first_run import setup_address
 from tertulia.house import House
 from tertulia.mailing import FOLDER
+from tertulia.store import modes
 from tertulia.store.store import database_at
 from tertulia.wire.call import Node
 from tertulia.wire.connections import RESERVE, Connections, Limits
@@ -92,6 +94,8 @@ def serve(
         contextlib.closing(_bound(settings.host, settings.port)) as listener,
         database_at(settings.data_path, settings.database_url).served(),
     ):
+        # Where links in mails lead, which do not know it from a request.
+        settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
         run(_serve(settings, listener, demo=demo))
 
 
@@ -131,6 +135,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         _spare_the_collector()
 
     logs.begin(settings.log_level, settings.log_format)
+    _warn_if_exposed(settings)
     server: Server | None = None
     house = House(moved_in)
     addresses = [resident.address for resident in residents]
@@ -148,6 +153,19 @@ def _limits(settings: Config) -> Limits:
         trusted=settings.proxy_trusted,
         least_rate=settings.least_bytes_per_second,
     )
+
+
+def _warn_if_exposed(settings: Config) -> None:
+    """Say it where others can read what lies in the data directory. It is not changed: somebody
+    may mean it so."""
+    if not settings.data_path.exists():
+        return
+    by_everybody, _ = modes.exposed(settings.data_path)
+    if by_everybody:
+        logging.getLogger("tertulia.files").warning(
+            "everybody on this machine can read the data directory",
+            extra={"fields": {"mend": modes.remedy(settings.data_path).strip("`")}},
+        )
 
 
 def _files_allowed() -> int:

@@ -11,6 +11,7 @@ import itertools
 import logging
 import math
 import random
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -59,6 +60,12 @@ JUMP_SECONDS = 5
 """By so much the machine's clock may go wrong, or be set right, before it counts."""
 BEAT_SECONDS = 0.25
 """Between two looks at who has waited for long."""
+TURN_SECONDS = 0.01
+"""For so long those who wait are told what happened, then others have their turn of the loop."""
+TOLD_AT_ONCE = 16
+"""Queues that are told between two looks at the clock."""
+UNTOLD_TRANSIENTS = 1000
+"""Transient events for which there was no time yet; beyond that the oldest are dropped."""
 CLOSING_SECONDS = 2.0
 """How long a node that stops waits until the others have been told the last things."""
 NOTES = 500
@@ -99,6 +106,12 @@ class Delivery:
         self._waiting: dict[Queue, float] = {}
         """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
+        self._untold: dict[Queue, list[Posted]] = {}
+        """Those that are polled, each with the entries that may concern it, until it is told."""
+        self._untold_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
+            maxlen=UNTOLD_TRANSIENTS
+        )
+        self._telling: asyncio.Handle | None = None
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._announcements = Announcements(log.store.announce, self._announced)
         self._closing = False
@@ -116,6 +129,9 @@ class Delivery:
     async def close(self) -> None:
         """Answer every waiting poll, and write down what was not yet."""
         self._closing = True
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
         for queue in list(self._waiting):
             self._answer(queue, [])
         await self._announcements.close(CLOSING_SECONDS)
@@ -429,6 +445,8 @@ class Delivery:
             event_id = _id_of(event)
             if event_id > cursor:
                 found.append((event_id, event))
+                if len(found) >= PAGE:
+                    return  # The next poll goes on in the middle of the entry.
 
     # A mistake in how one change is shown is nobody else's, and it must not be passed over: the
     # queue ends, so that its client fetches everything anew.
@@ -457,25 +475,57 @@ class Delivery:
         self._recent.extend(batch)
         for entry in entries:
             self._take_back(entry.change)
-        ready: dict[Queue, Sequence[bytes]] = {}
+        untold = self._untold
         for posted in batch:
             for queue in self._waiting_of(self._audience(posted.entry)):
-                try:
-                    events = self._events(posted, queue)
-                except NoSuchQueue:  # It was told so.
-                    continue
-                if events:
-                    # Mostly there is one change, whose events are shared by all who hear of it.
-                    ready[queue] = [*ready[queue], *events] if queue in ready else events
-        seen = batch[-1].entry.seq
-        last: Sequence[bytes] = ()
-        for queue, events in ready.items():
-            if events is not last:  # Mostly those of all before.
-                last, quiet = events, (_id_of(events[-1]), seen)
-            queue.quiet = quiet
-            self._answer(queue, events)
+                of_queue = untold.get(queue)
+                if of_queue is None:
+                    untold[queue] = [posted]
+                else:
+                    of_queue.append(posted)
+                    if len(of_queue) >= PAGE:
+                        self._tell(queue)
+        if self._telling is None:
+            self._tell_some()
         for posted in batch:
             self._end_access(posted.entry.change)
+
+    def _tell_some(self) -> None:
+        """Tell those who wait, for a turn of the loop; the others are told in the next ones."""
+        self._telling = None
+        until = time.perf_counter() + TURN_SECONDS
+        untold, transients = self._untold, self._untold_transients
+        while untold or transients:
+            if untold:
+                for queue in list(itertools.islice(untold, TOLD_AT_ONCE)):
+                    self._tell(queue)
+            else:
+                transient, concerned = transients[0]
+                some = list(itertools.islice(concerned, TOLD_AT_ONCE))
+                for queue in some:
+                    self._deliver_to(queue, transient)
+                if not some and transients:
+                    transients.popleft()
+            if time.perf_counter() > until:
+                break
+        if untold or transients:
+            self._telling = asyncio.get_running_loop().call_soon(self._tell_some)
+
+    def _tell(self, queue: Queue) -> None:
+        """Answer the queue's poll with what was committed, if anything of it is for the queue."""
+        told: Sequence[bytes] = ()
+        for posted in self._untold.pop(queue, ()):
+            try:
+                events = self._events(posted, queue)
+            except NoSuchQueue:  # It was told so.
+                return
+            # Mostly there is one change, whose events are shared by all who hear of it.
+            told = [*told, *events] if told and events else told or events
+        if len(told) > PAGE:
+            self._answer(queue, told[:PAGE])
+        elif told:
+            queue.quiet = (_id_of(told[-1]), self._head)
+            self._answer(queue, told)
 
     def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
         waiting = self._waiting
@@ -575,12 +625,17 @@ class Delivery:
             case _:
                 pass
         audience = self.encoder.transient_audience(transient)
-        users = list(self._by_user) if audience is None else audience
-        for user_id in users:
-            for queue in list(self._by_user.get(user_id, {}).values()):
-                self._deliver_to(queue, transient)
+        users = self._by_user if audience is None else audience
+        own = (self._by_user[user_id] for user_id in users if user_id in self._by_user)
+        concerned = [queue for queues in own for queue in queues.values()]
+        self._untold_transients.append((transient, iter(concerned)))
+        if self._telling is None:
+            self._tell_some()
 
     def _deliver_to(self, queue: Queue, transient: Transient) -> None:
+        if queue.ended:
+            return
+        self._tell(queue)
         event_id = queue.transient_id(self._head)
         if event_id is None:
             return
@@ -603,6 +658,9 @@ class Delivery:
             self._beat(queue)
 
     def _beat(self, queue: Queue) -> None:
+        self._tell(queue)
+        if queue.poll is None:
+            return
         event_id = queue.transient_id(self._head)
         self._answer(queue, [] if event_id is None else [self.encoder.heartbeat(event_id)])
 
@@ -612,6 +670,7 @@ class Delivery:
         poll, queue.poll = queue.poll, None
         if poll is None:
             return None
+        self._untold.pop(queue, None)
         del self._waiting[queue]
         self._waiting_for_all.discard(queue)
         queue.seen_at = self._now()
@@ -623,6 +682,7 @@ class Delivery:
             poll.waiter.answer(events)
 
     def _fail(self, queue: Queue, error: Exception) -> None:
+        self._tell(queue)
         poll = self._unpark(queue)
         if poll is not None:
             poll.waiter.fail(error)

@@ -82,7 +82,7 @@ class Stage:
     """Steps that are on disk, the present one among them when it is."""
 
     def __post_init__(self) -> None:
-        self._renderer = Renderer()
+        self._renderer = Renderer(in_place=True)
         self._addresses = {person.name: person.address for person in PEOPLE}
         for program in PROGRAMS:
             self._addresses[program.name] = bots.bot_address(program.name, self.host)

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.domain import domains, invited, permissions, users
+from tertulia.domain import account_mails, domains, invited, permissions, users
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation
@@ -108,11 +108,5 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
         *invited.answered(state, address),
         *users.changed(moment, user, {"address": address}),
     ]
-    told = Mail(
-        kind=MailKind.ADDRESS_CHANGED,
-        to=user.address,
-        site=site,
-        about=user.id,
-        facts={"address": address},
-    )
-    return Decision(user, changes, [told])
+    told = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)
+    return Decision(user, changes, told)

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import avatars, names, permissions, users
 from tertulia.model.errors import Refused
-from tertulia.model.users import Bot, BotKind, Credential, Role, User
+from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
 from tertulia.state.moment import Decision, Moment
 
 
@@ -168,11 +168,9 @@ def see_key(moment: Moment, bot_id: int) -> Decision[Credential]:
     return Decision(moment.state.credentials[managed_bot(moment, bot_id).id])
 
 
-def replace_key(
-    moment: Moment, bot_id: int, key_digest: str, key_sealed: str
-) -> Decision[Credential]:
+def replace_key(moment: Moment, bot_id: int, key: NewKey, site: str) -> Decision[Credential]:
     """Give a bot that the actor may change another API key. Returns the new credential."""
-    return users.replace_key(moment, managed_bot(moment, bot_id).id, key_digest, key_sealed)
+    return users.replace_key(moment, managed_bot(moment, bot_id).id, key, site)
 
 
 def deactivate(moment: Moment, bot_id: int) -> Decision[None]:

@@ -1,6 +1,6 @@
 """Channels: creating, changing and archiving them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +10,7 @@ from tertulia.domain import (
     default_groups,
     folders,
     group_settings,
+    lookalikes,
     names,
     notices,
     permissions,
@@ -79,6 +80,12 @@ def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
 # Creating
 
 
+def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
+    """Refused where one of these channels, but that one, has a name that looks like this one."""
+    if any(lookalikes.alike(one.name, name) for one in others if one.id != but):
+        raise Refused(f"Another channel has a name that looks like '{name}'.")
+
+
 def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     """The channel that the actor asks for. Its name must be free: that is for the caller to see.
 
@@ -87,6 +94,7 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     state, actor, now = moment.state, moment.actor, moment.now
     name = names.channel_name(new.name)
     check_may_create(moment, new)
+    check_unlike(state.channels, name)
     history_public = new.history_public
     if history_public is None:
         history_public = not new.is_private
@@ -275,6 +283,7 @@ def _described(
         other = state.channel_named(name)
         if other is not None and other.id != channel.id:
             raise Refused(f"Another channel is called '{name}'.")
+        check_unlike(state.channels, name, but=channel.id)
         values["name"] = name
     if edit.description is not UNSET:
         description = names.channel_description(edit.description)

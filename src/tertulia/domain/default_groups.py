@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from tertulia.domain import names, permissions
+from tertulia.domain import lookalikes, names, permissions
 from tertulia.model.changes import DefaultChannelGroupRemoved, DefaultChannelGroupSet
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
@@ -109,10 +109,10 @@ def _known(state: State, group_id: int) -> DefaultChannelGroup:
 
 def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = text.strip()
-    if not 0 < len(name) <= MAX_NAME or not names.is_printable(name):
+    if not 0 < len(name) <= MAX_NAME or not names.is_plain(name):
         raise Refused(f"A group's name has 1 to {MAX_NAME} visible characters.")
     if any(
-        group.name.casefold() == name.casefold()
+        lookalikes.alike(group.name, name)
         for group in state.default_channel_groups
         if group.id != group_id
     ):

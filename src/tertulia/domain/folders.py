@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
+from tertulia.domain import lookalikes, names, permissions
 from tertulia.domain.notices import Render
 from tertulia.model.changes import (
     ChannelFolderChanged,
@@ -115,9 +115,8 @@ def _free_name(state: State, text: str) -> str:
 
 
 def _check_free(state: State, name: str, *, but: int | None = None) -> None:
-    key = name.casefold()
     if any(
-        folder.name.casefold() == key and not folder.is_archived and folder.id != but
+        lookalikes.alike(folder.name, name) and not folder.is_archived and folder.id != but
         for folder in state.folders
     ):
         raise Refused(f"Another channel folder is called '{name}'.")

@@ -6,7 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import group_settings, names, permissions, sight, subscriptions
+from tertulia.domain import (
+    group_settings,
+    lookalikes,
+    names,
+    permissions,
+    subscriptions,
+    visibility,
+)
 from tertulia.domain.group_settings import (
     CHANNEL_SETTINGS,
     GROUP_CREATOR,
@@ -80,8 +87,7 @@ def managed(moment: Moment, group_id: int) -> UserGroup:
 
 def _free_name(state: State, text: str, group_id: int | None = None) -> str:
     name = names.group_name(text)
-    taken = state.group_by_name.get(name.casefold())
-    if taken is not None and taken != group_id:
+    if any(lookalikes.alike(one.name, name) for one in state.groups if one.id != group_id):
         raise Refused(f"There is a group '{name}' already.")
     return name
 
@@ -192,4 +198,4 @@ def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
 
 
 def _naming(record: Struct, names: Iterable[str], group: UserGroup) -> tuple[str, ...]:
-    return tuple(name for name in names if group.id in sight.groups_of(getattr(record, name)))
+    return tuple(name for name in names if group.id in visibility.groups_of(getattr(record, name)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import groups, notices, permissions, sight
+from tertulia.domain import groups, notices, permissions, visibility
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.changes import AnyChange, ChannelSight, UserGroupMembersChanged
@@ -124,7 +124,7 @@ def _sight(
         members=tuple({*group.members, *change.added} - {*change.removed}),
         subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
     )
-    return sight.moved(state, state.foreseen(group=after), group.id, people, now)
+    return visibility.moved(state, state.foreseen(group=after), group.id, people, now)
 
 
 def _letters(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:

@@ -261,6 +261,8 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str, now: fl
     if topic and policy is TopicsPolicy.EMPTY_ONLY:
         raise Refused("This channel has no topics but the general chat.")
     known = topic_key(topic) in state.topics_of_channel.get(channel.id, {})
+    if not known:
+        names.check_new_topic(topic)
     if not known and not actor.is_system_bot:
         permissions.require(
             permissions.holds(state, actor, channel.can_create_topic_group, now),

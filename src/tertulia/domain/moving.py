@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.domain import messages, names, notices, permissions, topics, user_topics
 from tertulia.domain.editing import Found, still_so
@@ -13,10 +13,11 @@ from tertulia.domain.notices import Notice, Render
 from tertulia.domain.topics import RESOLVED, Excerpt, Line
 from tertulia.model.changes import AnyChange, MessagesMoved
 from tertulia.model.changes.editing import Groups
-from tertulia.model.channels import Channel, Subscription, topic_key
+from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -187,10 +188,11 @@ def _moved(
             source.id: topics.first_without(source, excerpt, gone),
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
-        marked_read, recorded = _kept_unread(state, source, target, ids, excerpt)
-        lost = _losing(moment, source, target, ids, excerpt.flags)
-        to_all = tuple(line.id for line in moved if line.mentions_all)
-        mentioned = _mentioned(moment, source, target, to_all)
+        concerned = _Moved(ids)
+        marked_read, recorded = _kept_unread(state, source, target, concerned, excerpt)
+        lost = _losing(moment, source, target, concerned, excerpt.holders)
+        to_all = _Moved(tuple(line.id for line in moved if line.mentions_all))
+        mentioned = _mentioned(moment, source, target, concerned, to_all)
     return MessagesMoved(
         message_ids=ids,
         anchor_id=message.id,
@@ -206,95 +208,120 @@ def _moved(
         marked_read=marked_read,
         recorded=recorded,
         mentioned=mentioned,
-        flags=_flags_then(found, mentioned),
+        flags=_flags_then(found, mentioned, ids),
         read_by=tuple(sorted(found.read_by)),
         mentions_all=message.mentions_all and source.id == target.id,
     )
 
 
-def _flags_then(found: Found, mentioned: Groups) -> dict[int, Flag]:
-    flags = dict(found.flags)
-    for ids, users in mentioned:
-        if found.message.id in ids:
+def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+    flags, moved = dict(found.flags), BitMap(ids)
+    for some, users in mentioned:
+        if found.message.id in ids_of(some, moved):
             for user_id in users:
                 flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
     return dict(sorted(flags.items()))
 
 
+class _Moved:
+    """The messages that are moved, and whom they concern in what way."""
+
+    def __init__(self, ids: tuple[int, ...]) -> None:
+        self.ids = ids
+        self.whole = BitMap(ids)
+        self._places: dict[Spans, Places] = {}
+
+    def places(self, spans: Spans) -> Places:
+        """Where those of the spans are: the same for all of whom the same is true."""
+        found = self._places.get(spans)
+        if found is None:
+            found = self._places[spans] = places(self.ids, spans)
+        return found
+
+    def at(self, some: Places) -> BitMap:
+        """Those at these places."""
+        return ids_at(self.ids, self.whole, some)
+
+    def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
+        """The parts of them that are not empty, each with its users."""
+        found: dict[Some, list[int]] = defaultdict(list)
+        for part, user_ids in parts:
+            if part:
+                found[told(part, self.whole)].extend(user_ids)
+        groups = ((some, tuple(sorted(users))) for some, users in found.items())
+        return tuple(sorted(groups, key=lambda group: group[1][0]))
+
+
 def _kept_unread(
-    state: State, source: Channel, target: Channel, ids: Sequence[int], excerpt: Excerpt
+    state: State, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
     old one; and of what a record must be kept, because it was, and is theirs to read now too."""
-    alike: dict[tuple[Any, ...], list[Subscription]] = defaultdict(list)
+    alike: dict[tuple[Places | None, Places, int, Places], list[int]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
+    record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
         if there.is_active:
             here = old.get(user_id)
-            since = state.unread_since(here) if here is not None and here.is_active else None
-            flags = excerpt.flags.get(user_id, {})
-            recorded = frozenset(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
-            alike[(since, recorded, there.spans)].append(there)
-    read: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    record: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for (since, recorded, _), subscriptions in alike.items():
-        there, users = subscriptions[0], [one.user_id for one in subscriptions]
-        until = state.unread_since(there)
-        was_new = {one for one in ids if since is not None and (one > since or one in recorded)}
-        fresh = tuple(one for one in ids if (one > until or one in recorded) and one not in was_new)
-        kept = tuple(
-            one
-            for one in ids
-            if one <= until and one in was_new and (target.history_public or there.covers(one))
-        )
-        if fresh:
-            read[fresh].extend(users)
-        if kept:
-            record[kept].extend(users)
-    for user_id, flags in excerpt.flags.items():
+            was_new = None
+            if here is not None and here.is_active:
+                was_new = moved.places(((state.unread_since(here), None),))
+            is_new = moved.places(((state.unread_since(there), None),))
+            received = moved.places(there.spans)
+            alike[(was_new, is_new, record_of.get(user_id, -1), received)].append(user_id)
+    read: list[tuple[BitMap, Iterable[int]]] = []
+    kept: list[tuple[BitMap, Iterable[int]]] = []
+    for (was_new, is_new, number, received), users in alike.items():
+        recorded = excerpt.records[number][0] & moved.whole if number >= 0 else BitMap()
+        before = BitMap() if was_new is None else moved.at(was_new) | recorded
+        then = moved.at(is_new)
+        read.append(((then | recorded) - before, users))
+        own = before - then
+        kept.append((own if target.history_public else own & moved.at(received), users))
+    for recorded, holders in excerpt.records:
         # What is unread by a record alone would come back when they subscribe.
-        if not state.is_subscribed(user_id, target.id):
-            left = tuple(one for one in ids if flags.get(one, Flag(0)) & Flag.RECORD)
-            if left:
-                read[left].append(user_id)
-    return _grouped(read), _grouped(record)
-
-
-def _grouped(found: dict[tuple[int, ...], list[int]]) -> Groups:
-    return tuple((ids, tuple(sorted(users))) for ids, users in sorted(found.items()))
+        away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
+        if away:
+            read.append((recorded & moved.whole, away))
+    return moved.grouped(read), moved.grouped(kept)
 
 
 def _losing(
-    moment: Moment,
-    source: Channel,
-    target: Channel,
-    ids: tuple[int, ...],
-    holders: Iterable[int],
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
     """Who could read which of the messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now
-    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
         user = state.users[user_id]
-        before = permissions.readable(state, user, source, ids, now)
-        after = frozenset(permissions.readable(state, user, target, ids, now)) if before else ()
-        lost = tuple(one for one in before if one not in after)
-        if lost:
-            found[lost].append(user_id)
-    return _grouped(found)
+        before = moved.places(permissions.readable_spans(state, user, source, now))
+        if before:
+            after = moved.places(permissions.readable_spans(state, user, target, now))
+            if after != before:
+                alike[(before, after)].append(user_id)
+    return moved.grouped(
+        (moved.at(before) - moved.at(after), users) for (before, after), users in alike.items()
+    )
 
 
-def _mentioned(moment: Moment, source: Channel, target: Channel, ids: tuple[int, ...]) -> Groups:
-    """Whom these messages mention as they do everybody: those who received them in the old channel
+def _mentioned(
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
+) -> Groups:
+    """Whom those to all of the moved messages mention: those who received them in the old channel
     and can read them in the new one."""
     state, now = moment.state, moment.now
-    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
-        received = tuple(one for one in ids if subscription.covers(one))
-        kept = permissions.readable(state, state.users[user_id], target, received, now)
-        if kept:
-            found[kept].append(user_id)
-    return _grouped(found)
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
+    if to_all.ids:
+        for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+            received = to_all.places(subscription.spans)
+            if received:
+                user = state.users[user_id]
+                after = to_all.places(permissions.readable_spans(state, user, target, now))
+                alike[(received, after)].append(user_id)
+    return moved.grouped(
+        (to_all.at(received) & to_all.at(after), users)
+        for (received, after), users in alike.items()
+    )
 
 
 def _notices(

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+from tertulia.domain import lookalikes
 from tertulia.model.errors import Refused
 
 MAX_MESSAGE = 10_000
@@ -13,8 +14,6 @@ MAX_FULL_NAME = 100
 MIN_FULL_NAME = 2
 MAX_REALM_NAME = 40
 MAX_REALM_DESCRIPTION = 1000
-MIN_PASSWORD = 6
-MAX_PASSWORD = 100
 EMPTY_TOPIC_NAME = "general chat"
 MAX_FOLDER_NAME = 100
 MAX_FOLDER_DESCRIPTION = 1024
@@ -42,12 +41,17 @@ def is_printable(text: str) -> bool:
     )
 
 
+def is_plain(text: str) -> bool:
+    """The same, and whether nothing in it is invisible or changes the direction: for names."""
+    return is_printable(text) and lookalikes.is_visible(text)
+
+
 def full_name(text: str) -> str:
     """A person's or bot's name in its final form. Refused when it cannot be one."""
     name = text.strip()
     if not MIN_FULL_NAME <= len(name) <= MAX_FULL_NAME:
         raise Refused(f"A name has {MIN_FULL_NAME} to {MAX_FULL_NAME} characters.")
-    if _NO_NAME.search(name) or _NAME_AND_ID.search(name) or not is_printable(name):
+    if _NO_NAME.search(name) or _NAME_AND_ID.search(name) or not is_plain(name):
         raise Refused('A name cannot contain *, `, \\, >, ", @ or invisible characters.')
     return name
 
@@ -60,13 +64,6 @@ def address(text: str) -> str:
     return found
 
 
-def password(text: str) -> str:
-    """A password, as it is. Refused when it is too short or too long."""
-    if not MIN_PASSWORD <= len(text) <= MAX_PASSWORD:
-        raise Refused(f"A password has {MIN_PASSWORD} to {MAX_PASSWORD} characters.")
-    return text
-
-
 def channel_name(text: str) -> str:
     """A channel's name in its final form. Refused when it cannot be one."""
     name = text.strip()
@@ -74,7 +71,7 @@ def channel_name(text: str) -> str:
         raise Refused("A channel's name cannot be empty.")
     if len(name) > MAX_CHANNEL_NAME:
         raise Refused(f"A channel's name has at most {MAX_CHANNEL_NAME} characters.")
-    if not is_printable(name):
+    if not is_plain(name):
         raise Refused("A channel's name cannot contain invisible characters.")
     return name
 
@@ -96,7 +93,7 @@ def folder_name(text: str) -> str:
         raise Refused("A channel folder's name cannot be empty.")
     if len(name) > MAX_FOLDER_NAME:
         raise Refused(f"A channel folder's name has at most {MAX_FOLDER_NAME} characters.")
-    if not is_printable(name):
+    if not is_plain(name):
         raise Refused("A channel folder's name cannot contain invisible characters.")
     return name
 
@@ -116,7 +113,7 @@ def realm_name(text: str) -> str:
     name = text.strip()
     if not 0 < len(name) <= MAX_REALM_NAME:
         raise Refused(f"An organization's name has 1 to {MAX_REALM_NAME} characters.")
-    if not is_printable(name):
+    if not is_plain(name):
         raise Refused("An organization's name cannot contain invisible characters.")
     return name
 
@@ -153,9 +150,9 @@ def group_name(text: str) -> str:
     if len(name) > MAX_GROUP_NAME:
         raise Refused(f"A group's name has at most {MAX_GROUP_NAME} characters.")
     for prefix in _RESERVED_FOR_GROUPS:
-        if name.casefold().startswith(prefix):
+        if lookalikes.plain(name).startswith(prefix):
             raise Refused(f"A group's name cannot begin with '{prefix}'.")
-    if not is_printable(name):
+    if not is_plain(name):
         raise Refused("A group's name cannot contain invisible characters.")
     return name
 
@@ -178,7 +175,17 @@ def topic_name(text: str) -> str:
         raise Refused("A topic cannot contain invisible characters.")
     if name in {"(no topic)", EMPTY_TOPIC_NAME}:
         return ""
-    return name if len(name) <= MAX_TOPIC else name[: MAX_TOPIC - 3] + "..."
+    if len(name) <= MAX_TOPIC:
+        return name
+    # What joins is not left without what it joined.
+    return name[: MAX_TOPIC - 3].rstrip("\u200c\u200d") + "..."
+
+
+def check_new_topic(name: str) -> None:
+    """Refused for a topic that nobody should begin: one with something invisible in it. Those that
+    there are stay, and are found."""
+    if not is_plain(name):
+        raise Refused("A topic cannot contain invisible characters.")
 
 
 def message_content(text: str) -> str:

@@ -63,8 +63,8 @@ class Compiled(Struct, frozen=True):
 def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
     """The narrow's conditions, and which messages the reader may see in it at all.
 
-    Raises BadNarrow for unknown operators and operands, and for channels that the reader may not
-    see.
+    Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
+    may not see, as for those that do not exist.
     """
     if sum(term.operator == "with" for term in asked) > 1:
         raise BadNarrow("there can be only one 'with' term")
@@ -149,8 +149,14 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
     user = None
     if isinstance(operand, int):
         user = state.users.get(operand)
+        if (
+            user is not None
+            and reader.user is not None
+            and not permissions.sees_user(state, reader.user, user, reader.now)
+        ):
+            user = None
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand, reader.host)
+        user = users.account_with(state, reader.user, operand, reader.host, reader.now)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user

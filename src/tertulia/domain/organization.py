@@ -14,11 +14,9 @@ from tertulia.domain.languages import LANGUAGES
 from tertulia.domain.notices import Render
 from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
 from tertulia.model.errors import Refused
-from tertulia.model.groups import GroupSetting, normalized
+from tertulia.model.groups import normalized
 from tertulia.model.realm import Picture, Realm
-from tertulia.model.users import Role
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 
 NOWHERE: Final = -1
 """In place of a channel's ID: there is none for this."""
@@ -182,9 +180,6 @@ def changed(moment: Moment, values: Mapping[str, Any]) -> list[AnyChange]:
     if not new:
         return []
     change = RealmChanged(values=new)
-    if "can_access_all_users_group" in new:
-        gained, lost = _sight(state, new["can_access_all_users_group"], now)
-        change = msgspec.structs.replace(change, gained=gained, lost=lost)
     if "waiting_period_threshold" in new:
         return [change, waiting.full_members(state, now, new["waiting_period_threshold"])]
     return [change]
@@ -195,23 +190,6 @@ def _differs(realm: Realm, name: str, value: Any) -> bool:
     if name in REALM_SETTINGS:
         return bool(normalized(present) != value)
     return bool(present != value)
-
-
-def _sight(
-    state: State, setting: GroupSetting, now: float
-) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
-    """The accounts of which guests will know, and those of which they will not, by guest."""
-    gained: dict[int, tuple[int, ...]] = {}
-    lost: dict[int, tuple[int, ...]] = {}
-    for guest_id in sorted(state.active_by_role[Role.GUEST]):
-        guest = state.users[guest_id]
-        saw = permissions.sees_everybody(state, guest, now)
-        if saw == permissions.holds(state, guest, setting, now):
-            continue
-        known = permissions.acquaintances(state, guest)
-        strangers = tuple(sorted(user.id for user in state.users if user.id not in known))
-        (lost if saw else gained)[guest_id] = strangers
-    return gained, lost
 
 
 def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:

@@ -12,6 +12,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Edit, MessagePlace, Placed
+from tertulia.model.stretches import EVERYTHING, Spans, places
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
@@ -323,13 +324,21 @@ def history_open(
 def readable(
     state: State, user: User, channel: Channel, ids: tuple[int, ...], now: float
 ) -> tuple[int, ...]:
-    """Those of the channel's messages that the user may read."""
+    """Those of the channel's messages, ascending, that the user may read."""
+    spans = readable_spans(state, user, channel, now)
+    if spans == EVERYTHING:
+        return ids
+    return tuple(one for begin, end in places(ids, spans) for one in ids[begin:end])
+
+
+def readable_spans(state: State, user: User, channel: Channel, now: float) -> Spans:
+    """Which of the channel's messages the user may read."""
     if not reads_channel(state, user, channel, now):
         return ()
     if channel.history_public:
-        return ids
+        return EVERYTHING
     subscription = state.subscription(user.id, channel.id)
-    return tuple(one for one in ids if subscription is not None and subscription.covers(one))
+    return () if subscription is None else subscription.spans
 
 
 # People
@@ -343,14 +352,7 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
     """
     if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer, now):
         return True
-    shared = state.subscriptions_of_user.get(other.id, {})
-    if any(
-        subscription.is_active and shared.get(channel_id) and shared[channel_id].is_active
-        for channel_id, subscription in state.subscriptions_of_user.get(viewer.id, {}).items()
-    ):
-        return True
-    directs = state.directs_of_user
-    return not directs.get(viewer.id, set()).isdisjoint(directs.get(other.id, ()))
+    return other.id in state.acquaintances.of(viewer.id)
 
 
 def sees_everybody(state: State, viewer: User, now: float) -> bool:
@@ -371,13 +373,7 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
 def acquaintances(state: State, viewer: User) -> set[int]:
     """The accounts of which even a guest knows who may not know of all: bots, and those with whom
     the viewer shares something."""
-    seen = {viewer.id} | state.bots
-    for channel_id in state.channel_ids_of(viewer.id):
-        subscriptions = state.subscriptions_of_channel[channel_id].values()
-        seen.update(s.user_id for s in subscriptions if s.is_active)
-    for direct_id in state.directs_of_user.get(viewer.id, ()):
-        seen.update(state.directs[direct_id].members)
-    return seen
+    return {viewer.id, *state.bots, *state.acquaintances.of(viewer.id)}
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:

@@ -2,19 +2,19 @@
 
 import typing
 import zoneinfo
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import addresses, drafts, permissions, signing_out, users
+from tertulia.domain import account_mails, addresses, drafts, permissions, signing_out, users
 from tertulia.domain.addresses import NewAddress
 from tertulia.domain.languages import LANGUAGES
-from tertulia.model.changes import AnyChange, CredentialChanged, SettingsChanged
+from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirmed, SettingsChanged
 from tertulia.model.errors import Refused
-from tertulia.model.mail import Mail
+from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import PersonalSettings, User
 from tertulia.state.moment import Decision, Moment
 
@@ -72,6 +72,8 @@ class NewPassword(Struct, frozen=True, kw_only=True):
 
     old_hash: str | None
     new_hash: str
+    site: str
+    """Where the server is, for the mail that tells of it."""
     session_id: int | None = None
     """The session that asks, which alone goes on; None where none does."""
 
@@ -114,11 +116,14 @@ def change(moment: Moment, revision: Revision) -> Decision[Changed]:
     if revision.password is not UNSET:
         changes += _password_changed(moment, revision.password)
         names |= {"password"}
-    mails: Sequence[Mail] = ()
+    mails: list[Mail] = []
+    if revision.password is not UNSET:
+        kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
+        mails += account_mails.about(kind, actor, site)
     if revision.address is not UNSET:
         asked = addresses.ask_change(moment, revision.address)
         changes += asked.changes
-        mails = asked.mails
+        mails += asked.mails
         names |= {"email"} if asked.changes else set()
     return Decision(Changed(names={actor.id: names}), changes, mails)
 
@@ -202,7 +207,10 @@ def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
         same_key=True,
     )
     over = signing_out.all_ended(moment.state, moment.actor.id, but=password.session_id)
-    return [changed, *over]
+    session = moment.state.sessions.get(password.session_id)
+    if session is None:
+        return [changed, *over]
+    return [changed, *over, SessionConfirmed(session_id=session.id, at=int(moment.now))]
 
 
 def _targeted(moment: Moment, targets: Targets) -> list[User]:

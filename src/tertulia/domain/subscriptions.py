@@ -78,13 +78,14 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
     if principals is None:
         return [actor]
     found: dict[int, User] = {}
+    sees_all = permissions.sees_everybody(state, actor, now)
     for principal in principals:
         user = state.users.get(principal)
         if (
             user is None
             or not user.is_active
             or user.is_system_bot
-            or not permissions.sees_user(state, actor, user, now)
+            or not (sees_all or permissions.sees_user(state, actor, user, now))
         ):
             raise Refused(f"No such user: {principal}")
         found[user.id] = user
@@ -121,6 +122,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
         channel = _existing(moment, new, wanted)
         is_new = channel is None
         if channel is None:
+            channels.check_unlike(created, name)
             channel = channels.made(moment, new, state.channels.next_id() + len(created))
         if _may_subscribe(moment, people, channel):
             allowed.append(channel)
@@ -205,13 +207,15 @@ def _subscribed(
     for channel in allowed:
         newcomers = []
         colors: dict[int, str] = {}
+        ever = state.subscriptions_of_channel.get(channel.id, {})
         for user in people:
-            if state.is_subscribed(user.id, channel.id):
+            past = ever.get(user.id)
+            if past is not None and past.is_active:
                 outcome.already_subscribed.setdefault(user.id, []).append(channel.name)
                 continue
             outcome.subscribed.setdefault(user.id, []).append(channel.name)
             newcomers.append(user)
-            if state.subscription(user.id, channel.id) is None:
+            if past is None:
                 colors[user.id] = subscribing.color_for(state, user.id, taken[user.id])
                 taken[user.id].append(colors[user.id])
         if actor in newcomers and channel.name.casefold() in wanted.colors:

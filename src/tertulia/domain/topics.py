@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.channels import Channel, Topic, topic_key
 from tertulia.model.messages import Flag
@@ -34,8 +35,10 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
-    flags: Flags = {}
-    """Everybody's sparse flags on them, where messages are to be moved."""
+    holders: frozenset[int] = frozenset()
+    """Where messages are to be moved, those who have sparse flags on them."""
+    records: Sequence[tuple[BitMap, tuple[int, ...]]] = ()
+    """And of which of them users keep a record: everybody is named once."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

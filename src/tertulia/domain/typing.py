@@ -10,7 +10,9 @@ from tertulia.state.moment import Decision, Moment
 def to_people(moment: Moment, to: tuple[int, ...], started: bool) -> Decision[Typing]:
     _require_direct(moment)
     members = messages.direct_members(moment, to)
-    return Decision(Typing(sender_id=moment.actor.id, started=started, recipients=members))
+    return Decision(
+        Typing(sender_id=moment.actor.id, started=started, at=moment.now, recipients=members)
+    )
 
 
 def in_topic(moment: Moment, channel_id: int, topic: str, started: bool) -> Decision[Typing]:
@@ -19,7 +21,13 @@ def in_topic(moment: Moment, channel_id: int, topic: str, started: bool) -> Deci
         moment, messages.ToChannel(topic=topic, channel_id=channel_id)
     )
     return Decision(
-        Typing(sender_id=moment.actor.id, started=started, channel_id=channel.id, topic=topic)
+        Typing(
+            sender_id=moment.actor.id,
+            started=started,
+            at=moment.now,
+            channel_id=channel.id,
+            topic=topic,
+        )
     )
 
 

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import (
+    account_mails,
     devices,
     domains,
     invited,
+    lookalikes,
     names,
     permissions,
     profiles,
-    sight,
     signing_out,
     subscribing,
+    visibility,
     waiting,
 )
 from tertulia.domain.profiles import NewProfile
@@ -32,16 +34,26 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import LastOfKind, NotPermitted, Refused
 from tertulia.model.groups import Members
-from tertulia.model.users import Credential, Role, User
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Credential, NewKey, Role, User
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 # Finding
 
 
-def account_with(state: State, viewer: User | None, address: str, host: str) -> User | None:
-    """The account with that address, if it is one that the viewer may know it by: the real one
-    where they see it, or the one that stands for it (`user7@` and the organization's host)."""
+def account_with(
+    state: State, viewer: User | None, address: str, host: str, now: float
+) -> User | None:
+    """The account with that address, if the viewer may know of it, and by it: the real one where
+    they see it, or the one that stands for it (`user7@` and the organization's host)."""
+    user = _account_called(state, viewer, address, host)
+    if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user, now)):
+        return None
+    return user
+
+
+def _account_called(state: State, viewer: User | None, address: str, host: str) -> User | None:
     user = state.user_with_address(address)
     if user is not None and permissions.sees_address(state, viewer, user):
         return user
@@ -148,12 +160,11 @@ def free_address(state: State, text: str) -> str:
 
 def free_name(state: State, text: str, user_id: int | None = None) -> str:
     """The name in its final form. Refused when another active account than `user_id` has it and
-    the organization wants names to be unique (without regard to case)."""
+    the organization wants names to be unique; or one that looks like it."""
     name = names.full_name(text)
     if state.realm.require_unique_names:
-        folded = name.casefold()
         for taken, user_ids in state.users_by_name.items():
-            if taken.casefold() == folded and any(
+            if lookalikes.alike(taken, name) and any(
                 state.users[other].is_active for other in user_ids if other != user_id
             ):
                 raise Refused("Somebody is called so already, and names are unique here.")
@@ -170,6 +181,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     role: Role | None = None
     address: str | None = None
     profile: NewProfile | None = None
+    site: str = ""
+    """Where the server is, for the mail that tells of a new address."""
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -182,6 +195,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
+    told: list[Mail] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -193,9 +207,12 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
             address = free_address(state, address)
             domains.require_admitted(state, address)
             over = invited.answered(state, address)
+            told = account_mails.about(
+                MailKind.ADDRESS_CHANGED, target, revision.site, address=address
+            )
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*over, *changed(moment, target, values), *profile])
+    return Decision(None, [*over, *changed(moment, target, values), *profile], told)
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -296,7 +313,7 @@ def _with_bots(
             if not permissions.bot_may_be_in(ahead, became, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
-    seen = sight.compared(state, ahead, state.channels, others, now)
+    seen = visibility.compared(state, ahead, state.channels, others, now)
     yield msgspec.structs.replace(change, rights=rights, sight=seen)
     yield from ended
 
@@ -363,9 +380,10 @@ def _settings_naming(record: Struct, user: User) -> list[str]:
     ]
 
 
-def reactivate(moment: Moment, user_id: int) -> Decision[None]:
-    """Reactivate an account that the actor manages. A bot whose owner is gone becomes the
-    actor's. Nothing happens where the account is active.
+def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
+    """Reactivate an account that the actor manages. It gets another API key: whoever had the one
+    before does not come back with it. A bot whose owner is gone becomes the actor's. Nothing
+    happens where the account is active.
 
     Refused for accounts unknown or not the actor's to reactivate, for a person whose name must be
     unique and is taken, and for a bot that the actor may not have or whose name is in use.
@@ -378,7 +396,11 @@ def reactivate(moment: Moment, user_id: int) -> Decision[None]:
         raise Refused("The account is deleted.")
     first = waiting.overdue(state, target, now)
     ahead = dataclasses.replace(moment, state=waiting.foreseen(state, first))
-    changes: list[AnyChange] = [*first, UserReactivated(**_belongings(ahead, target))]
+    changes: list[AnyChange] = [
+        *key_replaced(state, target.id, key),
+        *first,
+        UserReactivated(**_belongings(ahead, target)),
+    ]
     if target.bot is None:
         free_name(state, target.full_name, target.id)
         return Decision(None, changes)
@@ -407,14 +429,28 @@ def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
 # Keys
 
 
-def replace_key(
-    moment: Moment, user_id: int, key_digest: str, key_sealed: str
-) -> Decision[Credential]:
+def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decision[Credential]:
     """Give the actor's own account, or one that the actor manages, another API key. Returns the
-    new credential, whose password is as before."""
+    new credential, whose password is as before. A mail tells a person of it; `site` is where the
+    server is."""
     target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
-    credential = msgspec.structs.replace(
-        moment.state.credentials[target.id], key_digest=key_digest, key_sealed=key_sealed
-    )
-    void = devices.all_tokens_removed(moment.state, target.id)
-    return Decision(credential, (CredentialChanged(credential=credential), *void))
+    credential = with_key(moment.state.credentials[target.id], key)
+    told = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    return Decision(credential, key_replaced(moment.state, target.id, key), told)
+
+
+def with_key(credential: Credential, key: NewKey) -> Credential:
+    """The credential with that API key."""
+    return msgspec.structs.replace(credential, key_digest=key.digest, key_sealed=key.sealed)
+
+
+def key_replaced(
+    state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
+) -> list[AnyChange]:
+    """The changes that give an account another API key, and a new password where there is one:
+    whoever has the old key, and whatever phone was registered with it, hears nothing any more."""
+    credential = with_key(state.credentials[user_id], key)
+    if password_hash is not UNSET:
+        credential = msgspec.structs.replace(credential, password_hash=password_hash)
+    void = devices.all_tokens_removed(state, user_id)
+    return [CredentialChanged(credential=credential), *void]

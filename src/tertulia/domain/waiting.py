@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain import sight
+from tertulia.domain import visibility
 from tertulia.model.changes import FullMembersChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role, User
@@ -75,5 +75,5 @@ def full_members(state: State, now: float, period: int) -> FullMembersChanged:
     )
     ahead, people = foreseen(state, [change]), [*change.joined, *change.left]
     return msgspec.structs.replace(
-        change, sight=sight.moved(state, ahead, SystemGroup.FULL_MEMBERS, people, now)
+        change, sight=visibility.moved(state, ahead, SystemGroup.FULL_MEMBERS, people, now)
     )

@@ -179,7 +179,7 @@ class Previewer:
                     return None
                 content = await answer.beginning(MAX_PAGE)
                 kind = answer.headers.get("content-type", "")
-                return await asyncio.to_thread(pages.described, content, answer.url, kind)
+                return await pages.preview(content, answer.url, kind)
         except NotFetched as error:
             # Whom people link is not logged.
             logger.info("no preview of a page: %s", error)

@@ -1,14 +1,20 @@
 """Letting a command decide on the state, and folding what it decided."""
 
-from typing import Any
+import asyncio
+import time
+from typing import Any, Final
 
 from tertulia.log.requests import Command
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NotAuthenticated, Refused
+from tertulia.state import visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 from tertulia.store.writing import MailAsked
+
+TURN_SECONDS: Final = 0.01
+"""For so long commands decide one after the other, then others have their turn of the loop."""
 
 
 class Misfold(Exception):
@@ -19,11 +25,12 @@ class Misfold(Exception):
         super().__init__("a change could not be folded")
 
 
-def decide(
+async def decide(
     state: State, command: Command, now: float, entries: list[Entry], mails: list[MailAsked]
 ) -> Any:
     """The command's result, its changes folded and added to the entries, its mails to the mails; or
     its exception. Misfold where the state is not to be used any more."""
+    turn = time.perf_counter()
     try:
         decision: Decision[Any] = command.verb(
             moment_of(state, now, command.actor_id), *command.arguments
@@ -32,8 +39,10 @@ def decide(
         return refusal
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
+    if time.perf_counter() - turn > TURN_SECONDS:
+        await asyncio.sleep(0)  # Nobody but the writer changes the state meanwhile.
     try:
-        for change in decision.changes:
+        for change in visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)
             fold(state, entry)
             entries.append(entry)

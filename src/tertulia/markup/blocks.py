@@ -3,13 +3,18 @@
 import re
 from typing import Final
 
-from markdown_it.rules_block import StateBlock, blockquote, heading
+from markdown_it.rules_block import StateBlock, blockquote, heading, table
 from markdown_it.token import Token
 
 from tertulia.markup.page import MAX_NESTING, page_of
 
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
+MAX_CELLS: Final = 10_000
+"""Of all tables of a message. A short row of a wide table has as many cells as its head."""
+MAX_QUOTATION_CHECKS: Final = 20_000
+"""How often it is looked whether a line of one message begins a quotation. Of lines that may or may
+not belong to the quotation before them, each is looked at again for each of those before it."""
 _INDENT: Final = 2
 """Columns by which what belongs to an item of a list is further in than its sign."""
 
@@ -21,7 +26,11 @@ def line(state: StateBlock, number: int) -> str:
 
 def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """Lines that begin with `>`. Such signs alone are text."""
+    page = page_of(state)
+    page.quotation_checks += 1
     if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
+        return False
+    if page.quotation_checks > MAX_QUOTATION_CHECKS and not silent:
         return False
     if state.level >= MAX_NESTING or _is_lone(state, begin, end):
         return False
@@ -52,6 +61,32 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
 def titled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """`# Heading`. Signs without a text behind them are text."""
     return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
+
+
+def tabled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """A table. One that would become much more than what is written is text."""
+    if silent or begin + 2 > end:
+        return table(state, begin, end, silent)
+    second = line(state, begin + 1)
+    if "-" not in second or second.strip("|:- \t"):
+        return False
+    cells = (second.count("|") + 1) * (_next_empty(state, begin, end) - begin)
+    page = page_of(state)
+    if page.cells + cells > MAX_CELLS or not table(state, begin, end, silent):
+        return False
+    page.cells += cells
+    return True
+
+
+def _next_empty(state: StateBlock, begin: int, end: int) -> int:
+    """The next empty line, or the end."""
+    known = page_of(state).next_empty
+    number = begin
+    while number < end and number not in known and not state.isEmpty(number):
+        number += 1
+    found = known.get(number, number)
+    known.update(dict.fromkeys(range(begin, number), found))
+    return min(found, end)
 
 
 def listed(state: StateBlock, begin: int, end: int, silent: bool) -> bool:

@@ -1,7 +1,11 @@
-"""Blocks of code, coloured by their language."""
+"""Blocks of code, coloured by their language.
+
+Colouring (`coloured`) runs in a worker: a grammar can be made to try two to the power of what it
+reads within one word.
+"""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +16,8 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
 
 MAX_SECONDS: Final = 0.2
-"""Of the processor, for colouring the code of one message; a usual block takes a two-hundredth of
-that. Some grammars take the square of what they read, where it was written to make them do so: such
-code is shown without colours."""
+"""Of the processor, for one block: what takes longer, a word being as long as it may, gives up by
+itself, and its process goes on."""
 _PLAIN: Final = frozenset({"", "text", "none"})
 """Words after a fence that are no language."""
 _TEX: Final = frozenset({"latex", "tex"})
@@ -37,27 +40,14 @@ COLOURED: Final = frozenset(
 take its time with code that was written to make it do so."""
 
 
-class Budget:
-    """How long the code of one message may take."""
-
-    def __init__(self) -> None:
-        self._until: float | None = None
-
-    def is_spent(self) -> bool:
-        """Whether no more is to be coloured. It begins when this is first asked."""
-        now = time.thread_time()
-        if self._until is None:
-            self._until = now + MAX_SECONDS
-        return now > self._until
-
-
-def block(source: str, language: str, default: str, budget: Budget) -> str:
-    """A block of code. `default` is the language where none is named."""
+def block(source: str, language: str, default: str, colour: Callable[[str, str], str]) -> str:
+    """A block of code. `default` is the language where none is named, and `colour` makes HTML of
+    the code by the name of a language that is coloured."""
     word = language or default
     if word.lower() in _PLAIN:
         return _block(None, literal(source))
     name = _names().get("tex" if word.lower() in _TEX else word.lower(), word)
-    return _block(name, _coloured(source, name, budget))
+    return _block(name, colour(source, name) if source and name in COLOURED else literal(source))
 
 
 def _block(name: str | None, html: str) -> str:
@@ -88,15 +78,22 @@ def _lexer(name: str) -> "Lexer | None":
     return None if found is None else found(stripnl=False, ensurenl=True)
 
 
-def _coloured(source: str, name: str, budget: Budget) -> str:
-    lexer = _lexer(name) if name in COLOURED else None
-    if lexer is None or not source:
+def load(_source: str, name: str) -> None:
+    """Read the language's grammar."""
+    _lexer(name)
+
+
+def coloured(source: str, name: str) -> str:
+    """The code with elements for its colours, if that does not take too long."""
+    lexer = _lexer(name)
+    if lexer is None:
         return literal(source)
+    until = time.thread_time() + MAX_SECONDS
     parts: list[str] = []
     # Neighbours of one colour are one element, and no element goes on in the next line.
     kind, text = "", ""
     for token, value in lexer.get_tokens(source):
-        if budget.is_spent():
+        if time.thread_time() > until:
             return literal(source)
         following = _class(token)
         if following == kind:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from markdown_it.token import Token
@@ -15,6 +16,8 @@ from tertulia.state.organization import State
 
 MAX_LINKS: Final = 200
 """That linkifiers make in one piece of text."""
+MAX_MATCHES: Final = 1000
+"""That are looked at in one piece of text, those among them that overlap others."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +69,24 @@ def matches(state: State, text: str) -> list[Match]:
     if linkifiers is None:
         return []
     found: list[Match] = []
+    left = MAX_MATCHES
     for index in sorted(linkifiers.any.Match(text) or ()):
-        for match in _of_one(linkifiers, index, text):
+        for match in islice(_of_one(linkifiers, index, text), left):
+            left -= 1
             if len(found) >= MAX_LINKS:
                 break
-            if not any(match.begin < other.end and other.begin < match.end for other in found):
-                found.append(match)
+            begin, end = match.span(1)
+            if any(begin < other.end and other.begin < end for other in found):
+                continue
+            url = _url(linkifiers.defined[index].url_template, match)
+            if url is not None:
+                found.append(Match(begin, end, url))
     return sorted(found, key=lambda match: match.begin)
 
 
-def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Match]:
-    import uritemplate  # Only where there are linkifiers.
-
+def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Any]:
+    """Where the text has what one linkifier is for."""
     pattern = linkifiers.patterns[index]
-    template = linkifiers.defined[index].url_template
     position = 0
     while position <= len(text):
         match = pattern.search(text, position)
@@ -89,12 +96,16 @@ def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Match]:
         if begin == end:
             position = match.end() + 1
             continue
-        groups = {name: value or "" for name, value in match.groupdict().items()}
-        url = safe(uritemplate.expand(template, groups))
-        if url is not None:
-            yield Match(begin, end, url)
+        yield match
         # What stands behind one match may stand before the next one.
         position = end
+
+
+def _url(template: str, match: Any) -> str | None:
+    import uritemplate  # Only where there are linkifiers.
+
+    groups = {name: value or "" for name, value in match.groupdict().items()}
+    return safe(uritemplate.expand(template, groups))
 
 
 def found(page: Page, text: str) -> list[Token | str] | None:

@@ -12,13 +12,15 @@ from tertulia.markup.addresses import safe
 from tertulia.markup.elements import element, literal
 from tertulia.markup.page import Page, made, marks_of, page_of
 
-_SPACE: Final = r"[ \t]*\n?[ \t]*"
+_SPACE: Final = r"[ \t]*+(?:\n[ \t]*+)?+"
 _TARGET: Final = re.compile(
     rf"""\({_SPACE}
-    (?: <(?P<pointed>[^<>\n]*)>
-      | (?P<plain>(?: [^\s()\\] | \\[^\n] | \((?: [^\s()\\] | \\[^\n] | \([^\s()\\]*\) )*\) )*)
+    (?: <(?P<pointed>[^<>\n]*+)>
+      | (?P<plain>
+          (?: [^\s()\\]++ | \\[^\n] | \((?: [^\s()\\]++ | \\[^\n] | \([^\s()\\]*+\) )*+\) )*+
+        )
     )
-    (?: [ \t\n]+ (?: "(?P<double>[^"]*)" | '(?P<single>[^']*)' ) )?
+    (?: [ \t\n]++ (?: "(?P<double>[^"]*+)" | '(?P<single>[^']*+)' ) )?+
     {_SPACE}\)""",
     re.VERBOSE,
 )

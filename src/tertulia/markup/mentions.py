@@ -9,7 +9,6 @@ from tertulia.markup.elements import element, literal
 from tertulia.markup.page import Page, made, page_of
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import User
-from tertulia.state.organization import State
 
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
@@ -65,24 +64,28 @@ def _person(page: Page, name: str, quiet: bool) -> str | None:
     if name == _TOPIC_WILDCARD:
         page.topic = page.topic or not quiet
         return _shown(name, quiet, "topic-mention", {})
-    user = _named(page.state, name)
-    if user is None or not page.may_name(user):
+    user = _named(page, name)
+    if user is None:
         return None
     if not quiet:
         page.users.add(user.id)
     return _shown(user.full_name, quiet, "user-mention", {"data-user-id": str(user.id)})
 
 
-def _named(state: State, name: str) -> User | None:
-    """`Name`, `Name|17` or `|17`."""
+def _named(page: Page, name: str) -> User | None:
+    """`Name`, `Name|17` or `|17`: the account, if the author may say that it exists."""
+    state = page.state
     full_name, bar, number = name.rpartition("|")
     if bar and number.isascii() and number.isdigit() and len(number) < 16:
         user = state.users.get(int(number))
-        if user is not None and (not full_name or user.full_name == full_name):
+        if (
+            user is not None
+            and (not full_name or user.full_name == full_name)
+            and page.may_name(user)
+        ):
             return user
-    if name not in state.users_by_name:
-        return None
-    return state.users[min(state.users_by_name[name])]
+    called = sorted(state.users_by_name.get(name, ()))
+    return next((state.users[u] for u in called if page.may_name(state.users[u])), None)
 
 
 def _group(page: Page, name: str, quiet: bool) -> str | None:

@@ -11,7 +11,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.domain import permissions
-from tertulia.markup.code import Budget
+from tertulia.markup.costly import Costly
 from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
@@ -24,32 +24,6 @@ from tertulia.state.organization import State
 _KEY: Final = "page"
 MAX_NESTING: Final = 24
 """Blocks inside of blocks; what is deeper is shown as text."""
-
-
-Formula = tuple[str, bool]
-"""What is between the dollar signs, and whether it is a block of its own."""
-MAX_LAYOUT_SECONDS: Final = 0.1
-MAX_LAYOUT_SIZE: Final = 400_000
-"""For the formulas of one message that nobody prepared, and characters that all may become."""
-
-
-@dataclass
-class Layout:
-    """What is left for laying out the formulas of a message."""
-
-    seconds: float = MAX_LAYOUT_SECONDS
-    size: int = MAX_LAYOUT_SIZE
-    wanted: list[Formula] | None = None
-    """Those that are to be prepared, where it is asked which."""
-
-    def is_spent(self) -> bool:
-        """Whether no more is to be laid out."""
-        return self.seconds <= 0 or self.size <= 0
-
-    def spend(self, seconds: float, size: int) -> None:
-        """One formula took this."""
-        self.seconds -= seconds
-        self.size -= size
 
 
 @dataclass
@@ -72,10 +46,15 @@ class Page:
     """Whether what is being parsed stands in a quotation, which notifies nobody."""
     marks: "Marks | None" = None
     """Of the text that is being parsed."""
-    colours: Budget = field(default_factory=Budget)
-    layout: Layout = field(default_factory=Layout)
+    costly: Costly = field(default_factory=Costly)
     lone: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
+    quotation_checks: int = 0
+    """How often it was looked whether a line begins a quotation."""
+    cells: int = 0
+    """Of its tables so far."""
+    next_empty: dict[int, int] = field(default_factory=dict)
+    """The next empty line, by line."""
 
     @property
     def state(self) -> State:

@@ -1,6 +1,5 @@
 """Markdown to HTML, with what the message refers to gathered on the way."""
 
-import asyncio
 import dataclasses
 from collections.abc import Mapping
 from typing import Final
@@ -23,34 +22,42 @@ from tertulia.markup import (
     texts,
     times,
 )
+from tertulia.markup.costly import Costly, Wanted, prepare
 from tertulia.markup.elsewhere import Elsewhere
-from tertulia.markup.page import Formula, Layout, Page, environment, page_of
+from tertulia.markup.page import Page, environment, page_of
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
+_COSTLY: Final = ("```", "~~~", "$$")
+"""One of these is in each message that has code or formulas."""
 _INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emphasis", "link")
 
 
 class Renderer:
     """Renders messages. `site` is the server's own address: links to it are written without.
-    `elsewhere` says what is shown of other servers; nothing, where it is not given."""
+    `elsewhere` says what is shown of other servers; nothing, where it is not given.
 
-    def __init__(self, site: str = "", elsewhere: Elsewhere | None = None) -> None:
+    With `in_place`, code and formulas are computed while rendering, without a bound: for texts of
+    our own. Else they are shown as far as they were prepared."""
+
+    def __init__(
+        self, site: str = "", elsewhere: Elsewhere | None = None, *, in_place: bool = False
+    ) -> None:
         self._site = site.rstrip("/")
         self._elsewhere = elsewhere or Elsewhere()
+        self._in_place = in_place
         self._markdown = _parser()
 
     async def prepare(self, moment: Moment, content: str) -> None:
-        """Do beforehand, in a thread, what takes long of rendering it."""
-        if "$$" not in content and "math" not in content:
+        """Have computed beforehand, in a worker's process, what of rendering it is costly."""
+        if not any(sign in content for sign in _COSTLY):
             return
-        wanted: list[Formula] = []
-        page = Page(moment, self._site, layout=Layout(wanted=wanted))
+        wanted = Wanted()
+        page = Page(moment, self._site, costly=Costly(wanted=wanted))
         showing.html(page, self._markdown.parse(content, environment(page)))
-        if wanted:
-            await asyncio.to_thread(formulas.lay_out, wanted)
+        await prepare(wanted)
 
     def render(
         self,
@@ -63,7 +70,7 @@ class Renderer:
         elsewhere = self._elsewhere
         if known:
             elsewhere = dataclasses.replace(elsewhere, previews=known)
-        page = Page(moment, self._site, elsewhere)
+        page = Page(moment, self._site, elsewhere, costly=Costly(in_place=self._in_place))
         tokens = self._markdown.parse(content, environment(page))
         tokens = previews.added(page, tokens)
         html = showing.html(page, tokens)
@@ -90,6 +97,7 @@ def _parser() -> MarkdownIt:
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
     block.at("fence", fences.fenced, {"alt": interrupting})
+    block.at("table", blocks.tabled, {"alt": ["paragraph", "reference"]})
     block.at("blockquote", blocks.quotation, {"alt": interrupting})
     block.at("list", blocks.listed, {"alt": ["paragraph", "blockquote"]})
     block.at("heading", blocks.titled, {"alt": ["paragraph", "blockquote"]})

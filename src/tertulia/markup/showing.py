@@ -118,11 +118,11 @@ def _code(page: Page, tokens: Sequence[Token], index: int) -> str:
     token = tokens[index]
     realm = page.realm if token.type == "fence" else None
     default = "" if realm is None else realm.default_code_block_language
-    return code.block(token.content, token.info, default, page.colours) + "\n"
+    return code.block(token.content, token.info, default, page.costly.code) + "\n"
 
 
 def _formula(page: Page, tokens: Sequence[Token], index: int) -> str:
-    return formulas.block(tokens[index].content, page.layout) + "\n"
+    return formulas.block(tokens[index].content, page.costly) + "\n"
 
 
 def _preview(_page: Page, tokens: Sequence[Token], index: int) -> str:

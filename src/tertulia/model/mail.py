@@ -24,6 +24,14 @@ class MailKind(Enum):
     CREDENTIAL_CHANGED = "credential_changed"
     """There is another password in place of a forgotten one. `about` is the account's ID."""
 
+    NEW_SIGN_IN = "new_sign_in"
+    """Somebody signed in from where nobody did before. `about` is the account's ID; the facts say
+    when, with what program, and from which computer."""
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105 (a kind of mail)
+    """Somebody who knew the password has another one now. `about` is the account's ID."""
+    KEY_CHANGED = "key_changed"
+    """There is another API key. `about` is the account's ID."""
+
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A mail to be written and sent.

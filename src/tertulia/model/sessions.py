@@ -19,6 +19,8 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UNIX seconds."""
     used_at: int
     """UNIX seconds of its last use, as last written down (`domain.sessions.use`)."""
+    confirmed_at: int = 0
+    """UNIX seconds of when the password was given again; 0 where that was not asked for."""
     agent: str = ""
     """The browser as it calls itself."""
 
@@ -26,3 +28,12 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def expires_at(self) -> int:
         """UNIX seconds."""
         return self.used_at + LIFETIME
+
+    @property
+    def proved_at(self) -> int:
+        """UNIX seconds of when it was last known who sits before the browser."""
+        return max(self.created_at, self.confirmed_at)
+
+    def lasts(self, now: float, longest: int | None) -> bool:
+        """Whether it is not over; after so many seconds it is in any case (None for never)."""
+        return now < self.expires_at and (longest is None or now < self.created_at + longest)

@@ -8,6 +8,8 @@ class Typing(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="typing"
 
     sender_id: int
     started: bool
+    at: float = 0
+    """UNIX seconds."""
     recipients: tuple[int, ...] = ()
     """Of a direct conversation: everybody in it, the sender included; ascending."""
     channel_id: int | None = None

@@ -106,6 +106,13 @@ class Credential(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The API key encrypted with the installation's secret, for when it must be shown again."""
 
 
+class NewKey(Struct, frozen=True, kw_only=True):
+    """An API key that an account is to have, as `Credential` keeps it."""
+
+    digest: str
+    sealed: str
+
+
 Choice3 = Literal[1, 2, 3]
 Choice4 = Literal[1, 2, 3, 4]
 """Numbered choices; what each number means is the clients' to know."""

@@ -17,6 +17,9 @@ from msgspec import Struct
 
 MAX_LENGTH = 100
 """Characters of a word that count."""
+LONG_PHRASE = 20
+"""Words of a phrase from which on it is looked for by what of it repeats itself, so that each word
+of a text is met about once. Shorter ones are found sooner by trying at each word."""
 MIN_BEGINNING = 3
 """Characters from which on a word finds the words that begin with it. So many words begin with one
 or two letters that to go through them would be slow and of no use."""
@@ -206,9 +209,35 @@ def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
 
 def _has(text: str | list[str], phrase: Phrase) -> bool:
     """Whether the text, folded or as its words, has the phrase."""
+    if len(phrase.words) > LONG_PHRASE:
+        words = text.split() if isinstance(text, str) else text
+        return next(_beginnings([word[:MAX_LENGTH] for word in words], phrase), None) is not None
     if isinstance(text, str):
         return _pattern(phrase).search(text) is not None
     return any(_is_at(text, first, phrase) for first in range(len(text)))
+
+
+def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
+    """The words with which the phrase begins. It takes as many steps as there are words, however
+    alike they are (the way of Knuth, Morris and Pratt)."""
+    *before, last = phrase.words
+    borders = [0]
+    """How much of the phrase's beginning each part of it ends with."""
+    for word in before[1:]:
+        length = borders[-1]
+        while length and word != before[length]:
+            length = borders[length - 1]
+        borders.append(length + (word == before[length]))
+    matched = 0
+    for index, word in enumerate(words):
+        while matched and (matched == len(before) or word != before[matched]):
+            matched = borders[matched - 1]
+        matched += word == before[matched]
+        after = index + 1
+        if matched == len(before) and after < len(words):
+            following = words[after]
+            if following.startswith(last) if phrase.is_open else following == last:
+                yield after - len(before)
 
 
 def _is_at(words: Sequence[str], first: int, phrase: Phrase) -> bool:
@@ -240,7 +269,9 @@ def _pattern(phrase: Phrase) -> re.Pattern[str]:
 def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     """Where a text has the phrases: stretches in order, none touching another."""
     folded = _spaced(text)
-    if folded is not None and _keeps_places(text):
+    phrases = tuple(phrases)
+    is_long = any(len(phrase.words) > LONG_PHRASE for phrase in phrases)
+    if folded is not None and _keeps_places(text) and not is_long:
         found = sorted(
             match.span(1) for phrase in phrases for match in _pattern(phrase).finditer(folded)
         )
@@ -263,16 +294,30 @@ def _keeps_places(text: str) -> bool:
 def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
     beginnings: list[Phrase] = []
     by_first: dict[str, list[Phrase]] = defaultdict(list)
+    long = [phrase for phrase in phrases if len(phrase.words) > LONG_PHRASE]
     for phrase in phrases:
+        if len(phrase.words) > LONG_PHRASE:
+            continue
         is_beginning = phrase.is_open and len(phrase.words) == 1
         (beginnings if is_beginning else by_first[phrase.words[0]]).append(phrase)
     words = list(placed_words(text))
-    return sorted(
+    found = [
         stretch
         for first, word in enumerate(words)
         for phrase in (*beginnings, *by_first.get(word.text, ()))
         if (stretch := _stretch(words[first : first + len(phrase.words)], phrase)) is not None
-    )
+    ]
+    texts = [word.text for word in words] if long else []
+    for phrase in long:
+        for first in _beginnings(texts, phrase):
+            last = words[first + len(phrase.words) - 1]
+            found.append((words[first].start, _end(last, phrase)))
+    return sorted(found)
+
+
+def _end(last: Word, phrase: Phrase) -> int:
+    """Where the phrase ends whose last word that is."""
+    return last.ends[len(phrase.words[-1]) - 1] if last.is_pair else last.end
 
 
 def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
@@ -284,4 +329,4 @@ def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
         return None
     if any(word.text != asked for word, asked in zip(words[:-1], phrase.words, strict=False)):
         return None
-    return words[0].start, last.ends[len(wanted) - 1] if last.is_pair else last.end
+    return words[0].start, _end(last, phrase)

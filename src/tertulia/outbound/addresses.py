@@ -1,5 +1,6 @@
 """Which addresses of the network the server may ask for somebody else."""
 
+import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
@@ -24,17 +25,41 @@ def is_public(address: Address) -> bool:
 
     An IPv6 address that stands for one of IPv4 is public if that is.
     """
-    if isinstance(address, IPv6Address):
-        if address in _TRANSLATED:
-            return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
-        if address.sixtofour is not None:
-            return is_public(address.sixtofour)
+    inner = embedded(address)
+    if inner is not None:
+        return is_public(inner)
     return (
         address.is_global
         and not address.is_multicast
         and not address.is_reserved
         and not any(address in network for network in _SPECIAL)
     )
+
+
+def embedded(address: Address) -> IPv4Address | None:
+    """The IPv4 address that one of IPv6 stands for, by a network's NAT64 or by 6to4."""
+    if not isinstance(address, IPv6Address):
+        return None
+    if address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour
+
+
+def is_elsewhere(address: Address) -> bool:
+    """Whether it is a machine on the internet, and another one than this."""
+    inner = embedded(address)
+    return is_public(address) and not is_local(address) and (inner is None or not is_local(inner))
+
+
+def is_local(address: Address) -> bool:
+    """Whether this machine has the address: only then can one listen there."""
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as tried:
+            tried.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
 
 
 def parsed(text: str) -> Address | None:

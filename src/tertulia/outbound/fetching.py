@@ -6,15 +6,26 @@ address that was looked at; no credentials, no cookies; so much, so long, so man
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import contextlib
+import time
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+    Set,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia import __version__
-from tertulia.outbound.addresses import Address, is_public, parsed
+from tertulia.outbound.addresses import Address, embedded, is_elsewhere, parsed
 
 if TYPE_CHECKING:
     import httpx
@@ -28,6 +39,10 @@ _CONNECT_SECONDS: Final = 5.0
 _SILENT_SECONDS: Final = 10.0
 """So long an answer may pause."""
 _PORTS: Final = {"http": 80, "https": 443}
+WEB_PORTS: Final = frozenset(_PORTS.values())
+"""On others something answers that is no page for everybody, and may be no server of the web."""
+OWN_SECONDS: Final = 300.0
+"""So long it is taken as known which addresses this server's own name has."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
@@ -72,10 +87,12 @@ class Answer:
 
 
 class Web:
-    """What is fetched from elsewhere. `site` is who says that it is asking.
+    """What is fetched from elsewhere. `site` is who says that it is asking: this server's own
+    address, which is not asked, nor are others where it is.
 
     `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
-    without them, the system's resolver and public addresses.
+    without them, the system's resolver and public addresses of other machines. `ports` are those
+    that may be connected to.
     """
 
     def __init__(
@@ -83,12 +100,17 @@ class Web:
         site: str = "",
         *,
         resolve: Resolver | None = None,
-        may_ask: Callable[[Address], bool] = is_public,
+        may_ask: Callable[[Address], bool] = is_elsewhere,
+        ports: Collection[int] = WEB_PORTS,
     ) -> None:
         self._agent = f"Mozilla/5.0 (compatible; Tertulia/{__version__}; +{site})"
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="resolver")
         self._resolve = resolve or self._look_up
         self._may_ask = may_ask
+        self._ports = frozenset(ports)
+        self._site = site
+        self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
+        """Until when it is known where the own host is, and where."""
         self._free = asyncio.Semaphore(AT_ONCE)
         self._transport: httpx.AsyncHTTPTransport | None = None
 
@@ -141,6 +163,8 @@ class Web:
         import httpx
 
         host, port, authority = _taken_apart(url)
+        if port not in self._ports:
+            raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
         for address in await self._addresses(host, port):
             request = httpx.Request(
@@ -177,10 +201,30 @@ class Web:
             found = [literal] if literal is not None else await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise NotFetched(f"the host is not known: {error}") from None
+        own_host = _host_of(self._site)
+        is_own = host.rstrip(".") == own_host
+        own = set(found) if is_own else await self._own_addresses(own_host)
         for address in found:
             if not self._may_ask(address):
                 raise NotFetched(f"{address} is not on the internet")
+            if address in own or embedded(address) in own:
+                raise NotFetched(f"{address} is this server")
         return list(found)
+
+    async def _own_addresses(self, host: str) -> Set[Address]:
+        """Where this server is, by the name that people know."""
+        until, found = self._own
+        if not host or time.monotonic() < until:
+            return found
+        literal = parsed(host)
+        if literal is not None:
+            found = frozenset({literal})
+        else:
+            # Else as it was, if it was known: names may not be found for a moment.
+            with contextlib.suppress(OSError, UnicodeError):
+                found = frozenset(await self._resolve(host, 443))
+        self._own = (time.monotonic() + OWN_SECONDS, found)
+        return found
 
     async def _look_up(self, host: str, port: int) -> Sequence[Address]:
         import socket
@@ -216,10 +260,19 @@ def _taken_apart(url: str) -> tuple[str, int, str]:
     if parts.userinfo:
         raise NotFetched("the address has a password in it")
     port = _PORTS[parts.scheme] if parts.port is None else parts.port
-    if port not in _PORTS.values() and not 1024 <= port < 65536:
-        raise NotFetched(f"port {port} is none of the web's")
     host = parts.raw_host.decode("ascii").strip("[]")
     return host, port, parts.netloc.decode("ascii")
+
+
+@lru_cache(4)
+def _host_of(site: str) -> str:
+    """The host of the server's own address, as it is asked for; empty where there is none."""
+    import httpx
+
+    try:
+        return httpx.URL(site).raw_host.decode("ascii").strip("[]").rstrip(".") if site else ""
+    except httpx.InvalidURL:
+        return ""
 
 
 def _joined(url: str, location: str) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.mail import Mail, MailKind
-from tertulia.model.users import Credential
+from tertulia.model.users import Credential, User
 from tertulia.state.organization import State
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     button: str = ""
     link: str = ""
     ending: str = ""
+    language: str = "en"
 
 
 class Letters:
@@ -166,21 +167,6 @@ def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Par
     )
 
 
-def _address_changed(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
-    user = state.users.get(mail.about)
-    if user is None:
-        return None
-    return _Parts(
-        subject=f"Your address for {state.realm.name} has changed",
-        paragraphs=(
-            f"Hello {user.full_name}!",
-            f"Your account in {state.realm.name} has the address {mail.facts['address']} now,"
-            " and mails go there from now on.",
-        ),
-        ending="If this was not you, write to the people who run the organization at once.",
-    )
-
-
 def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
     user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
     credential = state.credentials.get(mail.about)
@@ -202,19 +188,116 @@ def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Part
     )
 
 
-def _password_changed(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
-    user = state.users.get(mail.about)
-    if user is None:
-        return None
-    return _Parts(
-        subject=f"Your password for {state.realm.name} has changed",
-        paragraphs=(
-            f"Hello {user.full_name}!",
-            f"Your account in {state.realm.name} has a new password, and every browser that was"
-            " signed in to it is signed out.",
-        ),
-        ending="If this was not you, write to the people who run the organization at once.",
-    )
+def _language(state: State, user: User) -> str:
+    """The language of mails to the account, of those that they are written in."""
+    return "es" if state.settings[user.id].default_language.startswith("es") else "en"
+
+
+def _account_letter(
+    words: Mapping[str, tuple[str, str, str]],
+) -> "_Writer":
+    """Writes a letter about an account from a subject, a paragraph and an ending in each language,
+    in which the organization, the account's name and the mail's facts can stand."""
+
+    def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+        user = state.users.get(mail.about)
+        if user is None:
+            return None
+        language = _language(state, user)
+        facts = {name: text for name, text in mail.facts.items() if name != "at"}
+        if "at" in mail.facts:
+            facts["at"] = datetime.fromtimestamp(int(mail.facts["at"]), UTC).strftime(
+                "%Y-%m-%d %H:%M UTC"
+            )
+        facts |= {"organization": state.realm.name, "site": mail.site}
+        subject, said, ending = (text.format_map(facts) for text in words[language])
+        greeting = _HELLO[language].format(name=user.full_name)
+        return _Parts(
+            subject=subject, paragraphs=(greeting, said), ending=ending, language=language
+        )
+
+    return written
+
+
+_HELLO: Final = {"en": "Hello {name}!", "es": "¡Hola, {name}!"}
+_NOT_YOU: Final = {
+    "en": "If this was not you, write to the people who run the organization at once.",
+    "es": "Si no has sido tú, escribe enseguida a quienes llevan la organización.",
+}
+_ADDRESS_CHANGED: Final = {
+    "en": (
+        "Your address for {organization} has changed",
+        "Your account in {organization} has the address {address} now, and mails go there from now"
+        " on.",
+        _NOT_YOU["en"],
+    ),
+    "es": (
+        "Tu dirección en {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene ahora la dirección {address}, y los correos irán allí.",
+        _NOT_YOU["es"],
+    ),
+}
+_PASSWORD_RESET: Final = {
+    "en": (
+        "Your password for {organization} has changed",
+        "Your account in {organization} has a new password. Every browser and every program that"
+        " was signed in to it has to sign in again.",
+        _NOT_YOU["en"],
+    ),
+    "es": (
+        "Tu contraseña de {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene una contraseña nueva. Todos los navegadores y programas"
+        " que la usaban tienen que iniciar sesión otra vez.",
+        _NOT_YOU["es"],
+    ),
+}
+_PASSWORD_CHANGED: Final = {
+    "en": (
+        "Your password for {organization} has changed",
+        "Somebody who knew the password of your account in {organization} has changed it. The other"
+        " browsers are signed out; programs go on with the same API key.",
+        "If this was not you, choose another one at {site}/reset, and write to the people who run"
+        " the organization.",
+    ),
+    "es": (
+        "Tu contraseña de {organization} ha cambiado",
+        "Alguien que conocía la contraseña de tu cuenta en {organization} la ha cambiado. Los demás"
+        " navegadores han salido; los programas siguen con la misma clave de API.",
+        "Si no has sido tú, elige otra en {site}/reset y escribe a quienes llevan la organización.",
+    ),
+}
+_KEY_CHANGED: Final = {
+    "en": (
+        "Your API key for {organization} has changed",
+        "Your account in {organization} has another API key. Programs that had the one before have"
+        " to sign in again.",
+        "If this was not you, choose another password at {site}/reset, and write to the people who"
+        " run the organization.",
+    ),
+    "es": (
+        "Tu clave de API de {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene otra clave de API. Los programas que tenían la anterior"
+        " tienen que iniciar sesión otra vez.",
+        "Si no has sido tú, elige otra contraseña en {site}/reset y escribe a quienes llevan la"
+        " organización.",
+    ),
+}
+_NEW_SIGN_IN: Final = {
+    "en": (
+        "A new sign-in to {organization}",
+        "Somebody signed in to your account in {organization} from where it was not signed in to"
+        " before: on {at}, from the address {address}, with: {agent}.",
+        "If this was you, you can leave it alone. If not, choose another password at {site}/reset."
+        " These mails can be turned off in the settings, with the notifications.",
+    ),
+    "es": (
+        "Un inicio de sesión nuevo en {organization}",
+        "Alguien ha iniciado sesión en tu cuenta de {organization} desde donde no se había hecho"
+        " antes: el {at}, desde la dirección {address}, con: {agent}.",
+        "Si has sido tú, no hagas nada. Si no, elige otra contraseña en {site}/reset. Estos correos"
+        " se desactivan en los ajustes, con las notificaciones.",
+    ),
+}
 
 
 def _day(at: int) -> str:
@@ -227,7 +310,10 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
     MailKind.HAS_ACCOUNT: _has_account,
     MailKind.CONFIRM_ADDRESS: _confirm_address,
-    MailKind.ADDRESS_CHANGED: _address_changed,
+    MailKind.ADDRESS_CHANGED: _account_letter(_ADDRESS_CHANGED),
     MailKind.FORGOTTEN: _reset_password,
-    MailKind.CREDENTIAL_CHANGED: _password_changed,
+    MailKind.CREDENTIAL_CHANGED: _account_letter(_PASSWORD_RESET),
+    MailKind.NEW_SIGN_IN: _account_letter(_NEW_SIGN_IN),
+    MailKind.PASSWORD_CHANGED: _account_letter(_PASSWORD_CHANGED),
+    MailKind.KEY_CHANGED: _account_letter(_KEY_CHANGED),
 }

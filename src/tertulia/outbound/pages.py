@@ -1,11 +1,15 @@
 """What a web page says about itself, for a preview."""
 
+import logging
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from tertulia.model.previews import LinkPreview
+from tertulia.workers import FILES, Allowance, Failed, Job, Unanswered
+
+logger = logging.getLogger("tertulia.previews")
 
 if TYPE_CHECKING:
     from lxml import etree  # type: ignore[import-untyped]  # it comes without types
@@ -18,6 +22,30 @@ _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECA
 _TITLE: Final = ("og:title", "twitter:title")
 _DESCRIPTION: Final = ("og:description", "twitter:description", "description")
 _IMAGE: Final = ("og:image:secure_url", "og:image", "og:image:url", "twitter:image")
+
+
+MAX_SECONDS: Final = 3.0
+"""Of the processor, for one page; a usual one takes a hundredth."""
+PATIENCE: Final = 30.0
+DESCRIBED: Final[Job[LinkPreview]] = Job(
+    "tertulia.outbound.pages:described", LinkPreview, load="tertulia.outbound.pages:load"
+)
+
+
+async def preview(page: bytes, url: str, content_type: str) -> LinkPreview | None:
+    """The same as `described`, by a worker; None where that takes too long."""
+    try:
+        return await FILES.call(
+            DESCRIBED, page, url, content_type, allowance=Allowance(MAX_SECONDS, PATIENCE)
+        )
+    except (Unanswered, Failed) as error:
+        logger.info("a page could not be read: %s", error)
+        return None
+
+
+def load(*_: object) -> None:
+    """Load the parser."""
+    _parsed(b"<p>", "")
 
 
 def described(page: bytes, url: str, content_type: str = "") -> LinkPreview:

@@ -1,16 +1,16 @@
 """Pictures that people upload: looked at with care, and made the size that they are shown in.
 
-What does so is in `work`, loaded with the first picture: Pillow takes memory, and a moment.
+What does so is in `work`, and runs in a worker: Pillow takes memory, and decoders take as long as
+somebody made a picture take.
 """
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
+from tertulia.model.errors import Unavailable
 from tertulia.pictures.kinds import MAX_FRAMES, BadPicture, Described, Scaled
+from tertulia.workers import FILES, Allowance, Exceeded, Failed, Job, Unanswered
 
 __all__ = [
     "MAX_FRAMES",
@@ -25,59 +25,63 @@ __all__ = [
     "thumbnail",
 ]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
-_threads: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+MAX_SECONDS: Final = 20.0
+"""Of the processor, for one picture. A large photograph takes less than one."""
+PATIENCE: Final = 60.0
+"""Seconds until it is given up, others being before it."""
+
+_WORK: Final = "tertulia.pictures.work"
+_LOAD: Final = f"{_WORK}:load"
+SQUARED: Final[Job[Scaled]] = Job(f"{_WORK}:squared", Scaled, load=_LOAD)
+FITTED: Final[Job[Scaled]] = Job(f"{_WORK}:fitted", Scaled, load=_LOAD)
+ANIMATED: Final[Job[Scaled | None]] = Job(f"{_WORK}:animated", Scaled | None, load=_LOAD)
+DESCRIBED: Final[Job[Described]] = Job(f"{_WORK}:described", Described, load=_LOAD)
+THUMBNAIL: Final[Job[Scaled]] = Job(f"{_WORK}:thumbnail", Scaled, load=_LOAD)
 
 
 async def squared(content: bytes, size: int) -> Scaled:
     """The middle of the picture's first frame as a PNG of `size` by `size` pixels.
 
-    Raises BadPicture.
+    Raises BadPicture, and Unavailable where too many pictures are waiting: as all of these do.
     """
-    from tertulia.pictures import work
-
-    return await _apart(work.squared, content, size)
+    return await _done(SQUARED, content, size)
 
 
 async def fitted(content: bytes, width: int, height: int) -> Scaled:
-    """The picture's first frame as a PNG, made smaller where it is wider or higher than that.
-
-    Raises BadPicture.
-    """
-    from tertulia.pictures import work
-
-    return await _apart(work.fitted, content, width, height)
+    """The picture's first frame as a PNG, made smaller where it is wider or higher than that."""
+    return await _done(FITTED, content, width, height)
 
 
 async def animated(content: bytes, size: int) -> Scaled | None:
     """All frames, each as large as fits into `size` by `size` pixels, as an animated GIF; None for
-    a picture of one frame. Raises BadPicture."""
-    from tertulia.pictures import work
-
-    return await _apart(work.animated, content, size)
+    a picture of one frame."""
+    return await _done(ANIMATED, content, size)
 
 
 async def described(place: Path) -> Described:
-    """What the picture in the file is. Raises BadPicture."""
-    from tertulia.pictures import work
-
-    return await _apart(work.described, place)
+    """What the picture in the file is."""
+    return await _done(DESCRIBED, str(place))
 
 
 async def thumbnail(place: Path, width: int, height: int, *, moving: bool) -> Scaled:
     """The picture in the file as WebP, no larger than it is and no larger than that; all of its
-    frames if `moving`. Raises BadPicture."""
-    from tertulia.pictures import work
-
-    return await _apart(work.thumbnail, place, (width, height), moving)
+    frames if `moving`."""
+    return await _done(THUMBNAIL, str(place), width, height, moving)
 
 
-async def _apart(work: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-    return await asyncio.get_running_loop().run_in_executor(
-        _threads, lambda: work(*arguments, **keywords)
-    )
+async def _done(job: Job[T], *arguments: object) -> T:
+    try:
+        return await FILES.call(job, *arguments, allowance=Allowance(MAX_SECONDS, PATIENCE))
+    except Failed as error:
+        if error.kind != BadPicture.__name__:
+            raise
+        raise BadPicture(str(error)) from None
+    except Exceeded:
+        raise BadPicture("The picture takes too much to be read.") from None
+    except Unanswered as error:
+        raise Unavailable("Too many pictures are waiting.") from error
 
 
 @lru_cache(512)

@@ -1,4 +1,4 @@
-"""Pictures as Pillow makes them: what `tertulia.pictures` offers, without its thread."""
+"""Pictures as Pillow makes them: what `tertulia.pictures` offers, as it runs in a worker."""
 
 import io
 import random
@@ -14,6 +14,11 @@ from tertulia.pictures.kinds import MAX_FRAMES, MAX_PIXELS, BadPicture, Describe
 
 _MAX_BLOCKS: Final = 1_000_000
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "AVIF")
+
+
+def load(*_: object) -> None:
+    """Load the decoders."""
+    Image.init()
 
 
 def squared(content: bytes, size: int) -> Scaled:
@@ -50,21 +55,22 @@ def animated(content: bytes, size: int) -> Scaled | None:
         return Scaled(out.getvalue(), "image/gif", size, size, animated=True)
 
 
-def described(place: Path) -> Described:
-    with opened(place) as picture:
+def described(place: str) -> Described:
+    with opened(Path(place)) as picture:
         width, height = picture.size
         if picture.getexif().get(ExifTags.Base.Orientation) in _LYING:
             width, height = height, width
-        return Described(width, height, _frames(picture, place) > 1)
+        return Described(width, height, _frames(picture, Path(place)) > 1)
 
 
 _LYING: Final = frozenset({5, 6, 7, 8})
 """Orientations in which width and height change places."""
 
 
-def thumbnail(place: Path, size: tuple[int, int], moving: bool) -> Scaled:
-    with opened(place) as picture:
-        if moving and _frames(picture, place) > 1:
+def thumbnail(place: str, width: int, height: int, moving: bool) -> Scaled:
+    size = (width, height)
+    with opened(Path(place)) as picture:
+        if moving and _frames(picture, Path(place)) > 1:
             return _moving(picture, size)
         picture.draft("RGB", size)
         still = upright(picture)

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from pyroaring import BitMap
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
+from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
@@ -34,10 +36,12 @@ from tertulia.model.scheduled import Reminder, ScheduledMessage
 from tertulia.model.sessions import Session
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import Credential, PersonalSettings, Role, User
+from tertulia.state.acquaintances import Acquaintances
 from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
+from tertulia.state.sent import SentMessages
 from tertulia.state.tables import Grouped, Ordered, Stretches, Table, next_version
 from tertulia.state.touched import Touched
 from tertulia.state.uploads import Uploads
@@ -61,9 +65,10 @@ def _with(table: Table[R], records: Iterable[R]) -> Table[R]:
     return copied
 
 
-def _standing(user: User) -> tuple[Role, int, bool]:
-    """What decides in which groups of the roles the account is."""
-    return user.role, user.joined_at, user.is_active
+def _standing(user: User) -> tuple[Role, int, bool, int | None]:
+    """What decides in which groups of the roles the account is, and whose rights it has."""
+    owner_id = None if user.bot is None else user.bot.owner_id
+    return user.role, user.joined_at, user.is_active, owner_id
 
 
 class State:
@@ -76,6 +81,7 @@ class State:
         self.seq = 0
         self.reading = Reading()
         self.touched = Touched()
+        self.sent = SentMessages()
         self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
@@ -129,6 +135,9 @@ class State:
         self.active_by_role: dict[Role, set[int]] = {role: set() for role in Role}
         self.bots: set[int] = set()
         """Deactivated ones and the system's too."""
+        self.guests = BitMap()
+        """Deactivated ones too."""
+        self._limited: tuple[int, BitMap] = (0, BitMap())
         self.channel_by_name: dict[str, int] = {}
         self.group_by_name: dict[str, int] = {}
         self.membership = next_version()
@@ -200,15 +209,29 @@ class State:
         self.directs.watch(self._index_direct)
         self.custom_emoji.watch(self._index_emoji)
         self.alert_words.watch(self.alerts.index)
+        self.acquaintances = Acquaintances(
+            self.subscriptions,
+            self.subscriptions_of_channel,
+            self.subscriptions_of_user,
+            self.directs,
+            self.directs_of_user,
+        )
 
     # Loading and writing down
 
     @classmethod
-    def load(cls, seq: int, records: Mapping[str, Iterable[Struct]]) -> "State":
-        """The state as the tables have it after the log's entry `seq`."""
+    def load(
+        cls,
+        seq: int,
+        records: Mapping[str, Iterable[Struct]],
+        sent: Iterable[AnyChange] = (),
+    ) -> "State":
+        """The state as the tables have it after the log's entry `seq`. `sent` says what was sent
+        of late (`SentMessages.recall`)."""
         state = cls()
         state.seq = seq
         state.touched.floor = seq
+        state.sent.recall(sent)
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]
@@ -234,6 +257,7 @@ class State:
         and what a change of a group shows and hides is part of the change."""
         ahead = copy.copy(self)
         ahead._members = {}
+        ahead._limited = (0, BitMap())
         if channels:
             ahead.channels = _with(self.channels, channels)
             ahead.channel_by_name = {
@@ -269,6 +293,7 @@ class State:
             self.user_by_address.pop(before.address.casefold(), None)
             self.active_by_role[before.role].discard(before.id)
             self.bots.discard(before.id)
+            self.guests.discard(before.id)
             same_name = self.users_by_name[before.full_name]
             same_name.discard(before.id)
             if not same_name:
@@ -280,6 +305,8 @@ class State:
                 self.active_by_role[after.role].add(after.id)
             if after.is_bot:
                 self.bots.add(after.id)
+            if after.is_guest:
+                self.guests.add(after.id)
         if before is None or after is None or _standing(before) != _standing(after):
             self._forget_members()
         if before is not None and after is not None and before.is_active is not after.is_active:
@@ -559,6 +586,38 @@ class State:
                 return True
             pending.extend(group.subgroups)
         return False
+
+    def is_limited_guest(self, user: User) -> bool:
+        """Whether the account, while it is active, has the rights of a guest who may not know of
+        every account: those of its owner, where it is a bot (see `permissions.role_of`)."""
+        behind = [user]
+        if user.bot is not None and user.bot.owner_id is not None:
+            owner = self.users[user.bot.owner_id]
+            if not owner.is_active:
+                return True
+            behind.append(owner)
+        if not any(one.is_guest for one in behind):
+            return False
+        active = (msgspec.structs.replace(one, is_active=True) for one in behind)
+        # Who holds a permission changes by entries of the log alone.
+        setting = self.realm.can_access_all_users_group
+        return not all(self.holds(one, setting, 0) for one in active)
+
+    @property
+    def maybe_guests(self) -> BitMap:
+        """The accounts that can have no more than a guest's rights, deactivated ones too."""
+        return self.guests | BitMap(self.bots)
+
+    @property
+    def limited_guests(self) -> BitMap:
+        """Those of whom that is true, not to be changed. Nothing where the organization limits
+        nobody."""
+        version, found = self._limited
+        if version != self.membership:
+            users = self.users
+            found = BitMap(u for u in self.maybe_guests if self.is_limited_guest(users[u]))
+            self._limited = (self.membership, found)
+        return found
 
     def _in_system_group(self, user: User, group: SystemGroup) -> bool:
         match group:

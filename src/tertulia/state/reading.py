@@ -5,7 +5,7 @@ somebody first asks, and then kept in step by the fold. A channel or reader that
 not kept, which costs nothing. What nobody asked for in a long while gives way (`make_room`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,9 @@ one of them may wait for it. After as many it is looked what takes more room tha
 _BYTES: Final = 2
 """That a number takes in a bitmap, at most, beside the bitmap itself."""
 _BITMAP_BYTES: Final = 100
+
+
+Ids = Sequence[int] | BitMap
 
 
 def _bytes(*maps: BitMap) -> int:
@@ -162,11 +165,8 @@ class Reading:
                 message.id
             )
 
-    def moved(
-        self, message_ids: tuple[int, ...], old: tuple[int, str], new: tuple[int, str]
-    ) -> None:
+    def moved(self, ids: BitMap, old: tuple[int, str], new: tuple[int, str]) -> None:
         """Messages went from one topic (channel and key) to another."""
-        ids = BitMap(message_ids)
         source, target = self.channels.get(old[0]), self.channels.get(new[0])
         wildcards = BitMap()
         if source is not None:
@@ -179,32 +179,35 @@ class Reading:
             target.topics[new[1]] = target.topics.get(new[1], BitMap()) | ids
 
     def deleted(
-        self, message_ids: tuple[int, ...], channel_id: int | None, direct_id: int | None
+        self,
+        message_ids: tuple[int, ...],
+        channel_id: int | None,
+        key: str,
+        direct_id: int | None,
     ) -> None:
-        """Messages of one conversation are gone."""
+        """Messages of one conversation are gone; `key` is the topic's."""
         ids = BitMap(message_ids)
         channel = self.channels.get(channel_id or 0)
         if channel is not None:
-            for key in list(channel.topics):
-                _take_out(channel, ids, key)
+            _take_out(channel, ids, key)
         if direct_id in self.directs:
             self.directs[direct_id].all -= ids
         for reader in self.readers.values():
             for flagged in reader.flagged.values():
                 flagged.difference_update(ids)
 
-    def forget(self, user_id: int, message_ids: tuple[int, ...]) -> None:
+    def forget(self, user_id: int, ids: BitMap) -> None:
         """A user has no sparse flags on these messages any more."""
         reader = self.readers.get(user_id)
         if reader is not None:
             for flagged in reader.flagged.values():
-                flagged.difference_update(BitMap(message_ids))
+                flagged.difference_update(ids)
 
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""
         self.directs[direct_id] = DirectMessages(BitMap(), asked=self.questions)
 
-    def mark(self, user_id: int, message_ids: tuple[int, ...], *, read: bool) -> None:
+    def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
         """A user's messages became read or unread."""
         reader = self.readers.get(user_id)
         if reader is None:
@@ -214,7 +217,7 @@ class Reading:
         else:
             reader.read.difference_update(BitMap(message_ids))
 
-    def flag(self, user_id: int, message_ids: tuple[int, ...], flag: Flag, *, added: bool) -> None:
+    def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
         """A user's messages gained or lost a sparse flag."""
         reader = self.readers.get(user_id)
         if reader is None:

@@ -8,7 +8,7 @@ from pyroaring import BitMap
 
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
-from tertulia.store import reading
+from tertulia.store import bitmaps, reading
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
@@ -92,10 +92,11 @@ def holders(connection: Connection, message_id: int) -> tuple[int, ...]:
     """The users who have a record of a message although it was not delivered to them."""
     rows = connection.query(
         "SELECT user_id FROM message_flags WHERE message_id = ?"
-        f" AND (flags & {int(Flag.RECORD)}) != 0 ORDER BY user_id",
+        f" AND (flags & {int(Flag.RECORD)}) != 0",
         (message_id,),
     )
-    return tuple(user_id for (user_id,) in rows)
+    moved = bitmaps.users_with(connection, bitmaps.RECORDS, message_id)
+    return tuple(sorted({*moved, *(user_id for (user_id,) in rows)}))
 
 
 def have_read(connection: Connection, message_id: int, user_ids: Iterable[int]) -> list[int]:

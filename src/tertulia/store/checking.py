@@ -38,6 +38,7 @@ REFERENCES = (
     Reference("muted_users", "user_id", "users"),
     Reference("muted_users", "muted_id", "users"),
     Reference("read_state", "user_id", "users"),
+    Reference("record_state", "user_id", "users"),
     Reference("queues", "user_id", "users"),
     Reference("attachment_messages", "attachment_id", "attachments"),
     Reference("attachment_messages", "message_id", "messages"),

@@ -11,8 +11,8 @@ from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Edit, Flag
-from tertulia.store import searching
-from tertulia.store.codec import CHUNK_BITS
+from tertulia.model.stretches import ids_of
+from tertulia.store import bitmaps, searching
 from tertulia.store.database import Connection
 
 _EDIT_COLUMNS = (
@@ -85,11 +85,12 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         f" WHERE {dialect.among('id')}",
         (change.new_channel_id, change.new_topic, topic_key(change.new_topic), dialect.array(ids)),
     )
+    moved = BitMap(ids)
     for lost, user_ids in change.lost:
         connection.run(
             f"DELETE FROM message_flags WHERE {dialect.among('user_id')}"
             f" AND {dialect.among('message_id')}",
-            (dialect.array(user_ids), dialect.array(lost)),
+            (dialect.array(user_ids), dialect.array(ids_of(lost, moved))),
         )
     _write_edits(
         connection,
@@ -118,6 +119,7 @@ def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
     dialect = connection.dialect
     ids = dialect.array(change.message_ids)
     searching.remove(connection, change.message_ids)
+    bitmaps.take_out(connection, bitmaps.RECORDS, change.message_ids)
     for table in DEPENDENT:
         connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))
     connection.run(f"DELETE FROM messages WHERE {dialect.among('id')}", (ids,))
@@ -155,20 +157,13 @@ def contents_before(connection: Connection, seqs: Sequence[int]) -> dict[int, tu
 
 def holders(connection: Connection, message_id: int) -> Holders:
     """Everybody's flags on the message, and who marked it as read."""
-    flags = connection.query(
+    rows = connection.query(
         "SELECT user_id, flags FROM message_flags WHERE message_id = ?", (message_id,)
     )
-    bitmaps = connection.query(
-        "SELECT user_id, bitmap FROM read_state WHERE chunk = ?", (message_id >> CHUNK_BITS,)
-    )
-    return Holders(
-        {user_id: Flag(value) for user_id, value in flags},
-        frozenset(
-            user_id
-            for user_id, bitmap in bitmaps
-            if message_id in BitMap.deserialize(bytes(bitmap))
-        ),
-    )
+    flags = {user_id: Flag(value) for user_id, value in rows}
+    for user_id in bitmaps.users_with(connection, bitmaps.RECORDS, message_id):
+        flags[user_id] = flags.get(user_id, Flag(0)) | Flag.RECORD
+    return Holders(flags, frozenset(bitmaps.users_with(connection, bitmaps.READ, message_id)))
 
 
 def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, dict[int, Flag]]:
@@ -181,6 +176,31 @@ def flags_on(connection: Connection, message_ids: Sequence[int]) -> dict[int, di
     ):
         found[user_id][message_id] = Flag(flags)
     return found
+
+
+Records = list[tuple[BitMap, tuple[int, ...]]]
+"""Messages of which these users keep a record; each user is named once."""
+
+
+def records_on(
+    connection: Connection, message_ids: Sequence[int]
+) -> tuple[frozenset[int], Records]:
+    """Everybody who has sparse flags on these messages, and who keeps a record of which."""
+    dialect = connection.dialect
+    records = bitmaps.users_with_some(connection, bitmaps.RECORDS, BitMap(message_ids))
+    holders = set(records)
+    for user_id, message_id, flags in connection.query(
+        f"SELECT user_id, message_id, flags FROM message_flags WHERE {dialect.among('message_id')}",
+        (dialect.array(message_ids),),
+    ):
+        holders.add(user_id)
+        if flags & Flag.RECORD:
+            records.setdefault(user_id, BitMap()).add(message_id)
+    alike: dict[bytes, tuple[BitMap, list[int]]] = {}
+    for user_id, ids in sorted(records.items()):
+        ids.run_optimize()
+        alike.setdefault(ids.serialize(), (ids, []))[1].append(user_id)
+    return frozenset(holders), [(ids, tuple(users)) for ids, users in alike.values()]
 
 
 Line = tuple[int, int, str, bool]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
-from tertulia.store import reading
+from tertulia.store import modes, reading
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads, sync_directory
@@ -90,8 +90,11 @@ def _unpack(archive: zipfile.ZipFile, files: Files, count: int, progress: Progre
     for number, name in enumerate(names, 1):
         try:
             place = files.place(name.removeprefix(PREFIX))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(name) as source, place.open("xb") as target:
+            modes.directory(place.parent)
+            with (
+                archive.open(name) as source,
+                open(place, "xb", opener=modes.opener) as target,
+            ):
                 shutil.copyfileobj(source, target, _PIECE)
                 target.flush()
                 os.fsync(target.fileno())

@@ -10,6 +10,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from tertulia.store import modes
+
 _PASSING = ("external/", "thumbnails/", "uploads/incoming/")
 
 
@@ -41,10 +43,10 @@ class Files:
 
     def _put(self, path: str, content: bytes) -> None:
         place = self.place(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        modes.directory(place.parent)
         draft = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}")
         try:
-            with draft.open("wb") as file:
+            with open(draft, "wb", opener=modes.opener) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

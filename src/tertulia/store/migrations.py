@@ -214,6 +214,14 @@ def _history(dialect: Dialect) -> Sequence[Step]:
     )
 
 
+def _records_of_moved_messages(dialect: Dialect) -> Sequence[str]:
+    return (
+        f"CREATE TABLE record_state (user_id BIGINT NOT NULL, chunk BIGINT NOT NULL,"
+        f" bitmap {dialect.blob} NOT NULL, PRIMARY KEY (user_id, chunk))",
+        "CREATE INDEX record_state_by_chunk ON record_state (chunk)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -233,6 +241,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _search_in_small_pages,
     _checkpoints,
     _history,
+    _records_of_moved_messages,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1

@@ -13,10 +13,9 @@ from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent,
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store import editing, history
+from tertulia.store import bitmaps, editing, history
 from tertulia.store.codec import (
     BLANK,
-    CHUNK_BITS,
     MESSAGE_COLUMNS,
     decode_entry,
     decode_record,
@@ -240,12 +239,9 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
             (user_id, dialect.array(wanted)),
         )
     )
-    chunks = sorted({mid >> CHUNK_BITS for mid in wanted})
-    rows = connection.query(
-        f"SELECT bitmap FROM read_state WHERE user_id = ? AND {dialect.among('chunk')}",
-        (user_id, dialect.array(chunks)),
-    )
-    read = _union(rows)
+    for mid in bitmaps.of_user(connection, bitmaps.RECORDS, user_id, wanted) & BitMap(wanted):
+        flags[mid] = flags.get(mid, 0) | Flag.RECORD
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id, wanted)
     none = Flag(0)
     return {
         mid: Relation(Flag(flags[mid]) if mid in flags else none, mid in read) for mid in wanted
@@ -254,7 +250,7 @@ def relations(connection: Connection, user_id: int, ids: Iterable[int]) -> dict[
 
 def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, BitMap]]:
     """All that the user has read, and the messages with each of their sparse flags."""
-    read = _union(connection.query("SELECT bitmap FROM read_state WHERE user_id = ?", (user_id,)))
+    read = bitmaps.of_user(connection, bitmaps.READ, user_id)
     rows = connection.query(
         "SELECT message_id, flags FROM message_flags WHERE user_id = ?", (user_id,)
     )
@@ -265,29 +261,24 @@ def reader(connection: Connection, user_id: int) -> tuple[BitMap, dict[Flag, Bit
     for flags, ids in by_flags.items():
         for flag in Flag(flags):
             flagged[flag].update(ids)
+    if records := bitmaps.of_user(connection, bitmaps.RECORDS, user_id):
+        flagged[Flag.RECORD] |= records
     return read, dict(flagged)
-
-
-def _union(rows: Iterable[tuple[Any, ...]]) -> BitMap:
-    return BitMap.union(BitMap(), *(BitMap.deserialize(bytes(row[0])) for row in rows))
 
 
 class ChannelIds(Struct):
     """The IDs of a channel's messages."""
 
+    all: BitMap
     topics: dict[str, BitMap]
     """By topic key."""
     wildcards: BitMap
     """Those that mention everybody."""
 
-    @property
-    def all(self) -> BitMap:
-        return BitMap.union(BitMap(), *self.topics.values())
-
 
 def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict[int, ChannelIds]:
     """The IDs of the channels' messages, of all of these channels."""
-    found = {channel_id: ChannelIds({}, BitMap()) for channel_id in channel_ids}
+    found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
     # An index has what is asked for: no message is looked at.
     for channel_id, key, ids in connection.query(
@@ -295,7 +286,9 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
         f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
         (dialect.array(channel_ids),),
     ):
-        found[channel_id].topics[key] = BitMap(_ids_decoder.decode(ids))
+        of_topic = BitMap(_ids_decoder.decode(ids))
+        found[channel_id].topics[key] = of_topic
+        found[channel_id].all |= of_topic
     for channel_id, mid in connection.query(
         "SELECT channel_id, id FROM messages"
         f" WHERE mentions_all = 1 AND {dialect.among('+channel_id')}",
@@ -382,3 +375,23 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
+
+
+def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
+    """Of so many of the log's newest entries those that say that a message was sent with a local
+    ID, oldest first, with what the messages say now."""
+    rows = connection.query(
+        "SELECT seq, at, actor_id, change FROM log"
+        " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ? AND change LIKE '%\"local_id\"%'"
+        " ORDER BY seq",
+        (entries,),
+    )
+    found = [decode_entry(*row).change for row in rows]
+    sent = [change for change in found if isinstance(change, MessageSent)]
+    known = {one.id: one for one in messages(connection, [s.message.id for s in sent])}
+    replace = msgspec.structs.replace
+    return [
+        replace(change, message=replace(change.message, content=known[change.message.id].content))
+        for change in sent
+        if change.message.id in known
+    ]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tertulia.store import modes
 from tertulia.store.database import DatabaseError
 
 _TRIES = 20
@@ -27,7 +28,7 @@ def serving_alone(database: Path) -> Iterator[None]:
     """Be the only server on the file for the time of the context. DatabaseError where there is one
     already. The lock ends with the process, however that ends."""
     path = _lock_of(database)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for attempt in range(_TRIES):

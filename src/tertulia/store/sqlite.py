@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from tertulia.model.words import Phrase
+from tertulia.store import modes
 from tertulia.store.database import (
     LONG,
     READING,
@@ -171,6 +172,9 @@ class SqliteConnection:
         self._limits = limits
         self._busy_ms = int(limits.lock * 1000)
         self._statement_ends = self._transaction_ends = float("inf")
+        # The files that SQLite makes beside it have the same mode.
+        with contextlib.suppress(OSError):  # SQLite says better what is wrong.
+            modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
@@ -185,8 +189,9 @@ class SqliteConnection:
 
     def _set_up(self, *, readonly: bool) -> None:
         self._connection.set_busy_timeout(self._busy_ms)
-        # Of a new database only, and before anything is written; of others it stays as it was.
-        self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        # Before anything is written: of other databases it stays as it was.
+        if self._connection.execute("PRAGMA page_count").fetchone() == (0,):
+            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._write_ahead()
         for pragma in (
             "synchronous = FULL",
@@ -285,6 +290,7 @@ class SqliteConnection:
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
+        modes.touch(path)
         try:
             target = apsw.Connection(str(path))
             try:

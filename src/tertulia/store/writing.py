@@ -16,8 +16,10 @@ from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
-from tertulia.store import editing, history, installation, outbox, searching
-from tertulia.store.codec import CHUNK_BITS, encode, encode_change
+from tertulia.model.stretches import ids_of
+from tertulia.store import bitmaps, editing, history, installation, outbox, searching
+from tertulia.store.bitmaps import Chunks
+from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection
 
 
@@ -149,7 +151,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
     submessages: list[Submessage] = []
-    marks: dict[int, list[tuple[Iterable[int], bool]]] = defaultdict(list)
+    marks = _Marks()
     for entry in entries:
         change = entry.change
         match change:
@@ -157,29 +159,29 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
                 messages.append(change)
                 mid = change.message.id
                 flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
-                for user in change.readers:
-                    marks[user].append(((mid,), True))
+                if change.readers:
+                    marks.read(change.readers, BitMap((mid,)))
                 if change.widget is not None:
                     submessages.append(change.widget)
             case changes.FlagsChanged(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
                 flags.extend((user, mid, change.flag, change.added) for mid in change.message_ids)
                 if recorded:
-                    marks[user].append((recorded, True))
+                    marks.read((user,), BitMap(recorded))
             case changes.ReactionAdded(reaction=reaction):
                 reactions.append((entry.seq, reaction, True))
                 if change.recorded:
                     flags.append((reaction.user_id, reaction.message_id, Flag.RECORD, True))
-                    marks[reaction.user_id].append(((reaction.message_id,), True))
+                    marks.read((reaction.user_id,), BitMap((reaction.message_id,)))
             case changes.ReactionRemoved(reaction=reaction):
                 reactions.append((entry.seq, reaction, False))
             case changes.SubmessageAdded(submessage=submessage):
                 submessages.append(submessage)
             case changes.MessagesRead(user_id=user):
-                marks[user].append((change.message_ids, True))
+                marks.read((user,), BitMap(change.message_ids))
             case changes.MessagesUnread(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
-                marks[user].append(([message.id for message in change.messages], False))
+                marks.unread(user, BitMap([message.id for message in change.messages]))
             case changes.MessagesMoved():
                 _mark_moved(change, flags, marks)
             case changes.MessageEdited():
@@ -200,26 +202,59 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         )
     for user, mid, flag, added in flags:
         _write_flag(connection, user, mid, flag, added)
-    for user, marked in marks.items():
-        _write_read_state(connection, user, marked)
+    bitmaps.write(connection, bitmaps.READ, marks.of_read)
+    bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
     for entry in entries:
         editing.write(connection, entry)
 
 
+class _Marks:
+    """What is to be written in bitmaps, in order: for each user messages that come in (True), and
+    that go."""
+
+    def __init__(self) -> None:
+        self.of_read: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
+        self.of_records: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
+
+    def read(self, users: Iterable[int], ids: BitMap) -> None:
+        """They have read the messages."""
+        self._mark(self.of_read, users, ids, added=True)
+
+    def unread(self, user: int, ids: BitMap) -> None:
+        """They have not."""
+        self._mark(self.of_read, (user,), ids, added=False)
+
+    def record(self, users: Iterable[int], ids: BitMap, *, added: bool) -> None:
+        """They keep a record of the messages, or do not any more."""
+        self._mark(self.of_records, users, ids, added=added)
+
+    @staticmethod
+    def _mark(
+        marks: dict[int, list[tuple[Chunks, bool]]],
+        users: Iterable[int],
+        ids: BitMap,
+        *,
+        added: bool,
+    ) -> None:
+        mark = (bitmaps.by_chunk(ids), added)
+        for user in users:
+            marks[user].append(mark)
+
+
 def _mark_moved(
-    change: changes.MessagesMoved,
-    flags: list[tuple[int, int, Flag, bool]],
-    marks: dict[int, list[tuple[Iterable[int], bool]]],
+    change: changes.MessagesMoved, flags: list[tuple[int, int, Flag, bool]], marks: _Marks
 ) -> None:
     """What moving messages does to readers."""
-    for message_ids, user_ids in change.marked_read:
-        for user in user_ids:
-            marks[user].append((message_ids, True))
-    for message_ids, user_ids in change.recorded:
-        flags.extend((user, mid, Flag.RECORD, True) for user in user_ids for mid in message_ids)
-    for message_ids, user_ids in change.mentioned:
-        for user in user_ids:
-            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for mid in message_ids)
+    moved = BitMap(change.message_ids)
+    for some, users in change.lost:
+        marks.record(users, ids_of(some, moved), added=False)
+    for some, users in change.marked_read:
+        marks.read(users, ids_of(some, moved))
+    for some, users in change.recorded:
+        marks.record(users, ids_of(some, moved), added=True)
+    for some, users in change.mentioned:
+        for mid in ids_of(some, moved):
+            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for user in users)
 
 
 def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:
@@ -283,33 +318,6 @@ def _write_flag(connection: Connection, user: int, mid: int, flag: Flag, added: 
     )
     connection.run(
         "DELETE FROM message_flags WHERE user_id = ? AND message_id = ? AND flags = 0", (user, mid)
-    )
-
-
-def _write_read_state(
-    connection: Connection, user: int, marked: Sequence[tuple[Iterable[int], bool]]
-) -> None:
-    chunks: dict[int, BitMap] = {}
-    for message_ids, read in marked:
-        by_chunk: dict[int, list[int]] = defaultdict(list)
-        for mid in message_ids:
-            by_chunk[mid >> CHUNK_BITS].append(mid)
-        for chunk, ids in by_chunk.items():
-            if chunk not in chunks:
-                rows = connection.query(
-                    "SELECT bitmap FROM read_state WHERE user_id = ? AND chunk = ?", (user, chunk)
-                )
-                chunks[chunk] = BitMap.deserialize(bytes(rows[0][0])) if rows else BitMap()
-            if read:
-                chunks[chunk].update(ids)
-            else:
-                chunks[chunk].difference_update(BitMap(ids))
-    for bitmap in chunks.values():
-        bitmap.run_optimize()
-    connection.run_many(
-        "INSERT INTO read_state (user_id, chunk, bitmap) VALUES (?, ?, ?)"
-        " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
-        [(user, chunk, bitmap.serialize()) for chunk, bitmap in chunks.items()],
     )
 
 

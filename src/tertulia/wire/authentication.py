@@ -22,6 +22,7 @@ from tertulia.wire.errors import BadAuthorization, CsrfFailed
 
 SESSION_COOKIE: Final = "tertulia_session"
 CSRF_COOKIE: Final = "tertulia_csrf"
+DEVICE_COOKIE: Final = "tertulia_device"
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The name of the client that is signed in to by cookie."""
@@ -113,16 +114,22 @@ def require_open(node: Node) -> None:
 # By the cookie
 
 
+def cookie_name(config: Config, name: str) -> str:
+    """What the cookie is called. Where the site is https, browsers take one of that name from
+    nobody but us: not from another server below the same domain, nor over http."""
+    return f"__Host-{name}" if config.is_https else name
+
+
 def session_of(node: Node, request: Request) -> Session | None:
     """The session whose cookie came with the request, if it is not over."""
-    token = request.cookies.get(SESSION_COOKIE)
+    token = request.cookies.get(cookie_name(node.config, SESSION_COOKIE))
     if not token:
         return None
     state, hashed = node.state, digest(token)
     session = state.sessions.get(state.session_by_digest.get(hashed))
     if session is None or not hmac.compare_digest(session.digest, hashed):
         return None
-    return session if node.clock() < session.expires_at else None
+    return session if session.lasts(node.clock(), node.config.session_seconds) else None
 
 
 def csrf_token(vault: Vault, session: Session) -> str:

@@ -79,13 +79,13 @@ class Node:
         return Uploads(self.files)
 
     async def rendered(self, content: str, author_id: int | None) -> Rendered:
-        """What the author writes as HTML, with what it refers to; what takes long of it is done in
-        a thread."""
+        """What the author writes as HTML, with what it refers to; what is costly of it is computed
+        by a worker."""
         await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
         return self.render(content, author_id)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """The same at once, for short texts."""
+        """The same at once: code and formulas that nobody prepared are plain."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)
 
 
@@ -135,7 +135,15 @@ class Call:
 
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
-        return users.account_with(self.state, self.user, address, self.node.config.address_host)
+        host = self.node.config.address_host
+        return users.account_with(self.state, self.user, address, host, self.now)
+
+    async def prepare(self, *texts: object) -> None:
+        """Have computed beforehand what is costly of texts that a verb renders, as the caller's.
+        What is no text is passed over."""
+        for text in texts:
+            if isinstance(text, str):
+                await self.node.renderer.prepare(self.moment(), text)
 
     async def submit(self, verb: Verb[T], *arguments: Any) -> T:
         """Let the verb decide as the caller, and return its result when it is on disk."""

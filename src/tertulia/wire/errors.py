@@ -104,6 +104,13 @@ class CsrfFailed(Refused):
     """A browser's session is used by a page that is not ours."""
 
 
+class ConfirmationRequired(Refused):
+    """A browser was signed in too long ago for what it asks."""
+
+    def __init__(self) -> None:
+        super().__init__("Give your password again: you signed in a while ago.")
+
+
 class TooOften(Refused):
     """Somebody asks again and again. `wait` is in seconds."""
 
@@ -167,6 +174,8 @@ def told(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
             status = 431
         case CsrfFailed():
             status, code = 403, "CSRF_FAILED"
+        case ConfirmationRequired():
+            status, code = 403, "PASSWORD_CONFIRMATION_REQUIRED"
         case TooOften(wait=wait):
             status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
             # HTTP knows whole seconds only.

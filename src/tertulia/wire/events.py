@@ -8,7 +8,7 @@ encoded once for each and the bytes are shared.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,13 @@ _encoder = msgspec.json.Encoder()
 
 class Event(Struct, kw_only=True, tag_field="type"):
     """The base of all events. Each gets its `id` when it is encoded."""
+
+
+class Encoded(NamedTuple):
+    """An event of an entry as it is sent, with its ID."""
+
+    type: str
+    body: bytes
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,13 @@ class Projection(ABC, Generic[C]):
         """The events in that view, in order. Their number must depend on nothing but the change
         and the view."""
 
+    def encoded(self, scene: Scene, change: C, view: Any) -> Sequence[Encoded]:
+        """The same as they are sent."""
+        return [
+            encoded(event, scene.entry.seq, place)
+            for place, event in enumerate(self.events(scene, change, view))
+        ]
+
 
 class Unseen(Projection[Change]):
     """A change that no client hears of."""
@@ -134,6 +148,12 @@ class HeartbeatEvent(Event, kw_only=True, tag="heartbeat"):
 def with_id(event: Event, event_id: int) -> bytes:
     """The event as it is sent, beginning with its ID."""
     return b'{"id":%d,' % event_id + _encoder.encode(event)[1:]
+
+
+def encoded(event: Event, seq: int, place: int) -> Encoded:
+    """An event as it is sent, at its place among those of an entry."""
+    body = with_id(event, event_ids.of_entry(seq, place))
+    return Encoded(str(event.__struct_config__.tag), body)
 
 
 class EventEncoder:
@@ -192,24 +212,15 @@ class EventEncoder:
         view = projection.view(scene, change, viewer)
         if view is None:
             return ()
-        encoded = posted.views.get(view)
-        if encoded is None:
-            encoded = self._encode(projection, scene, view)
-            posted.views[view] = encoded
+        found = posted.views.get(view)
+        if found is None:
+            found = projection.encoded(scene, change, view)
+            posted.views[view] = found
+            self.encoded += len(found)
+        # A queue's choice of types is no part of the view: it is the client's to make up, and would
+        # be kept for each.
         types = registration.event_types
-        return [event for tag, event in encoded if types is None or tag in types]
-
-    def _encode(
-        self, projection: Projection[Any], scene: Scene, view: Any
-    ) -> Sequence[tuple[str, bytes]]:
-        """The events with their types. A queue's choice of types is no part of the view: it is
-        the client's to make up, and would be kept for each."""
-        encoded = []
-        for index, event in enumerate(projection.events(scene, scene.entry.change, view)):
-            event_id = event_ids.of_entry(scene.entry.seq, index)
-            encoded.append((str(event.__struct_config__.tag), with_id(event, event_id)))
-            self.encoded += 1
-        return encoded
+        return [event for tag, event in found if types is None or tag in types]
 
     def transient_audience(self, transient: Transient) -> Collection[int] | None:
         return self._transients.audience(self._state(), transient)

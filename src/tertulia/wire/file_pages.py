@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tertulia import links
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
@@ -21,7 +22,7 @@ from tertulia.wire.authentication import authenticated, owner_of_key
 from tertulia.wire.call import Node
 from tertulia.wire.errors import told
 from tertulia.wire.file_access import may_open
-from tertulia.wire.resources.uploads import TEMPORARY, TICKET
+from tertulia.wire.resources.uploads import TICKET
 from tertulia.wire.thumbnails import thumbnail
 
 INLINE: Final = frozenset(
@@ -90,7 +91,7 @@ def file_pages(node: Node) -> tuple[BaseRoute, ...]:
         return FileResponse(place, media_type="image/webp", headers=headers)
 
     return (
-        page(node, TEMPORARY + "{ticket}/{name}", temporary),
+        page(node, links.TEMPORARY + "{ticket}/{name}", temporary),
         page(node, ADDRESS + "thumbnail/{path:path}/{form}", smaller, shows_picture=True),
         page(node, ADDRESS + "download/{path:path}", download),
         page(node, ADDRESS + "{path:path}", show),

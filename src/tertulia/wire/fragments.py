@@ -5,6 +5,8 @@ the stretch is another: so an answer costs what is its own, and what has changed
 else was told. See decision 0016.
 """
 
+import asyncio
+import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -22,8 +24,13 @@ A = TypeVar("A")
 
 ROOM: Final = 64 * 2**20
 """Bytes of fragments that a node keeps."""
+TURN_SECONDS: Final = 0.015
+"""For so long an answer may be made of fragments that are not there yet, in one turn."""
+_TURNS: Final = 200
 WORTH_PACKING: Final = 2048
 """Bytes; a smaller answer is sent as it is."""
+LONG_PACKING: Final = 128 * 1024
+"""Bytes; to compress more is not done on the event loop."""
 _OVERHEAD: Final = 600
 """Bytes that keeping a fragment costs beside its content, about."""
 
@@ -37,12 +44,21 @@ class Fragment:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether it was compressed already."""
+        return "packed" in self.__dict__
+
     @cached_property
     def packed(self) -> Packed:
         return packing.packed(self.content)
 
 
 Part = bytes | Fragment
+
+
+class TakesLong(Exception):
+    """So many fragments are to be made that the event loop would be held for too long."""
 
 
 class Fragments:
@@ -52,6 +68,29 @@ class Fragments:
         self._room = room
         self._kept: OrderedDict[Hashable, tuple[Hashable, Fragment]] = OrderedDict()
         self._taken = 0
+        self._until: float | None = None
+        """When so much has been made in a turn that the rest has to wait; None where all of it is
+        made at once."""
+        self._made = 0
+
+    async def without_hurry(self, make: Callable[[], A]) -> A:
+        """What is made of fragments, which are made in several turns of the loop where they are
+        many. `make` may be called several times."""
+        for _ in range(_TURNS):
+            try:
+                return self.at_once(make)
+            except TakesLong:
+                await asyncio.sleep(0)
+        return make()
+
+    def at_once(self, make: Callable[[], A]) -> A:
+        """What is made of fragments, if few of them have to be made. Raises TakesLong; what was
+        made until then is kept."""
+        self._until, self._made = time.perf_counter() + TURN_SECONDS, 0
+        try:
+            return make()
+        finally:
+            self._until = None
 
     def get(self, key: Hashable, stamp: Hashable, make: Callable[[], bytes]) -> Fragment:
         """The fragment of that key, made of what the stamp stands for; made anew if the one that
@@ -62,6 +101,9 @@ class Fragments:
                 self._kept.move_to_end(key)
                 return kept[1]
             self._forget(key)
+        if self._until is not None and self._made and time.perf_counter() > self._until:
+            raise TakesLong
+        self._made += 1
         fragment = Fragment(make())
         self._kept[key] = stamp, fragment
         self._taken += _weight(fragment)
@@ -142,6 +184,15 @@ def fields(value: Mapping[str, Any]) -> bytes:
 
 
 # The body
+
+
+async def pack(parts: Sequence[Part], accepted: str | None) -> None:
+    """Compress what `body_of` will want compressed: in a thread where that takes long."""
+    if accepted is None or not packing.takes_gzip(accepted):
+        return
+    missing = [one for one in parts if isinstance(one, Fragment) and not one.is_packed]
+    if sum(len(one.content) for one in missing) > LONG_PACKING:
+        await asyncio.to_thread(lambda: [one.packed for one in missing])
 
 
 def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping[str, str]]:

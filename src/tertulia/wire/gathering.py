@@ -57,8 +57,8 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
         if one is None:
             return None, _NO_TOPIC
         excerpt = _excerpt(connection, [one[0]], whole=whole)
-        flags = editing.flags_on(connection, [line.id for line in excerpt.lines])
-        return one, msgspec.structs.replace(excerpt, flags=flags)
+        holders, records = editing.records_on(connection, [line.id for line in excerpt.lines])
+        return one, msgspec.structs.replace(excerpt, holders=holders, records=records)
 
     def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
         return _found(state, looked[0]), looked[1]

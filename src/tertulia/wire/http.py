@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia import links
+from tertulia.config import Config
 from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
@@ -22,7 +23,7 @@ from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
 from tertulia.wire.forms import MIB, received
-from tertulia.wire.fragments import Part, Spliced, body_of
+from tertulia.wire.fragments import Part, Spliced, body_of, pack
 from tertulia.wire.incoming import drained, received_file
 from tertulia.wire.keeping import Keeper
 from tertulia.wire.parameters import decode
@@ -175,6 +176,7 @@ class Endpoint:
         passed_over = [*ignored, *call.ignored]
         parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
         accepted = request.headers.get("accept-encoding", "") if route.packs else None
+        await pack(parts, accepted)
         body, headers = body_of(parts, accepted)
         return JsonResponse(body, headers=headers)
 
@@ -233,14 +235,18 @@ def assembled(
         endpoint, scope["path_params"] = found
         await endpoint(scope, receive, send)
 
-    return Journal(guarded(Keeper(node, answer)))
+    return Journal(guarded(Keeper(node, answer)), node.config)
 
 
 class Journal:
     """Writes one line for each request, and adds the headers that all responses have."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, config: Config) -> None:
         self._app = app
+        secure = []
+        if config.is_https and config.hsts_seconds:
+            secure = _encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
+        self._of_api, self._of_others = HEADERS_API + secure, _HEADERS + secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -249,7 +255,7 @@ class Journal:
         began = time.perf_counter()
         scope.setdefault("state", {})
         status = 0
-        extra = HEADERS_API if scope["path"].startswith("/api/") else _HEADERS
+        extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
 
         async def sending(message: Message) -> None:
             nonlocal status

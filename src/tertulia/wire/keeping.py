@@ -1,7 +1,8 @@
 """Sessions from one request to the next: the cookies that a browser is given and keeps."""
 
 import contextlib
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Iterator
 from http.cookies import SimpleCookie
 from typing import Final
 
@@ -11,11 +12,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tertulia.config import Config
 from tertulia.domain import sessions
+from tertulia.links import Links
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.sessions import LIFETIME, Session
+from tertulia.model.users import Credential, User
+from tertulia.vault import Vault
 from tertulia.wire.authentication import (
     CSRF_COOKIE,
+    DEVICE_COOKIE,
     SESSION_COOKIE,
+    cookie_name,
     csrf_token,
     session_of,
 )
@@ -23,36 +29,98 @@ from tertulia.wire.call import Node
 from tertulia.wire.hosts import site_of
 
 _CHALLENGE: Final = b"www-authenticate"
+DEVICE_SECONDS: Final = 365 * 86400
+"""So long after it was last signed in with, or used, a browser is known as an account's."""
+_DEVICE: Final = "device"
+_DEVICE_ACCOUNTS: Final = 5
+"""Accounts of which one browser can be known: people share computers."""
 
 
 def give(node: Node, request: Request, session: Session, token: str) -> None:
     """Give the browser the session's cookies with the response to the request."""
-    request.state.cookies = kept(node.config, request, token, csrf_token(node.vault, session))
+    credential = node.state.credentials[session.user_id]
+    request.state.cookies = kept(
+        node.config, node.vault, request, session, token, credential, node.clock()
+    )
 
 
 def take_away(node: Node, request: Request) -> None:
-    """Take the session's cookies away with the response to the request."""
+    """Take the session's cookies away with the response to the request. By whom the browser was
+    used stays known."""
     request.state.cookies = [
         _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
     ]
 
 
-def kept(config: Config, request: Request, token: str, csrf: str) -> list[str]:
-    """The cookies of a session."""
+def kept(
+    config: Config,
+    vault: Vault,
+    request: Request,
+    session: Session,
+    token: str,
+    credential: Credential,
+    now: float,
+) -> list[str]:
+    """The cookies of a session, with the one by which the browser is known later."""
     return [
         _cookie(config, request, SESSION_COOKIE, token, LIFETIME),
-        _cookie(config, request, CSRF_COOKIE, csrf, LIFETIME),
+        _cookie(config, request, CSRF_COOKIE, csrf_token(vault, session), LIFETIME),
+        _device_cookie(config, vault, request, credential, now),
     ]
 
 
+# Browsers that an account was signed in to with before
+
+
+def device_of(node: Node, request: Request, user: User) -> str | None:
+    """What stands for the browser, where the account was signed in to with it and has the same
+    password since; None for others."""
+    mark = Links.password_mark(node.state.credentials[user.id])
+    for text in _devices(node.config, node.vault, request, node.clock()):
+        user_id, known_mark, device = text.split(":")
+        if user_id == str(user.id) and known_mark == mark:
+            return device
+    return None
+
+
+def know_device(node: Node, request: Request, user_id: int) -> None:
+    """Let the browser be known as one of the account's, whose password is another now."""
+    credential = node.state.credentials[user_id]
+    cookie = _device_cookie(node.config, node.vault, request, credential, node.clock())
+    request.state.cookies = [*getattr(request.state, "cookies", ()), cookie]
+
+
+def _device_cookie(
+    config: Config, vault: Vault, request: Request, credential: Credential, now: float
+) -> str:
+    user_id, mark = str(credential.user_id), Links.password_mark(credential)
+    known = list(_devices(config, vault, request, now))
+    mine = [text.split(":")[2] for text in known if text.split(":")[0] == user_id]
+    device = mine[0] if mine else secrets.token_hex(8)
+    others = [text for text in known if text.split(":")[0] != user_id]
+    texts = [f"{user_id}:{mark}:{device}", *others][:_DEVICE_ACCOUNTS]
+    expires = int(now) + DEVICE_SECONDS
+    value = "~".join(vault.ticket(_DEVICE, text, expires) for text in texts)
+    return _cookie(config, request, DEVICE_COOKIE, value, DEVICE_SECONDS)
+
+
+def _devices(config: Config, vault: Vault, request: Request, now: float) -> Iterator[str]:
+    sent = request.cookies.get(cookie_name(config, DEVICE_COOKIE), "")
+    for ticket in sent.split("~", _DEVICE_ACCOUNTS)[:_DEVICE_ACCOUNTS]:
+        text = vault.text_of(_DEVICE, ticket, now)
+        if text is not None:
+            yield text
+
+
 def _cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> str:
+    is_read_by_scripts = name == CSRF_COOKIE
+    name = cookie_name(config, name)
     jar: SimpleCookie = SimpleCookie()
     jar[name] = value
     jar[name]["path"] = "/"
     jar[name]["max-age"] = seconds
     jar[name]["samesite"] = "Lax"
-    # Scripts of our pages read the other one.
-    jar[name]["httponly"] = name == SESSION_COOKIE
+    jar[name]["httponly"] = not is_read_by_scripts
     jar[name]["secure"] = site_of(config, request).startswith("https:")
     return jar[name].OutputString()
 
@@ -98,7 +166,7 @@ class Keeper:
             return
         with contextlib.suppress(Refused, Unavailable):
             await node.log.submit(None, sessions.use, session.id)
-            give(node, request, session, request.cookies[SESSION_COOKIE])
+            give(node, request, session, request.cookies[cookie_name(node.config, SESSION_COOKIE)])
 
 
 def without_dialogue(

@@ -2,6 +2,7 @@
 
 import hashlib
 import ipaddress
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
@@ -13,6 +14,14 @@ MAX_KNOWN: Final = 10_000
 """Of so many who tried is remembered when, at least."""
 TRIES: Final = 60
 TRIES_PER_ACCOUNT: Final = 10
+TRIES_FROM_ANYWHERE: Final = 100
+FROM_ANYWHERE_SECONDS: Final = 3600.0
+"""So many wrong passwords for one account, in that time, by all together who try it from where it
+was never signed in to."""
+MAX_ACCOUNTS_TRIED: Final = 50_000
+"""Of so many accounts is remembered when they were tried so, at least: whoever makes up addresses
+does not make it forget."""
+TRIES_PER_CODE: Final = 20
 TRIES_SECONDS: Final = 600.0
 """Seconds in which somebody has so many wrong passwords again."""
 _LONGEST: Final = 64
@@ -94,21 +103,76 @@ class Pace:
 
 
 class SignIns:
-    """How often somebody may sign in with a wrong password: to one account, and to any."""
+    """How often somebody may give a wrong password or code.
+
+    A browser that has signed in to the account before (`device`) is counted by itself, and by
+    nothing else: whatever others try, and from wherever, its owner gets in. Everybody else is
+    counted by the network that they come from, for the account and for all accounts, and, unless
+    the account was signed in to from there before, together with all others who try the account.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self._by_device = Pace(TRIES_PER_ACCOUNT, TRIES_SECONDS, clock)
         self._to_one = Pace(TRIES_PER_ACCOUNT, TRIES_SECONDS, clock)
         self._to_any = Pace(TRIES, TRIES_SECONDS, clock)
+        self._from_anywhere = Pace(
+            TRIES_FROM_ANYWHERE, FROM_ANYWHERE_SECONDS, clock, MAX_ACCOUNTS_TRIED
+        )
+        self._codes = Pace(TRIES_PER_CODE, TRIES_SECONDS, clock)
+        self._known: OrderedDict[tuple[Hashable, str], None] = OrderedDict()
 
-    def require(self, who: str | None, address: str) -> None:
-        """TooManyTries unless `who`, the address of a computer, may try to sign in there now."""
-        self._to_one.require((who, _mark(address)))
+    def require(self, who: str | None, address: str, device: str | None = None) -> None:
+        """TooManyTries unless `who` (`who_tries`) may try a password of the account with that
+        address now; it is counted. `device` is what stands for a browser, session or key that the
+        account was signed in to with before."""
+        account = _mark(address)
+        if device is not None:
+            self._by_device.require((device, account))
+            return
+        self._to_one.require((who, account))
         self._to_any.require(who)
+        if not self.knows(who, address):
+            try:
+                self._from_anywhere.require(account)
+            except TooManyTries:
+                # Nothing was tried: whoever waits for the others is not to wait for longer.
+                self._to_one.forgive((who, account))
+                self._to_any.forgive(who)
+                raise
 
-    def succeeded(self, who: str | None, address: str) -> None:
-        """The password was right."""
-        self._to_one.forgive((who, _mark(address)))
-        self._to_any.forgive(who)
+    def succeeded(self, who: str | None, address: str, device: str | None = None) -> None:
+        """The password was right: the last try does not count, and `who` is known from now on."""
+        account = _mark(address)
+        if device is not None:
+            self._by_device.forgive((device, account))
+        else:
+            self._to_one.forgive((who, account))
+            self._to_any.forgive(who)
+            if not self.knows(who, address):
+                self._from_anywhere.forgive(account)
+        self._known[who, account] = None
+        self._known.move_to_end((who, account))
+        if len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+
+    def knows(self, who: str | None, address: str) -> bool:
+        """Whether the account was signed in to from there since the node began, and not before
+        very many others."""
+        return (who, _mark(address)) in self._known
+
+    def require_code(self, who: str | None) -> None:
+        """TooManyTries unless `who` may try a code or a link now; it is counted. They are random,
+        and too long to be found from however many addresses."""
+        self._codes.require(who)
+
+    def code_was_right(self, who: str | None) -> None:
+        """The last one does not count."""
+        self._codes.forgive(who)
+
+
+def address_of(request: Request) -> str:
+    """The address of the computer that the request comes from, `-` where it is not known."""
+    return (request.client.host[:_LONGEST] if request.client else "") or "-"
 
 
 def who_tries(request: Request) -> str | None:

@@ -91,7 +91,7 @@ def _named(node: Node, request: Request) -> User | None:
     return (
         None
         if viewer is None
-        else users.account_with(node.state, viewer, name, node.config.address_host)
+        else users.account_with(node.state, viewer, name, node.config.address_host, node.clock())
     )
 
 

@@ -143,10 +143,10 @@ async def _signed_in(visit: Visit) -> None:
             raise WrongPassword("There is no such account in this demonstration.")
         await signing_in.sign_in(node, request, signing_in.require_usable(node, user.id))
         return
-    user, password_hash = await signing_in.by_password(
+    checked = await signing_in.by_password(
         node, request, visit.said("username"), visit.said("password")
     )
-    await signing_in.sign_in(node, request, user, password_hash)
+    await signing_in.sign_in(node, request, checked.user, checked)
 
 
 def _own_path(text: str) -> str:
@@ -268,7 +268,7 @@ def _ask_for_reset(visit: Visit, address: str, letters: Pace) -> None:
         Mail(
             kind=MailKind.FORGOTTEN,
             to=user.address,
-            site=visit.site,
+            site=node.config.mail_site,
             about=user.id,
             facts={
                 "expires_at": str(int(node.clock()) + RESET_SECONDS),
@@ -283,6 +283,7 @@ async def _reset(visit: Visit) -> Response:
     credential = node.links.to_reset(node.state, visit.token, node.clock())
     user = None if credential is None else node.state.users[credential.user_id]
     if credential is None or user is None or not user.is_active:
+        visit.count_unknown()
         return visit.note(
             "This link is over",
             "It was used, it is older than a day, or it was not copied as a whole.",
@@ -294,12 +295,20 @@ async def _reset(visit: Visit) -> Response:
     trouble = ""
     if visit.is_post:
         try:
-            hashed = await node.vault.hash_password(names.password(visit.said("password")))
+            password = await signing_in.good_password(
+                node, visit.said("password"), user.address, user.full_name
+            )
+            hashed = await node.vault.hash_password(password)
             token, new = signing_in.new_session(node, visit.request)
             session = await node.log.submit(
                 user.id,
                 sessions.reset_password,
-                NewPassword(old_hash=credential.password_hash, new_hash=hashed, site=visit.site),
+                NewPassword(
+                    old_hash=credential.password_hash,
+                    new_hash=hashed,
+                    key=node.vault.new_key(),
+                    site=node.config.mail_site,
+                ),
                 new,
             )
         except (WrongPassword, OrganizationDeactivated):
@@ -320,7 +329,7 @@ async def _reset(visit: Visit) -> Response:
                 autocomplete="username",
                 fixed=True,
             ),
-            new_password_field(),
+            new_password_field(node.config),
         ],
         button="Save and sign in",
         trouble=trouble,

@@ -61,6 +61,7 @@ async def _join(visit: Visit) -> Response:
 
 
 def _unknown(visit: Visit) -> Response:
+    visit.count_unknown()
     return visit.note(
         "This link is not valid",
         "It may have been used already, or it was not copied as a whole.",
@@ -81,7 +82,7 @@ async def _ask_address(visit: Visit, invitation: Invitation | None) -> Response:
                 address,
                 invitation.id if invitation else None,
                 node.vault.nonce(),
-                visit.site,
+                node.config.mail_site,
             )
         except Over:
             raise
@@ -128,7 +129,7 @@ async def _make_account(
             return visit.go("/")
     return visit.form(
         f"Join {state.realm.name}",
-        [_address_field(visit, address), _name_field(visit), new_password_field()],
+        [_address_field(visit, address), _name_field(visit), new_password_field(visit.node.config)],
         button="Join",
         trouble=trouble,
     )
@@ -137,7 +138,7 @@ async def _make_account(
 async def _joined(visit: Visit, by: Invitation | Confirmation, address: str) -> User:
     node, full_name = visit.node, visit.said("full_name")
     joining.check(node.state, address, full_name)
-    password = names.password(visit.said("password"))
+    password = await signing_in.good_password(node, visit.said("password"), address, full_name)
     verb: Any = joining.join_invited if isinstance(by, Invitation) else joining.join_confirmed
     user: User = await node.log.submit(
         None,
@@ -190,7 +191,9 @@ async def _confirm(visit: Visit) -> Response:
         raise Over("This link was not used in time.")
     user = state.users[confirmation.user_id]
     if visit.is_post:
-        await visit.node.log.submit(None, addresses.confirm_change, confirmation.id, visit.site)
+        await visit.node.log.submit(
+            None, addresses.confirm_change, confirmation.id, visit.node.config.mail_site
+        )
         return visit.note(
             "Your address has changed",
             "From now on you sign in with it, and mails go there.",

@@ -271,6 +271,7 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/navigation_views/{fragment:path}", navigation.remove_navigation_view),
     # Browsers
     Route("GET", "/sessions", sessions.get_sessions),
+    Route("POST", "/sessions/confirm", sessions.confirm_password),
     Route("DELETE", "/sessions", sessions.end_other_sessions),
     Route("DELETE", "/sessions/{session_id:int}", sessions.end_session),
     # Devices and push notifications

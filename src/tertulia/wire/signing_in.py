@@ -1,40 +1,120 @@
 """Signing in: the password is looked at, and a browser gets its session."""
 
+import logging
 import secrets
 
+from msgspec import Struct
 from starlette.requests import Request
 
+from tertulia.config import Config
 from tertulia.domain import sessions, signing_out
-from tertulia.model.errors import AccountDeactivated, PasswordSignInDisabled, WrongPassword
+from tertulia.domain.account_mails import Place
+from tertulia.domain.passwords import PasswordRules
+from tertulia.model.errors import (
+    AccountDeactivated,
+    PasswordSignInDisabled,
+    Refused,
+    WrongPassword,
+)
 from tertulia.model.sessions import Session
-from tertulia.model.users import User
+from tertulia.model.users import Credential, User
 from tertulia.vault import digest
 from tertulia.wire import keeping
 from tertulia.wire.authentication import require_open, session_of
-from tertulia.wire.call import Node
-from tertulia.wire.pacing import who_tries
+from tertulia.wire.call import Call, Node
+from tertulia.wire.errors import ConfirmationRequired
+from tertulia.wire.pacing import address_of, who_tries
+
+logger = logging.getLogger("tertulia.sign_in")
 
 
-async def by_password(
-    node: Node, request: Request, address: str, password: str
-) -> tuple[User, str | None]:
-    """The account that has the address and the password, and the password as it is kept.
+class Checked(Struct, frozen=True, kw_only=True):
+    """An account whose password somebody knows."""
+
+    user: User
+    password_hash: str | None
+    """The password as it is kept."""
+    is_new_place: bool
+    """Whether the account was never signed in to with this browser, or from there, as far as is
+    known."""
+
+
+async def by_password(node: Node, request: Request, address: str, password: str) -> Checked:
+    """The account that has the address and the password.
 
     Raises PasswordSignInDisabled; TooManyTries; WrongPassword for either; and with the right one
     OrganizationDeactivated, AccountDeactivated.
     """
     if not node.state.realm.password_sign_in:
         raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
-    who = who_tries(request)
-    node.sign_ins.require(who, address)
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
+    device = keeping.device_of(node, request, known) if known and credential else None
+    who = who_tries(request)
+    node.sign_ins.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
     if not is_right or known is None or credential is None:
+        note_failed(request, "password", known)
         raise WrongPassword("The address or the password is wrong.")
-    node.sign_ins.succeeded(who, address)
+    is_new_place = device is None and not node.sign_ins.knows(who, address)
+    node.sign_ins.succeeded(who, address, device)
     # The account may have changed while the password was checked.
-    return require_usable(node, known.id), credential.password_hash
+    return Checked(
+        user=require_usable(node, known.id),
+        password_hash=credential.password_hash,
+        is_new_place=is_new_place,
+    )
+
+
+async def require_own_password(call: Call, password: str, sentence: str) -> Credential:
+    """The caller's credential, where that is the password. TooManyTries, and Refused with the
+    sentence where it is not: who is signed in does not find it out by trying, either."""
+    node, user = call.node, call.user
+    # A key or a session that somebody took along is held up by itself, and from everywhere.
+    by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
+    who = who_tries(call.request)
+    node.sign_ins.require(who, user.address, by)
+    credential = node.state.credentials[user.id]
+    if not await node.vault.is_password(credential, password):
+        note_failed(call.request, "password", user)
+        raise Refused(sentence)
+    node.sign_ins.succeeded(who, user.address, by)
+    return credential
+
+
+def require_confirmed(call: Call) -> None:
+    """ConfirmationRequired where the caller is known by a session in which the password was not
+    given for some time: a browser that somebody left open, or a cookie that was taken along, is
+    not enough. Accounts without a password, and those who come with a key, are asked for none."""
+    minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
+    session = None if session_id is None else call.state.sessions.get(session_id)
+    if session is None or not minutes or not call.state.realm.password_sign_in:
+        return
+    if call.state.credentials[session.user_id].password_hash is None:
+        return
+    if call.now - session.proved_at >= minutes * 60:
+        raise ConfirmationRequired()
+
+
+def password_rules(config: Config) -> PasswordRules:
+    """What the installation asks of passwords."""
+    return PasswordRules(
+        min_length=config.password_min_length, min_guesses=config.password_min_guesses
+    )
+
+
+async def good_password(node: Node, text: str, *own: str) -> str:
+    """The password that somebody made up. Refused where it is not good enough. `own` is what is
+    known of its person."""
+    known = (*own, node.state.realm.name)
+    return await node.vault.in_thread(password_rules(node.config).require, text, known)
+
+
+def note_failed(request: Request, way: str, user: User | None = None) -> None:
+    """Write down that somebody gave a wrong password or code (`way`), for programs that keep such
+    computers away. What was typed is not written down: it may be a password, in the wrong field."""
+    fields = {"from": address_of(request), "way": way, "user": user.id if user else "-"}
+    logger.warning("sign-in failed", extra={"fields": fields})
 
 
 def require_usable(node: Node, user_id: int) -> User:
@@ -47,26 +127,33 @@ def require_usable(node: Node, user_id: int) -> User:
 
 
 def new_session(
-    node: Node, request: Request, password_hash: str | None = None
+    node: Node, request: Request, checked: Checked | None = None
 ) -> tuple[str, sessions.NewSession]:
     """A session to be, for the browser that sent the request, and its token. One that the browser
-    has is to end."""
+    has is to end. `checked` is how it proved itself, where that was by password."""
     token = secrets.token_urlsafe(32)
     before = session_of(node, request)
     new = sessions.NewSession(
         digest=digest(token),
         agent=request.headers.get("user-agent", ""),
         replaced_id=before.id if before else None,
-        password_hash=password_hash,
+        password_hash=checked.password_hash if checked else None,
+        place=place_of(node, request) if checked and checked.is_new_place else None,
     )
     return token, new
 
 
+def place_of(node: Node, request: Request) -> Place:
+    """Where the request comes from, for a mail that tells of it."""
+    agent = request.headers.get("user-agent", "")
+    return Place(site=node.config.mail_site, address=address_of(request), agent=agent)
+
+
 async def sign_in(
-    node: Node, request: Request, user: User, password_hash: str | None = None
+    node: Node, request: Request, user: User, checked: Checked | None = None
 ) -> Session:
     """Sign the browser in: it gets its cookies with the response. Raises as `sessions.begin`."""
-    token, new = new_session(node, request, password_hash)
+    token, new = new_session(node, request, checked)
     session = await node.log.submit(user.id, sessions.begin, new)
     keeping.give(node, request, session, token)
     return session

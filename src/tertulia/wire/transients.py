@@ -156,7 +156,7 @@ class TypingAndPresence(TransientViews):
                 return None
 
     def _typing(self, state: State, typing: Typing, viewer: Viewer, host: str) -> Event | None:
-        if not _hears_typing(state, viewer):
+        if not _hears_typing(state, viewer, typing):
             return None
         sender = typing_person(state, typing.sender_id, host)
         op = "start" if typing.started else "stop"
@@ -177,7 +177,7 @@ class TypingAndPresence(TransientViews):
             channel_id=typing.channel_id,
             direct_id=typing.direct_id,
         )
-        if not _hears_typing(state, viewer) or not permissions.reads_message(
+        if not _hears_typing(state, viewer, typing) or not permissions.reads_message(
             state, viewer.user, message, typing.at
         ):
             return None
@@ -222,6 +222,8 @@ class TypingAndPresence(TransientViews):
         )
 
 
-def _hears_typing(state: State, viewer: Viewer) -> bool:
+def _hears_typing(state: State, viewer: Viewer, typing: Typing | EditTyping) -> bool:
     settings = state.settings.get(viewer.user.id)
-    return settings is None or settings.receives_typing_notifications
+    if settings is not None and not settings.receives_typing_notifications:
+        return False
+    return permissions.sees_user(state, viewer.user, state.users[typing.sender_id], typing.at)

@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tertulia.domain import names
+from tertulia.config import Config
 from tertulia.domain.joining import HasAccount, Over
+from tertulia.domain.passwords import MAX_LENGTH
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.wire.authentication import require_own_page, session_of
@@ -53,16 +54,17 @@ class Way(Struct, frozen=True, kw_only=True):
     words: str
 
 
-def new_password_field() -> Field:
+def new_password_field(config: Config) -> Field:
     """For a password that somebody makes up."""
+    shortest = config.password_min_length
     return Field(
         name="password",
         label="Password",
         type="password",
         autocomplete="new-password",
-        min=names.MIN_PASSWORD,
-        max=names.MAX_PASSWORD,
-        hint=f"{names.MIN_PASSWORD} to {names.MAX_PASSWORD} characters. A few words that you can"
+        min=shortest,
+        max=MAX_LENGTH,
+        hint=f"{shortest} to {MAX_LENGTH} characters. A few words that you can"
         " remember and nobody can guess are good.",
     )
 
@@ -93,6 +95,10 @@ class Visit:
     def require_patience(self) -> None:
         """Count a mail that is asked for. TooManyTries where it was asked for too often."""
         self._mails.require(who_tries(self.request))
+
+    def count_unknown(self) -> None:
+        """Count a link that opens nothing. TooManyTries for who tries one after the other."""
+        self.node.sign_ins.require_code(who_tries(self.request))
 
     def said(self, name: str) -> str:
         """What was filled in."""

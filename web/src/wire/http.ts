@@ -48,8 +48,12 @@ function encoded(parameters: Parameters): URLSearchParams {
 
 /** What a script that is not of this origin cannot read. */
 export function csrfToken(): string {
-  const found = document.cookie.match(/(?:^|;\s*)tertulia_csrf=([^;]*)/);
-  return found?.[1] ? decodeURIComponent(found[1]) : "";
+  // Where the site is https, the name has a prefix, and one without it is no longer meant.
+  for (const name of ["__Host-tertulia_csrf", "tertulia_csrf"]) {
+    const found = document.cookie.match(new RegExp(`(?:^|;\\s*)${name}=([^;]*)`));
+    if (found?.[1]) return decodeURIComponent(found[1]);
+  }
+  return "";
 }
 
 /** The headers of a request that changes something. */
@@ -62,6 +66,13 @@ let signedOut: () => void = () => {};
 
 export function whenSignedOut(call: () => void): void {
   signedOut = call;
+}
+
+/** Called when the server wants the password again; tells whether it was given. */
+let passwordWanted: () => Promise<boolean> = async () => false;
+
+export function whenPasswordWanted(call: () => Promise<boolean>): void {
+  passwordWanted = call;
 }
 
 /** The longest that a request waits by itself where there are too many, in seconds. */
@@ -117,6 +128,10 @@ async function answered<Answer>(
       return await answeredAtOnce<Answer>(ask());
     } catch (error) {
       // Of what is refused so, nothing was done.
+      if (error instanceof Refused && error.code === "PASSWORD_CONFIRMATION_REQUIRED") {
+        if (await passwordWanted()) continue;
+        throw error;
+      }
       const wait = error instanceof Refused && error.status === 429 ? error.retryAfter : undefined;
       if (wait === undefined || wait > PATIENCE) throw error;
       await pause(wait, signal);
@@ -150,7 +165,8 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
     throw new Unreachable("The server cannot be reached.");
   }
   if (body["result"] === "success") return body as Answer;
-  if (response.status === 401) signedOut();
+  // A wrong password that was typed again ends no session.
+  if (response.status === 401 && body["code"] !== "AUTHENTICATION_FAILED") signedOut();
   throw new Refused(
     response.status,
     String(body["code"] ?? ""),

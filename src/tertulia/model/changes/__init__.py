@@ -111,7 +111,12 @@ from tertulia.model.changes.scheduled import (
     ScheduledMessageChanged,
     ScheduledMessageRemoved,
 )
-from tertulia.model.changes.sessions import SessionBegun, SessionsEnded, SessionUsed
+from tertulia.model.changes.sessions import (
+    SessionBegun,
+    SessionConfirmed,
+    SessionsEnded,
+    SessionUsed,
+)
 from tertulia.model.changes.user_topics import UserTopicChanged
 from tertulia.model.changes.users import (
     CredentialChanged,
@@ -121,6 +126,8 @@ from tertulia.model.changes.users import (
     UserCreated,
     UserDeactivated,
     UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
 )
 
 __all__ = [
@@ -195,6 +202,7 @@ __all__ = [
     "ScheduledMessageChanged",
     "ScheduledMessageRemoved",
     "SessionBegun",
+    "SessionConfirmed",
     "SessionUsed",
     "SessionsEnded",
     "SettingsChanged",
@@ -217,6 +225,8 @@ __all__ = [
     "UserReactivated",
     "UserTopicChanged",
     "UserUnmuted",
+    "UserVisibility",
+    "UserVisibilityChanged",
 ]
 
 AnyChange = (
@@ -302,8 +312,10 @@ AnyChange = (
     | UserChanged
     | UserDeactivated
     | UserReactivated
+    | UserVisibilityChanged
     | CredentialChanged
     | SessionBegun
+    | SessionConfirmed
     | SessionUsed
     | SessionsEnded
     | SettingsChanged

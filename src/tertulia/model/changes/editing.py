@@ -3,9 +3,10 @@
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.stretches import Some
 
-Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-"""Message IDs, and the users whom they concern."""
+Groups = tuple[tuple[Some, tuple[int, ...]], ...]
+"""Some of the messages, and the users whom they concern, ascending."""
 
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
@@ -47,10 +48,10 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     `topic` and `new_topic` are spelled as in `anchor_id`, the message that was asked about, before
     and after; `flags` and `read_by` are that message's, as in `MessageEdited`. `topics` are the
     topics as they are then, `emptied` those without messages (channel and key), and
-    `first_message_ids` the new beginnings of channels. The others are message IDs, and the users
-    whom they concern: `lost`, who could read them and cannot any more, and lose their sparse flags
-    on them (each user is named once); `marked_read` and `recorded`, for whom they count as read,
-    and who keep a record of them, so that unread is what was, and nothing else.
+    `first_message_ids` the new beginnings of channels. The others are some of the messages, and
+    the users whom they concern: `lost`, who could read them and cannot any more, and lose their
+    sparse flags on them (each user is named once); `marked_read` and `recorded`, for whom they
+    count as read, and who keep a record of them, so that unread is what was, and nothing else.
 
     In another channel it does not follow from who was subscribed who received a message: none
     mentions everybody by a mark of its own there, and `mentioned` are those whom some did, with
@@ -101,5 +102,5 @@ class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
     emptied: tuple[tuple[int, str], ...] = ()
     first_message_ids: dict[int, int | None] = {}
     direct_last_id: int = 0
-    holders: Groups = ()
+    holders: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     detached: tuple[int, ...] = ()

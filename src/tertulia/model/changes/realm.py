@@ -19,8 +19,8 @@ class RealmCreated(Change, frozen=True, tag="realm_created"):
 class RealmChanged(Change, frozen=True, tag="realm_changed"):
     """Settings of the organization have new values.
 
-    `gained` and `lost` are the accounts of which guests may know because of it, or not any more,
-    by guest.
+    `gained` and `lost` are in what 0.1.0 wrote down, before there was `UserVisibilityChanged`: the
+    accounts of which guests may know because of it, or not any more, by guest.
     """
 
     values: dict[str, Any]

@@ -17,6 +17,13 @@ class SessionUsed(Change, frozen=True, tag="session_used"):
     at: int
 
 
+class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):
+    """The password was given again in that browser. `at` is in UNIX seconds."""
+
+    session_id: int
+    at: int
+
+
 class SessionsEnded(Change, frozen=True, tag="sessions_ended"):
     """These sessions open nothing any more. `user_ids` are those whose they were."""
 

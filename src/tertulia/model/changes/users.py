@@ -77,6 +77,22 @@ class UserReactivated(Change, frozen=True, tag="user_reactivated"):
     deactivated_groups: tuple[int, ...] = ()
 
 
+class UserVisibility(Struct, frozen=True, kw_only=True):
+    """The accounts that some viewers have in common: stretches of IDs, each with its first and its
+    last, ascending. The viewers are ascending; their own IDs may be among the others."""
+
+    viewers: tuple[int, ...]
+    users: tuple[tuple[int, int], ...]
+
+
+class UserVisibilityChanged(Change, frozen=True, tag="user_visibility_changed"):
+    """Guests who may not know of every account came to know of some (`gained`, which is written
+    down before what lets them), or do not know of them any more (`lost`, after what ended it)."""
+
+    gained: tuple[UserVisibility, ...] = ()
+    lost: tuple[UserVisibility, ...] = ()
+
+
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):
     """A new password or key; the old one is void."""
 

@@ -1,5 +1,7 @@
 """Folds of channels and subscriptions."""
 
+import msgspec
+
 from tertulia.model import changes
 from tertulia.model.channels import Subscription
 from tertulia.state.folds.registry import Folds, revised
@@ -20,14 +22,24 @@ def _(state: State, change: changes.ChannelChanged) -> None:
 
 @FOLDS.of(changes.Subscribed)
 def _(state: State, change: changes.Subscribed) -> None:
+    ever = state.subscriptions_of_channel.get(change.channel_id, {})
+    span = ((change.after, None),)
+    # The entry that is being folded is the next one.
+    began = state.seq + 1
     for user_id, color in change.colors.items():
-        past = state.subscription(user_id, change.channel_id) or Subscription(
-            channel_id=change.channel_id, user_id=user_id, color=color, spans=()
-        )
-        spans = (*past.spans, (change.after, None))
-        # The entry that is being folded is the next one.
-        values = {"color": color, "spans": spans, "began": state.seq + 1}
-        state.subscriptions.put(revised(past, values))
+        past = ever.get(user_id)
+        if past is None:
+            fresh = Subscription(
+                channel_id=change.channel_id,
+                user_id=user_id,
+                color=color,
+                spans=span,
+                began=began,
+            )
+        else:
+            spans = (*past.spans, *span)
+            fresh = msgspec.structs.replace(past, color=color, spans=spans, began=began)
+        state.subscriptions.put(fresh)
 
 
 @FOLDS.of(changes.Unsubscribed)
@@ -36,7 +48,7 @@ def _(state: State, change: changes.Unsubscribed) -> None:
         present = state.subscriptions[(change.channel_id, user_id)]
         *before, (after, _until) = present.spans
         span = [(after, change.until)] if change.until > after else []
-        state.subscriptions.put(revised(present, {"spans": (*before, *span)}))
+        state.subscriptions.put(msgspec.structs.replace(present, spans=(*before, *span)))
 
 
 @FOLDS.of(changes.SubscriptionChanged)

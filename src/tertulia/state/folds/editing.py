@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 import msgspec
+from pyroaring import BitMap
 
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
+from tertulia.model.stretches import ids_of
 from tertulia.state.folds.attachments import claim, release
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
@@ -38,19 +40,24 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     new = (change.new_channel_id, topic_key(change.new_topic))
     state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
-    state.reading.moved(change.message_ids, old, new)
-    for message_ids, user_ids in change.lost:
+    moved = BitMap(change.message_ids)
+    state.reading.moved(moved, old, new)
+    for some, user_ids in change.lost:
+        ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.forget(user_id, message_ids)
-    for message_ids, user_ids in change.marked_read:
+            state.reading.forget(user_id, ids)
+    for some, user_ids in change.marked_read:
+        ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.mark(user_id, message_ids, read=True)
-    for message_ids, user_ids in change.recorded:
+            state.reading.mark(user_id, ids, read=True)
+    for some, user_ids in change.recorded:
+        ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.flag(user_id, message_ids, Flag.RECORD, added=True)
-    for message_ids, user_ids in change.mentioned:
+            state.reading.flag(user_id, ids, Flag.RECORD, added=True)
+    for some, user_ids in change.mentioned:
+        ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.flag(user_id, message_ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
+            state.reading.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
 
 
 @FOLDS.of(changes.MessagesDeleted)
@@ -64,7 +71,9 @@ def _(state: State, change: changes.MessagesDeleted) -> None:
                 state.directs[change.direct_id], last_message_id=change.direct_last_id
             )
         )
-    state.reading.deleted(change.message_ids, change.channel_id, change.direct_id)
+    state.reading.deleted(
+        change.message_ids, change.channel_id, topic_key(change.topic), change.direct_id
+    )
     for message_id in change.message_ids:
         release(state, message_id)
         forget_previews(state, message_id)

@@ -18,6 +18,12 @@ def _(state: State, change: changes.SessionUsed) -> None:
     state.sessions.put(revised(session, {"used_at": change.at}))
 
 
+@FOLDS.of(changes.SessionConfirmed)
+def _(state: State, change: changes.SessionConfirmed) -> None:
+    session = state.sessions[change.session_id]
+    state.sessions.put(revised(session, {"confirmed_at": change.at}))
+
+
 @FOLDS.of(changes.SessionsEnded)
 def _(state: State, change: changes.SessionsEnded) -> None:
     for session_id in change.session_ids:

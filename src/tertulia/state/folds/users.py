@@ -3,6 +3,7 @@
 from tertulia.model import changes
 from tertulia.state.folds.registry import Folds, revised
 from tertulia.state.organization import State
+from tertulia.state.visibility import bitmap
 
 FOLDS = Folds()
 
@@ -31,6 +32,13 @@ def _(state: State, change: changes.UserDeactivated) -> None:
 @FOLDS.of(changes.UserReactivated)
 def _(state: State, change: changes.UserReactivated) -> None:
     state.users.put(revised(state.users[change.user_id], {"is_active": True}))
+
+
+@FOLDS.of(changes.UserVisibilityChanged)
+def _(state: State, change: changes.UserVisibilityChanged) -> None:
+    for one in change.gained:
+        # The entry that is being folded is the next one.
+        state.acquaintances.gained(state.seq + 1, one.viewers, bitmap(one.users))
 
 
 @FOLDS.of(changes.CredentialChanged)

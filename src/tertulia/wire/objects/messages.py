@@ -23,7 +23,13 @@ from tertulia.wire.objects.reactions import (
     reactor,
     submessage_object,
 )
-from tertulia.wire.objects.users import api_email, avatar_url
+from tertulia.wire.objects.users import (
+    UNKNOWN_AVATAR,
+    UNKNOWN_NAME,
+    api_email,
+    avatar_url,
+    stand_in,
+)
 
 
 class Participant(Struct, kw_only=True):
@@ -103,7 +109,8 @@ def recipient_id(message: Message) -> int:
 
 
 class _Sender(Struct, frozen=True):
-    """A message's sender, as those are told who see (or do not see) their real address."""
+    """A message's sender, as those are told who know (or do not know) of them, and see (or do not
+    see) their real address."""
 
     id: int
     address: str
@@ -112,9 +119,22 @@ class _Sender(Struct, frozen=True):
 
 
 def _sender(
-    state: State, user_id: int, host: str, *, sees_address: bool, client_gravatar: bool
+    state: State,
+    user_id: int,
+    host: str,
+    *,
+    sees_sender: bool,
+    sees_address: bool,
+    client_gravatar: bool,
 ) -> _Sender:
     user = state.users[user_id]
+    if not sees_sender:
+        return _Sender(
+            id=user_id,
+            address=stand_in(user, host),
+            full_name=UNKNOWN_NAME,
+            avatar_url=UNKNOWN_AVATAR,
+        )
     return _Sender(
         id=user_id,
         address=api_email(state, user, host, sees_address=sees_address),
@@ -128,18 +148,20 @@ def message_object(
     message: Message,
     host: str,
     *,
+    sees_sender: bool,
     sees_address: bool,
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
     attached: Attached = NOTHING,
 ) -> MessageObject:
-    """The message for all viewers alike who see (or do not see) its sender's real address, as yet
-    without reactions."""
+    """The message for all viewers alike who know (or do not know) of its sender, and see (or do not
+    see) their real address, as yet without reactions."""
     sender = _sender(
         state,
         message.sender_id,
         host,
+        sees_sender=sees_sender,
         sees_address=sees_address,
         client_gravatar=client_gravatar,
     )
@@ -248,6 +270,7 @@ class Showing:
             self._state,
             user_id,
             self._host,
+            sees_sender=self._knows_of(sender),
             sees_address=permissions.sees_address(self._state, self._viewer, sender),
             client_gravatar=self._client_gravatar,
         )
@@ -258,10 +281,14 @@ class Showing:
             state,
             user,
             self._host,
-            # Spectators are told the names of those who write as well.
-            sees_user=viewer is None or permissions.sees_user(state, viewer, user, self._now),
+            sees_user=self._knows_of(user),
             sees_address=permissions.sees_address(state, viewer, user),
         )
+
+    def _knows_of(self, user: User) -> bool:
+        """Spectators are told the names of those who write, and of those who react."""
+        viewer = self._viewer
+        return viewer is None or permissions.sees_user(self._state, viewer, user, self._now)
 
 
 _NAMES = (

@@ -51,6 +51,11 @@ def api_email(state: State, user: User, host: str, *, sees_address: bool = True)
     is_open = permissions.address_visibility(state, user) is AddressVisibility.EVERYONE
     if user.is_bot or (is_open and sees_address):
         return user.address
+    return stand_in(user, host)
+
+
+def stand_in(user: User, host: str) -> str:
+    """The address that stands for one that is not shown. It takes no mail."""
     return f"user{user.id}@{host}"
 
 
@@ -176,6 +181,8 @@ def _profile(state: State, user: User, *, shown: bool) -> dict[str, ProfileValue
     return profile_data(state, user.id) if shown else {}
 
 
+UNKNOWN_NAME: Final = "Unknown user"
+"""What an account is called of which the viewer may know nothing."""
 UNKNOWN_AVATAR: Final = "/static/person.svg"
 """The picture of an account of which the viewer may know nothing."""
 
@@ -186,8 +193,8 @@ def unknown_user(user: User, host: str, *, joined_at: int) -> UserObject:
     return UserObject(
         user_id=user.id,
         delivery_email=None,
-        email=f"user{user.id}@{host}",
-        full_name="Unknown user",
+        email=stand_in(user, host),
+        full_name=UNKNOWN_NAME,
         date_joined=datetime.fromtimestamp(joined_at, UTC).strftime("%Y-%m-%dT%H:%M+00:00"),
         is_active=UNSET,
         is_owner=False,

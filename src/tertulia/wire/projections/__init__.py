@@ -108,6 +108,7 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     scheduled.ReminderRemovedProjection(),
     sessions.SessionBegunProjection(),
     sessions.SessionUsedProjection(),
+    sessions.SessionConfirmedProjection(),
     sessions.SessionsEndedProjection(),
     settings.SettingsChangedProjection(),
     status.StatusChangedProjection(),
@@ -119,5 +120,6 @@ PROJECTIONS: Final[tuple[Projection[Any], ...]] = (
     users.UserChangedProjection(),
     users.UserDeactivatedProjection(),
     users.UserReactivatedProjection(),
+    users.UserVisibilityChangedProjection(),
 )
 """One for each change: a test holds this against the changes there are."""

@@ -20,12 +20,12 @@ from tertulia.wire.objects.channels import (
     post_policy,
 )
 from tertulia.wire.objects.groups import GroupSettingValue, group_setting
-from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees
 from tertulia.wire.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
     subscription_added,
 )
+from tertulia.wire.projections.visibility import channel_appeared, channel_gone, sees
 
 ChannelValue = str | int | bool | None | GroupSettingValue
 

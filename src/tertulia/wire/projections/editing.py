@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
+from pyroaring import BitMap
 
 from tertulia.domain import permissions
 from tertulia.model.changes import (
@@ -13,6 +14,7 @@ from tertulia.model.changes import (
     PreviewsGivenUp,
 )
 from tertulia.model.messages import Flag, Message
+from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
 from tertulia.state.organization import State
 from tertulia.store.reading import Relation
 from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
@@ -134,13 +136,42 @@ class PreviewsGivenUpProjection(Unseen):
 
 
 class _MoveView(NamedTuple):
-    lost: tuple[int, ...]
+    lost: Some
     """Messages that are out of sight."""
-    shown: tuple[int, ...]
+    shown: Some
     """Messages that are seen where they are."""
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
+
+
+class _Moved:
+    """A move, as it is looked up for each who hears of it."""
+
+    def __init__(self, change: MessagesMoved) -> None:
+        self.change = change
+        self.ids = BitMap(change.message_ids)
+        self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
+        self.read_by = frozenset(change.read_by)
+        self._parts: dict[tuple[Some, Places | None, Places], tuple[Some, Some]] = {}
+
+    def parts(self, lost: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
+        """What is out of sight, and what is seen where it is, of one who lost those then, could
+        read the first in the old channel (None: it is the same), and can read the others in the
+        new one, now. To whom they are new, nothing is said of where they were."""
+        ids = self.change.message_ids
+        places_before = None if before is None else places(ids, before)
+        key = (lost, places_before, places(ids, after))
+        found = self._parts.get(key)
+        if found is None:
+            gone = ids_of(lost, self.ids)
+            shown = ids_at(ids, self.ids, key[2]) - gone
+            if places_before is not None:
+                known = ids_at(ids, self.ids, places_before)
+                gone = (gone | known) - shown
+                shown &= known
+            found = self._parts[key] = told(gone, self.ids), told(shown, self.ids)
+        return found
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
@@ -148,6 +179,14 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     cannot read them any more, they are deleted."""
 
     of = MessagesMoved
+
+    def __init__(self) -> None:
+        self._last: _Moved | None = None
+
+    def _moved(self, change: MessagesMoved) -> _Moved:
+        if self._last is None or self._last.change is not change:
+            self._last = _Moved(change)
+        return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
         ever = state.subscriptions_of_channel
@@ -159,50 +198,46 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         }
 
     def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
-        state, user = scene.state, viewer.user
+        state, user, moved = scene.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
-        lost = next((ids for ids, users in change.lost if user.id in users), ())
-        shown = permissions.readable(state, user, channel, change.message_ids, scene.at)
-        if lost:
-            shown = tuple(one for one in shown if one not in lost)
+        # Who read them where they were may have lost sight of where they are since.
+        before: Spans | None = None
         if change.changes_channel:
-            # Who read them where they were, and lost sight of where they are since.
-            before = permissions.readable(
-                state, user, state.channels[change.channel_id], change.message_ids, scene.at
-            )
-            known = frozenset(before)
-            lost = tuple(sorted({*lost, *before} - {*shown}))
-            # To whom they are new, nothing is said of where they were.
-            shown = tuple(one for one in shown if one in known)
+            source = state.channels[change.channel_id]
+            before = permissions.readable_spans(state, user, source, scene.at)
+        after = permissions.readable_spans(state, user, channel, scene.at)
+        lost, shown = moved.parts(moved.lost_of.get(user.id, ()), before, after)
         if not lost and not shown:
             return None
         flags: tuple[str, ...] = ()
-        if change.anchor_id in shown:
-            moved = Message(
+        if change.anchor_id in ids_of(shown, moved.ids):
+            anchor = Message(
                 id=change.anchor_id,
                 sender_id=0,
                 sent_at=0,
                 channel_id=change.new_channel_id,
                 mentions_all=change.mentions_all,
             )
-            flags = _flags(state, user.id, moved, change.flags, change.read_by)
+            flags = _flags(state, user.id, anchor, change.flags, moved.read_by)
         capabilities = viewer.registration.capabilities
         bulk = bool(lost) and capabilities.bulk_message_deletion
         return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk)
 
     def events(self, scene: Scene, change: MessagesMoved, view: Any) -> Iterable[Event]:
         old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
+        moved = self._moved(change)
         if view.lost:
-            yield from _gone(view.lost, change.channel_id, old_topic, in_bulk=view.bulk)
+            lost = ids_of(view.lost, moved.ids)
+            yield from _gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
         if not view.shown:
             return
-        # Who cannot read the message that was asked about hears of the others.
-        anchor_id = change.anchor_id if change.anchor_id in view.shown else view.shown[0]
+        shown = list(ids_of(view.shown, moved.ids))
         event = UpdateMessageEvent(
             user_id=scene.entry.actor_id,
             rendering_only=False,
-            message_id=anchor_id,
-            message_ids=list(view.shown),
+            # Who cannot read the message that was asked about hears of the others.
+            message_id=change.anchor_id if change.anchor_id in shown else shown[0],
+            message_ids=shown,
             flags=list(view.flags),
             edit_timestamp=int(scene.at),
             stream_id=change.channel_id,

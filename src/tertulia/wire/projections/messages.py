@@ -28,6 +28,7 @@ from tertulia.wire.objects.messages import (
     message_object,
     topic_shown,
 )
+from tertulia.wire.projections.visibility import sees_user
 
 
 class MessageEvent(Event, kw_only=True, tag="message"):
@@ -41,6 +42,7 @@ class MessageEvent(Event, kw_only=True, tag="message"):
 class _MessageView(NamedTuple):
     apply_markdown: bool
     client_gravatar: bool
+    sees_sender: bool
     sees_address: bool
     empty_topic_name: bool
     flags: tuple[str, ...]
@@ -69,6 +71,9 @@ class MessageSentProjection(Projection[MessageSent]):
             or user.id == message.sender_id
             or user.id in change.flags
             or user.id in change.readers
+            # Each knows of others than the next.
+            or user.id in state.limited_guests
+            or user.id in state.acquaintances.gainers
             or queue.registration.narrow
             or change.gone
             or change.moved_to is not None
@@ -102,6 +107,7 @@ class MessageSentProjection(Projection[MessageSent]):
         return _MessageView(
             apply_markdown=registration.apply_markdown,
             client_gravatar=registration.client_gravatar,
+            sees_sender=sees_user(scene, user, sender),
             sees_address=permissions.sees_address(state, user, sender),
             empty_topic_name=registration.capabilities.empty_topic_name,
             flags=flags,
@@ -114,6 +120,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 scene.state,
                 change.message,
                 scene.host,
+                sees_sender=view.sees_sender,
                 sees_address=view.sees_address,
                 apply_markdown=view.apply_markdown,
                 client_gravatar=view.client_gravatar,
@@ -168,10 +175,10 @@ def _holds(
         case "topic", _:
             return message.channel_id is not None and topic_key(message.topic) == topic_key(operand)
         case "sender", _:
-            named = users.account_with(state, reader, operand, scene.host)
-            return str(message.sender_id) == operand or (
-                named is not None and named.id == message.sender_id
-            )
+            named = users.account_with(state, reader, operand, scene.host, scene.at)
+            if named is None and str(message.sender_id) == operand:
+                return sees_user(scene, reader, state.users[message.sender_id])
+            return named is not None and named.id == message.sender_id
         case "is", "dm":
             return message.channel_id is None
         case "is", "unread":

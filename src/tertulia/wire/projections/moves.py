@@ -8,8 +8,8 @@ from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.channels import excluded
-from tertulia.wire.projections.sight import channel_appeared, channel_gone
 from tertulia.wire.projections.subscriptions import PeerAddEvent
+from tertulia.wire.projections.visibility import channel_appeared, channel_gone
 
 
 class Appeared(NamedTuple):

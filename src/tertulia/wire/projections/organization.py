@@ -89,8 +89,8 @@ class _View(NamedTuple):
 
 
 class RealmChangedProjection(Projection[changes.RealmChanged]):
-    """New settings, to everybody; and to guests the accounts that they may know of because of
-    it."""
+    """New settings, to everybody; and, where 0.1.0 wrote them down, to guests the accounts that
+    they may know of because of it."""
 
     of = changes.RealmChanged
 
@@ -98,21 +98,20 @@ class RealmChangedProjection(Projection[changes.RealmChanged]):
         return None
 
     def view(self, scene: Scene, change: changes.RealmChanged, viewer: Viewer) -> Hashable:
-        users = scene.state.users
+        users, viewer_id = scene.state.users, viewer.user.id
         gained = (
             (user_id, sight_of(scene, users[user_id], viewer))
-            for user_id in change.gained.get(viewer.user.id, ())
+            for user_id in change.gained.get(viewer_id, ())
         )
         return _View(
-            lost=change.lost.get(viewer.user.id, ()),
-            # What was gained then is shown if it is still in sight.
+            lost=change.lost.get(viewer_id, ()),
             gained=tuple((user_id, sight) for user_id, sight in gained if sight is not None),
         )
 
     def events(self, scene: Scene, change: changes.RealmChanged, view: Any) -> Iterable[Event]:
         yield from self._settings(scene, change)
         for user_id in view.lost:
-            yield people.removed(scene, user_id)
+            yield people.removed(user_id)
         for user_id, sight in view.gained:
             yield people.added(scene, user_id, sight)
 

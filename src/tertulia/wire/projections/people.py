@@ -10,12 +10,15 @@ from tertulia.model.users import AddressVisibility, User
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.users import (
+    UNKNOWN_NAME,
     UserObject,
     api_email,
     avatar_address,
     avatar_url,
+    unknown_user,
     user_shown,
 )
+from tertulia.wire.projections.visibility import sees_user
 
 
 class UserAddEvent(Event, kw_only=True, tag="realm_user"):
@@ -144,7 +147,7 @@ class Sight(NamedTuple):
 def sight_of(scene: Scene, user: User, viewer: Viewer) -> Sight | None:
     """How the queue sees the account; None where its owner may not know of it."""
     state = scene.state
-    if not permissions.sees_user(state, viewer.user, user, scene.at):
+    if not sees_user(scene, viewer.user, user):
         return None
     return Sight(
         permissions.sees_address(state, viewer.user, user), viewer.registration.client_gravatar
@@ -171,10 +174,17 @@ def added(scene: Scene, user_id: int, sight: Sight) -> UserAddEvent:
     )
 
 
-def removed(scene: Scene, user_id: int) -> UserRemoveEvent:
-    """The account is out of sight."""
-    name = scene.state.users[user_id].full_name
-    return UserRemoveEvent(person=PersonGone(user_id=user_id, full_name=name))
+def removed(user_id: int) -> UserRemoveEvent:
+    """The account is out of sight, and so is its name, which may be another one by now."""
+    return UserRemoveEvent(person=PersonGone(user_id=user_id, full_name=UNKNOWN_NAME))
+
+
+def unknown(scene: Scene, user_id: int) -> UserAddEvent:
+    """What stands for an account that is out of sight, for clients that cannot do without one."""
+    user, joined_at = scene.state.users[user_id], scene.state.realm.created_at
+    shown = unknown_user(user, scene.host, joined_at=joined_at)
+    shown.is_active = user.is_active
+    return UserAddEvent(person=shown)
 
 
 def named(user: User) -> UserUpdateEvent:

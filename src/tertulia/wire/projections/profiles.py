@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import permissions
 from tertulia.model.changes import (
     ProfileChanged,
     ProfileFieldChanged,
@@ -16,6 +15,7 @@ from tertulia.model.changes import (
 from tertulia.state.organization import State
 from tertulia.wire.events import C, Event, ForAll, Projection, Scene, Viewer
 from tertulia.wire.objects.profiles import ProfileFieldObject, profile_fields
+from tertulia.wire.projections.visibility import sees_user
 
 
 class ProfileFieldsEvent(Event, kw_only=True, tag="custom_profile_fields"):
@@ -90,7 +90,7 @@ class ProfileFieldChangedProjection(_Fields[ProfileFieldChanged]):
         return tuple(
             user_id
             for user_id in change.dropped
-            if permissions.sees_user(state, viewer.user, state.users[user_id], scene.at)
+            if sees_user(scene, viewer.user, state.users[user_id])
         )
 
     def events(self, scene: Scene, change: ProfileFieldChanged, view: Any) -> Iterable[Event]:
@@ -109,7 +109,7 @@ class ProfileChangedProjection(Projection[ProfileChanged]):
 
     def view(self, scene: Scene, change: ProfileChanged, viewer: Viewer) -> Hashable | None:
         user = scene.state.users[change.user_id]
-        return () if permissions.sees_user(scene.state, viewer.user, user, scene.at) else None
+        return () if sees_user(scene, viewer.user, user) else None
 
     def events(self, scene: Scene, change: ProfileChanged, view: Any) -> Iterable[Event]:
         for value in change.values:

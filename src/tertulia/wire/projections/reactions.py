@@ -9,6 +9,7 @@ from tertulia.model.messages import MessagePlace
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.reactions import Reactor, reaction_type, reactor
+from tertulia.wire.projections.visibility import sees_user
 
 
 class ReactionEvent(Event, kw_only=True, tag="reaction"):
@@ -68,7 +69,7 @@ class _OfReaction(Projection[Any]):
             return None
         user = scene.state.users[change.reaction.user_id]
         return _ReactorView(
-            sees_user=permissions.sees_user(scene.state, viewer.user, user, scene.at),
+            sees_user=sees_user(scene, viewer.user, user),
             sees_address=permissions.sees_address(scene.state, viewer.user, user),
         )
 

@@ -10,7 +10,6 @@ from tertulia.model.changes import ChannelSight, UserChanged
 from tertulia.model.users import Role, User
 from tertulia.wire.events import Event, Scene, Viewer
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
-from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.projections import people
 from tertulia.wire.projections.administration import (
     DefaultChannelGroupsEvent,
@@ -20,16 +19,11 @@ from tertulia.wire.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
 from tertulia.wire.projections.channels import DefaultChannelsEvent, default_channels
 from tertulia.wire.projections.moves import Moves, move_events, moves_of
 from tertulia.wire.projections.people import Sight, sight_of
-from tertulia.wire.projections.status import status_now
 
 
 class OwnView(NamedTuple):
     """What came into sight of the one whose role is new, and what went out of it."""
 
-    users_lost: tuple[int, ...]
-    users_gained: tuple[tuple[int, Sight], ...]
-    saying: frozenset[int]
-    """Of those, who say something about what they are doing."""
     addresses: tuple[tuple[int, Sight], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
@@ -56,12 +50,8 @@ def own_view(scene: Scene, change: UserChanged, viewer: Viewer) -> OwnView | Non
         was = became = user
     else:
         return None
-    lost, gained = _users(scene, was, became)
     bots_lost, bots_gained = _bots(scene, was, became, viewer.user)
     return OwnView(
-        users_lost=lost,
-        users_gained=_in_sight(scene, gained, viewer),
-        saying=frozenset(u for u in gained if status_object(scene.state, scene.state.users[u])),
         addresses=_in_sight(scene, _addresses(scene, was, became), viewer),
         bots_lost=bots_lost,
         bots_gained=bots_gained,
@@ -109,15 +99,6 @@ def _in_sight(
     return tuple((user_id, sight) for user_id, sight in found if sight is not None)
 
 
-def _users(scene: Scene, was: User, became: User) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    state, at = scene.state, scene.at
-    if permissions.sees_everybody(state, was, at) == permissions.sees_everybody(state, became, at):
-        return (), ()
-    saw = {user.id for user in permissions.users_seen(state, was, at)}
-    sees = {user.id for user in permissions.users_seen(state, became, at)}
-    return tuple(sorted(saw - sees)), tuple(sorted(sees - saw))
-
-
 def _addresses(scene: Scene, was: User, became: User) -> Iterable[int]:
     state = scene.state
     for user in permissions.users_seen(state, became, scene.at):
@@ -148,12 +129,6 @@ def _bots(
 def own_events(scene: Scene, view: OwnView) -> Iterable[Event]:
     """The events of that view."""
     users = scene.state.users
-    for user_id in view.users_lost:
-        yield people.removed(scene, user_id)
-    for user_id, sight in view.users_gained:
-        yield people.added(scene, user_id, sight)
-        if user_id in view.saying:
-            yield status_now(scene.state, users[user_id])
     for user_id, sight in view.addresses:
         yield from people.address_seen(users[user_id], sight)
     for user_id in view.bots_lost:

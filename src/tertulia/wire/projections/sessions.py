@@ -16,6 +16,12 @@ class SessionUsedProjection(Unseen):
     of = changes.SessionUsed
 
 
+class SessionConfirmedProjection(Unseen):
+    """The browser knows."""
+
+    of = changes.SessionConfirmed
+
+
 class SessionsEndedProjection(Unseen):
     """Polls of these sessions end by themselves."""
 

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tertulia.domain import permissions
 from tertulia.model.changes import StatusChanged
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.wire.events import Event, Projection, Scene, Viewer
 from tertulia.wire.objects.statuses import emoji_fields, status_object
+from tertulia.wire.projections.visibility import sees_user
 
 
 class UserStatusEvent(Event, kw_only=True, tag="user_status"):
@@ -41,7 +41,7 @@ class StatusChangedProjection(Projection[StatusChanged]):
 
     def view(self, scene: Scene, change: StatusChanged, viewer: Viewer) -> Hashable | None:
         user = scene.state.users[change.user_id]
-        return () if permissions.sees_user(scene.state, viewer.user, user, scene.at) else None
+        return () if sees_user(scene, viewer.user, user) else None
 
     def events(self, scene: Scene, change: StatusChanged, view: Any) -> Iterable[Event]:
         event = UserStatusEvent(user_id=change.user_id)

@@ -15,7 +15,7 @@ from tertulia.wire.objects.channels import (
     excluded,
     subscription_object,
 )
-from tertulia.wire.projections.sight import channel_appeared, channel_gone, sees_subscribers
+from tertulia.wire.projections.visibility import channel_appeared, channel_gone, sees_subscribers
 
 
 class SubscriptionAddEvent(Event, kw_only=True, tag="subscription"):

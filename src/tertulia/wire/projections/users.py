@@ -1,15 +1,27 @@
 """Events of accounts."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pyroaring import BitMap, FrozenBitMap
+
 from tertulia.domain import permissions
-from tertulia.model.changes import Named, UserChanged, UserCreated, UserDeactivated, UserReactivated
-from tertulia.model.users import User
+from tertulia.model.changes import (
+    Named,
+    UserChanged,
+    UserCreated,
+    UserDeactivated,
+    UserReactivated,
+    UserVisibility,
+    UserVisibilityChanged,
+)
+from tertulia.model.users import Role, User
 from tertulia.state.organization import State
-from tertulia.wire.events import Event, Projection, Scene, Viewer
+from tertulia.state.visibility import bitmap
+from tertulia.wire.events import Encoded, Event, Projection, Scene, Viewer, encoded
 from tertulia.wire.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.objects.channels import excluded
+from tertulia.wire.objects.statuses import status_object
 from tertulia.wire.objects.users import date_joined
 from tertulia.wire.projections import people
 from tertulia.wire.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
@@ -27,11 +39,14 @@ from tertulia.wire.projections.people import (
 )
 from tertulia.wire.projections.roles import OwnView, own_events, own_view
 from tertulia.wire.projections.settings import Asked, asked_by, told_to_owner
+from tertulia.wire.projections.status import status_now
 from tertulia.wire.projections.subscriptions import PeerAddEvent, PeerRemoveEvent
+from tertulia.wire.projections.visibility import sees_user
 
 
 class _CreatedView(NamedTuple):
     sight: Sight | None
+    unknown_too: bool
     bot: BotObject | None
 
 
@@ -50,11 +65,13 @@ class UserCreatedProjection(Projection[UserCreated]):
         shown = None
         if administers_bot(state, viewer.user, user):
             shown = bot_object(state, viewer.user, user, scene.at)
-        return _CreatedView(sight_of(scene, user, viewer), shown)
+        return _CreatedView(sight_of(scene, user, viewer), _wants_unknown(viewer), shown)
 
     def events(self, scene: Scene, change: UserCreated, view: Any) -> Iterable[Event]:
         if view.sight is not None:
             yield people.added(scene, change.user.id, view.sight)
+        elif view.unknown_too:
+            yield people.unknown(scene, change.user.id)
         yield from members_added(change.group_ids, change.user.id)
         if view.bot is not None:
             yield BotAddEvent(bot=view.bot)
@@ -153,7 +170,7 @@ def _activity_view(
 ) -> _ActivityView:
     state = scene.state
     return _ActivityView(
-        sees=permissions.sees_user(state, viewer.user, state.users[change.user_id], scene.at),
+        sees=_wants_unknown(viewer) or sees_user(scene, viewer.user, state.users[change.user_id]),
         channel_ids=_lists_seen(scene, change, viewer),
         group_ids=groups_known(change.group_ids, change.deactivated_groups, viewer),
         named=named_in_sight(scene, change.named, change.deactivated_groups, viewer),
@@ -173,6 +190,113 @@ def _lists_seen(
         if not excluded(state.channels[channel_id], viewer.registration)
         and permissions.sees_subscribers(state, user, state.channels[channel_id], scene.at)
     )
+
+
+def _wants_unknown(viewer: Viewer) -> bool:
+    """Whether the client needs something in the place of accounts that are out of sight."""
+    return not viewer.registration.capabilities.user_list_incomplete
+
+
+class _VisibilityView(NamedTuple):
+    lost: FrozenBitMap
+    gained: FrozenBitMap
+    role: Role
+    """The viewer's, by which addresses are shown."""
+    client_gravatar: bool
+    unknown_too: bool
+
+
+class _Shared:
+    """One such change, and what its events are, so that each is made once for however many viewers
+    gain or lose the same account.
+
+    Every account has places of its own among the events: so the events of one viewer have the same
+    numbers whatever came into sight or went out of it since.
+    """
+
+    def __init__(self, change: UserVisibilityChanged, seq: int) -> None:
+        self.change = change
+        self.seq = seq
+        """Of the state in which the events were made."""
+        self.gained = _by_viewer(change.gained)
+        self.lost = _by_viewer(change.lost)
+        user_ids = BitMap.union(BitMap(), *self.gained.values(), *self.lost.values())
+        self.places = {user_id: place * 2 for place, user_id in enumerate(user_ids)}
+        self.events: dict[Hashable, tuple[Encoded, ...]] = {}
+
+
+def _by_viewer(found: Iterable[UserVisibility]) -> dict[int, BitMap]:
+    user_ids = [(one, bitmap(one.users)) for one in found]
+    return {viewer_id: users for one, users in user_ids for viewer_id in one.viewers}
+
+
+class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
+    """To guests, the accounts of which they may know now, and those of which they may not any
+    more. What was gained then is shown if it is still in sight."""
+
+    of = UserVisibilityChanged
+
+    def __init__(self) -> None:
+        self._last: _Shared | None = None
+
+    def _shared(self, scene: Scene, change: UserVisibilityChanged) -> _Shared:
+        last = self._last
+        if last is None or last.change is not change or last.seq != scene.state.seq:
+            last = self._last = _Shared(change, scene.state.seq)
+        return last
+
+    def audience(self, state: State, change: UserVisibilityChanged) -> Collection[int]:
+        return {user_id for one in (*change.gained, *change.lost) for user_id in one.viewers}
+
+    def view(self, scene: Scene, change: UserVisibilityChanged, viewer: Viewer) -> Hashable | None:
+        state, user, shared = scene.state, viewer.user, self._shared(scene, change)
+        gained = shared.gained.get(user.id, BitMap())
+        if not permissions.sees_everybody(state, user, scene.at):
+            gained = gained & state.acquaintances.of(user.id)
+        own = BitMap([user.id])
+        lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own
+        if not gained and not lost:
+            return None
+        return _VisibilityView(
+            lost=FrozenBitMap(lost),
+            gained=FrozenBitMap(gained),
+            role=permissions.role_of(state, user),
+            client_gravatar=viewer.registration.client_gravatar,
+            unknown_too=_wants_unknown(viewer),
+        )
+
+    def encoded(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Sequence[Encoded]:
+        shared = self._shared(scene, change)
+        found: list[Encoded] = []
+        for user_id in view.lost | view.gained:
+            key = (user_id, user_id in view.lost, *view[2:])
+            events = shared.events.get(key)
+            if events is None:
+                place = shared.places[user_id]
+                events = shared.events[key] = tuple(
+                    encoded(event, scene.entry.seq, place + number)
+                    for number, event in enumerate(self._of_one(scene, user_id, view))
+                )
+            found += events
+        return found
+
+    def events(self, scene: Scene, change: UserVisibilityChanged, view: Any) -> Iterable[Event]:
+        for user_id in view.lost | view.gained:
+            yield from self._of_one(scene, user_id, view)
+
+    def _of_one(self, scene: Scene, user_id: int, view: _VisibilityView) -> Iterable[Event]:
+        """Two events at most."""
+        state = scene.state
+        if user_id in view.lost:
+            yield people.removed(user_id)
+            if view.unknown_too:
+                yield people.unknown(scene, user_id)
+            return
+        user = state.users[user_id]
+        shown = permissions.shows_address(state, user, view.role)
+        yield people.added(scene, user_id, Sight(shown, view.client_gravatar))
+        if status_object(state, user):
+            yield status_now(state, user)
 
 
 class UserDeactivatedProjection(Projection[UserDeactivated]):

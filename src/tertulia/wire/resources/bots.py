@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.domain import bots, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
+from tertulia.wire import signing_in
 from tertulia.wire.avatars import taken_in_if_sent, thrown_away, thrown_away_on_failure
 from tertulia.wire.call import Call
 from tertulia.wire.objects.bots import bot_object
@@ -220,7 +221,7 @@ async def get_bot_key(call: Call, params: OneBot) -> NewKey:
 
 async def regenerate_bot_key(call: Call, params: OneBot) -> NewKey:
     """Replace a bot's API key. The old one is void at once."""
-    vault = call.node.vault
-    new = vault.with_new_key(call.consider(bots.see_key, params.bot_id))
-    credential = await call.submit(bots.replace_key, params.bot_id, new.key_digest, new.key_sealed)
+    signing_in.require_confirmed(call)
+    vault, site = call.node.vault, call.node.config.mail_site
+    credential = await call.submit(bots.replace_key, params.bot_id, vault.new_key(), site)
     return NewKey(api_key=vault.api_key(credential))

@@ -273,6 +273,7 @@ class CreatedChannel(Answer, kw_only=True):
 
 async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
     """Create a channel with its first subscribers."""
+    await call.prepare(params.description)
     wanted = subscriptions.Wanted(
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
@@ -342,6 +343,7 @@ async def update_stream(call: Call, params: UpdateChannel) -> Answer:
             setting: given_change(value) for setting, value in given.items() if value is not UNSET
         },
     )
+    await call.prepare(params.description)
     await call.submit(channels.change, params.stream_id, edit, call.node.renderer.render)
     return Answer()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -15,9 +15,10 @@ from tertulia.log.writer import unseen
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
+from tertulia.store.writing import QueueDeleted
 from tertulia.wire import narrow, snapshot
 from tertulia.wire.call import Call
-from tertulia.wire.fragments import Fragment, spliced
+from tertulia.wire.fragments import Fragment, TakesLong, spliced
 from tertulia.wire.parameters import Params, Reads
 from tertulia.wire.routing import Answer, OpenAnswer
 
@@ -101,6 +102,9 @@ class Register(Params, kw_only=True, frozen=True):
         Reads(_read_idle, {"oneOf": [{"type": "integer"}, {"const": "mobile"}]}),
         Meta(description="Seconds without a poll after which the queue goes; or `mobile`."),
     ] = None
+
+
+Taken = tuple[dict[str, Any], list[Fragment]]
 
 
 class Registered(OpenAnswer, kw_only=True):
@@ -189,7 +193,7 @@ async def register(call: Call, params: Register) -> Registered:
         )
         return made[-1]
 
-    def conclude(state: State, _: None) -> tuple[dict[str, Any], list[Fragment]]:
+    def taken(state: State, fetch: Iterable[str] | None) -> Taken:
         return snapshot.taken(
             snapshot.Scene(
                 state=state,
@@ -204,12 +208,26 @@ async def register(call: Call, params: Register) -> Registered:
         )
 
     needs_reading = user is not None and (fetch is None or bool(snapshot.READS & set(fetch)))
-    data, kept = await node.log.snapshot(
-        user.id if user is not None and needs_reading else None,
-        unseen,
-        conclude,
-        None if user is None else queue,
-    )
+
+    async def shot(conclude: Callable[[State, None], Taken]) -> Taken:
+        return await node.log.snapshot(
+            user.id if user is not None and needs_reading else None,
+            unseen,
+            conclude,
+            None if user is None else queue,
+        )
+
+    try:
+        data, kept = await shot(
+            lambda state, _: node.fragments.at_once(lambda: taken(state, fetch))
+        )
+    except TakesLong:
+        if made:
+            node.log.note(QueueDeleted(made.pop().id), soon=False)
+        wanted = snapshot.TYPES if fetch is None else snapshot.TYPES & set(fetch)
+        without = wanted - snapshot.READS
+        await node.fragments.without_hurry(lambda: taken(node.state, without))
+        data, kept = await shot(lambda state, _: taken(state, fetch))
     if made:
         node.delivery.add(made[-1])
     queue_fields = {

@@ -27,6 +27,7 @@ class CreatedChannelFolder(Answer, kw_only=True):
 
 async def create_channel_folder(call: Call, params: CreateChannelFolder) -> CreatedChannelFolder:
     """Add a channel folder."""
+    await call.prepare(params.description)
     folder = await call.submit(
         folders.create, params.name, params.description, call.node.renderer.render
     )
@@ -82,5 +83,6 @@ async def update_channel_folder(call: Call, params: UpdateChannelFolder) -> Answ
     edit = FolderEdit(
         name=params.name, description=params.description, is_archived=params.is_archived
     )
+    await call.prepare(params.description)
     await call.submit(folders.change, params.channel_folder_id, edit, call.node.renderer.render)
     return Answer()

@@ -98,7 +98,11 @@ def _terms(call: Call, params: SendInvites | CreateInviteLink) -> Terms:
 
 def _post(call: Call) -> Post:
     node = call.node
-    return Post(site=call.url, nonce=node.vault.nonce(), per_day=node.config.invitations_per_day)
+    return Post(
+        site=node.config.mail_site,
+        nonce=node.vault.nonce(),
+        per_day=node.config.invitations_per_day,
+    )
 
 
 # Making

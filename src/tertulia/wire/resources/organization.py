@@ -18,6 +18,7 @@ from tertulia.model.realm import (
     TopicsPolicyOfRealm,
     Weekday,
 )
+from tertulia.wire import signing_in
 from tertulia.wire.call import Call
 from tertulia.wire.objects.groups import GivenChange, given_change
 from tertulia.wire.objects.realm import authentication_methods, shown_fields, wire_name
@@ -186,6 +187,7 @@ async def update_realm(call: Call, params: UpdateRealm) -> Answer:
     if params.authentication_methods is not UNSET:
         values["password_sign_in"] = _password_sign_in(call, params.authentication_methods)
     edit = Edit(values=values, groups=groups)
+    await call.prepare(params.description)
     await call.submit(organization.change, edit, call.node.renderer.render)
     return Answer()
 
@@ -238,6 +240,7 @@ async def deactivate_realm(call: Call, params: DeactivateRealm) -> Answer:
     """Deactivate the organization, for owners: nobody can use it until its operator reactivates it
     with `tertulia reactivate`."""
     permissions.require_owner(call.state, call.user)
+    signing_in.require_confirmed(call)
     if params.deletion_delay_days is not None:
         raise Refused("This server deletes no organization: its operator does, with its database.")
     await call.submit(realms.deactivate)

@@ -166,8 +166,9 @@ class ProfileEntry(Struct, kw_only=True, frozen=True):
     value: str | list[Int] | None = None
 
 
-def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
+async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
     """What is to be in a profile."""
+    await call.prepare(*(one.value for one in entries))
     return NewProfile(
         values=tuple((one.id, one.value) for one in entries), render=call.node.renderer.render
     )
@@ -181,7 +182,7 @@ class UpdateProfile(Params, kw_only=True, frozen=True):
 
 async def update_own_profile(call: Call, params: UpdateProfile) -> Answer:
     """Change one's own profile."""
-    await call.submit(profiles.change_own, new_profile(call, params.data))
+    await call.submit(profiles.change_own, await new_profile(call, params.data))
     return Answer()
 
 

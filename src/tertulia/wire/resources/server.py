@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tertulia.domain import names, users
+from tertulia.domain import account_mails, names, users
 from tertulia.model.errors import WrongPassword
 from tertulia.model.users import User
 from tertulia.wire import signing_in, versions
@@ -98,8 +98,11 @@ class ApiKey(Answer, kw_only=True):
 async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     """The account's API key, for its address and password."""
     address = names.address(params.username)
-    user, _ = await signing_in.by_password(call.node, call.request, address, params.password)
-    return await _signed_in(call, user)
+    checked = await signing_in.by_password(call.node, call.request, address, params.password)
+    if checked.is_new_place:
+        place = signing_in.place_of(call.node, call.request)
+        await call.node.log.submit(checked.user.id, account_mails.tell_of_sign_in, place)
+    return await _signed_in(call, checked.user)
 
 
 async def _signed_in(call: Call, user: User) -> ApiKey:

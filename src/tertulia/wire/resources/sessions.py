@@ -32,11 +32,24 @@ async def begin_session(call: Call, params: SignIn) -> SignedIn:
     """Sign in for a session: the response sets its cookies."""
     node, request = call.node, call.request
     require_own_page(node.config, request)
-    user, password_hash = await signing_in.by_password(
-        node, request, params.username, params.password
-    )
-    await signing_in.sign_in(node, request, user, password_hash)
-    return SignedIn(user_id=user.id, email=user.address)
+    checked = await signing_in.by_password(node, request, params.username, params.password)
+    await signing_in.sign_in(node, request, checked.user, checked)
+    return SignedIn(user_id=checked.user.id, email=checked.user.address)
+
+
+class ConfirmPassword(Params, kw_only=True, frozen=True):
+    """The password again."""
+
+    password: Annotated[str, Meta(description="That of the caller's account.")]
+
+
+async def confirm_password(call: Call, params: ConfirmPassword) -> Answer:
+    """Give the password again in a browser that was signed in a while ago, where something else
+    was refused with PASSWORD_CONFIRMATION_REQUIRED. With an API key it changes nothing."""
+    await signing_in.require_own_password(call, params.password, "The password is wrong.")
+    if call.session_id is not None:
+        await call.submit(sessions.confirm, call.session_id)
+    return Answer()
 
 
 class SessionObject(Struct, kw_only=True):
@@ -59,7 +72,8 @@ class Sessions(Answer, kw_only=True):
 
 async def get_sessions(call: Call, params: NoParams) -> Sessions:
     """The caller's sessions."""
-    return Sessions(sessions=[_shown(call, one) for one in call.consider(sessions.own)])
+    found = call.consider(sessions.own, call.node.config.session_seconds)
+    return Sessions(sessions=[_shown(call, one) for one in found])
 
 
 def _shown(call: Call, session: Session) -> SessionObject:

@@ -6,9 +6,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import personal_settings
 from tertulia.domain.addresses import NewAddress
-from tertulia.domain.names import password
 from tertulia.domain.personal_settings import NewPassword, Revision, Targets
 from tertulia.model.errors import Refused
+from tertulia.wire import keeping, signing_in
 from tertulia.wire.call import Call
 from tertulia.wire.objects.settings import SettingParams, settings_sent, wire_name
 from tertulia.wire.parameters import Int
@@ -72,6 +72,8 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
         *settings,
         *(n for n in ("full_name", "email", "timezone") if getattr(params, n) is not UNSET),
     ]
+    if "password" in new and call.session_id is not None:
+        keeping.know_device(call.node, call.request, call.user.id)
     call.ignored.extend(wire_name(name) for name in asked if name not in new)
     if params.old_password is not UNSET and "password" not in new:
         call.ignored.append("old_password")
@@ -81,7 +83,11 @@ async def update_settings(call: Call, params: UpdateSettings) -> Answer:
 def _address(call: Call, params: UpdateSettings) -> NewAddress | UnsetType:
     if isinstance(params.email, UnsetType):
         return UNSET
-    return NewAddress(text=params.email, nonce=call.node.vault.nonce(), site=call.url)
+    if params.email.strip() != call.user.address:
+        signing_in.require_confirmed(call)
+    return NewAddress(
+        text=params.email, nonce=call.node.vault.nonce(), site=call.node.config.mail_site
+    )
 
 
 async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetType:
@@ -94,12 +100,19 @@ async def _password(call: Call, params: UpdateSettings) -> NewPassword | UnsetTy
     if params.old_password is UNSET:
         raise Refused("A new password needs the old one beside it.")
     vault = call.node.vault
-    credential = call.state.credentials[call.user.id]
     if not call.state.realm.password_sign_in:
         raise Refused("Nobody signs in by password here.")
-    if not await vault.is_password(credential, params.old_password):
-        raise Refused("The old password is wrong.")
-    hashed = await vault.hash_password(password(params.new_password))
+    credential = await signing_in.require_own_password(
+        call, params.old_password, "The old password is wrong."
+    )
+    user = call.user
+    password = await signing_in.good_password(
+        call.node, params.new_password, user.address, user.full_name
+    )
+    hashed = await vault.hash_password(password)
     return NewPassword(
-        old_hash=credential.password_hash, new_hash=hashed, session_id=call.session_id
+        old_hash=credential.password_hash,
+        new_hash=hashed,
+        session_id=call.session_id,
+        site=call.node.config.mail_site,
     )

@@ -149,6 +149,7 @@ class SubscribeAnswer(Answer, kw_only=True):
 
 async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
     """Subscribe oneself or others to channels, creating those that do not exist."""
+    await call.prepare(*(one.description for one in params.subscriptions))
     wanted = Wanted(
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
@@ -236,6 +237,7 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
     """Subscribe oneself to some channels and unsubscribe from others, at once."""
     if not params.add and not params.delete:
         raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
+    await call.prepare(*(one.description for one in params.add))
     usual = NewChannelOptions()
     wanted = Wanted(
         channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),

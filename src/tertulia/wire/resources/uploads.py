@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from tertulia import pictures
+from tertulia import links, pictures
 from tertulia.domain import attachments, file_names
 from tertulia.domain.attachments import NewFile
 from tertulia.model.attachments import ADDRESS, Attachment, Picture
@@ -19,7 +19,6 @@ from tertulia.wire.objects.attachments import AttachmentObject, attachment_objec
 from tertulia.wire.parameters import Int, Params, Path
 from tertulia.wire.routing import Answer
 
-TEMPORARY: Final = "/user_uploads/temporary/"
 TEMPORARY_SECONDS: Final = 60
 TICKET: Final = "file"
 """The purpose of a ticket that opens a file."""
@@ -134,7 +133,7 @@ async def get_temporary_url(call: Call, params: FileAt) -> TemporaryAddress:
     expires = int(call.now) + TEMPORARY_SECONDS
     ticket = call.node.vault.ticket(TICKET, attachment.path, expires)
     name = attachment.path.rpartition("/")[2]
-    return TemporaryAddress(url=f"{TEMPORARY}{ticket}/{name}")
+    return TemporaryAddress(url=f"{links.TEMPORARY}{ticket}/{name}")
 
 
 class ThumbnailStatus(Answer, kw_only=True):

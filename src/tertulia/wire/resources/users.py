@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import erasing, permissions, users
-from tertulia.domain.names import password
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
+from tertulia.wire import signing_in
 from tertulia.wire.avatars import thrown_away
 from tertulia.wire.call import Call
 from tertulia.wire.fragments import array, spliced
@@ -41,21 +41,25 @@ class Users(Answer, kw_only=True):
     members: list[UserObject]
 
 
+def _everybody(call: Call, params: GetUsers) -> Users:
+    state, viewer = call.state, None if call.user_id is None else call.user
+    host, fragments = call.node.config.address_host, call.node.fragments
+    look = people.Look(
+        role=None if viewer is None else permissions.role_of(state, viewer),
+        client_gravatar=params.client_gravatar,
+        with_profile=params.include_custom_profile_fields,
+    )
+    found = people.by_sight(state, viewer, call.now)
+    listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
+    return spliced(Users, {"members": array(listed)})
+
+
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
+    if params.user_ids is None:
+        return await call.node.fragments.without_hurry(lambda: _everybody(call, params))
     state, viewer = call.state, None if call.user_id is None else call.user
     host = call.node.config.address_host
-    if params.user_ids is None:
-        look = people.Look(
-            role=None if viewer is None else permissions.role_of(state, viewer),
-            client_gravatar=params.client_gravatar,
-            with_profile=params.include_custom_profile_fields,
-        )
-        found = people.by_sight(state, viewer, call.now)
-        listed = people.people(
-            call.node.fragments, state, viewer, found, people.everybody, look, host
-        )
-        return spliced(Users, {"members": array(listed)})
     wanted = [state.users[one] for one in sorted(set(params.user_ids)) if one in state.users]
     return Users(
         members=[
@@ -193,10 +197,13 @@ class CreatedUser(Answer, kw_only=True):
 async def create_user(call: Call, params: CreateUser) -> CreatedUser:
     """Create a person's account, subscribed to the default channels."""
     call.consider(users.check_new, params.email, params.full_name)
+    password = await signing_in.good_password(
+        call.node, params.password, params.email, params.full_name
+    )
     new = users.NewUser(
         address=params.email,
         full_name=params.full_name,
-        credential=await call.node.vault.credential(0, password(params.password)),
+        credential=await call.node.vault.credential(0, password),
     )
     user: User = await call.submit(users.create_for_another, new)
     return CreatedUser(user_id=user.id)
@@ -239,11 +246,14 @@ async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
 
 async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
     call.consider(users.check_managed, user_id)
+    if params.new_email is not None:
+        signing_in.require_confirmed(call)
     revision = users.Revision(
         full_name=params.full_name,
         role=None if params.role is None else Role(params.role),
         address=params.new_email,
-        profile=new_profile(call, params.profile_data) if params.profile_data else None,
+        profile=await new_profile(call, params.profile_data) if params.profile_data else None,
+        site=call.node.config.mail_site,
     )
     await call.submit(users.change, user_id, revision)
     return Answer()
@@ -273,6 +283,8 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     """Deactivate an account and the bots it owns."""
+    if params.user_id == call.user.id:
+        signing_in.require_confirmed(call)
     wanted = params.actions
     if (
         wanted.delete_public_channel_messages
@@ -292,6 +304,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
 async def deactivate_own_user(call: Call, params: NoParams) -> Answer:
     """Deactivate the caller's own account and the bots it owns."""
     _require_person(call)
+    signing_in.require_confirmed(call)
     await call.submit(users.deactivate, call.user.id)
     return Answer()
 
@@ -308,8 +321,8 @@ class ReactivateUser(Params, kw_only=True, frozen=True):
 
 
 async def reactivate_user(call: Call, params: ReactivateUser) -> Answer:
-    """Reactivate an account."""
-    await call.submit(users.reactivate, params.user_id)
+    """Reactivate an account. It gets another API key."""
+    await call.submit(users.reactivate, params.user_id, call.node.vault.new_key())
     return Answer()
 
 
@@ -325,7 +338,7 @@ class NewKey(Answer, kw_only=True):
 async def regenerate_own_key(call: Call, params: NoParams) -> NewKey:
     """Replace the caller's API key. The old one is void at once."""
     _require_person(call)
-    vault = call.node.vault
-    new = vault.with_new_key(call.state.credentials[call.user.id])
-    credential = await call.submit(users.replace_key, call.user.id, new.key_digest, new.key_sealed)
+    signing_in.require_confirmed(call)
+    vault, site = call.node.vault, call.node.config.mail_site
+    credential = await call.submit(users.replace_key, call.user.id, vault.new_key(), site)
     return NewKey(api_key=vault.api_key(credential))

@@ -36,6 +36,9 @@ SECTIONS: Final[Sections] = {
 }
 
 
+TYPES: Final = frozenset(name for types in SECTIONS for name in types)
+
+
 def always() -> dict[str, Any]:
     """What every answer has."""
     return {

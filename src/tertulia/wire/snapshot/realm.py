@@ -8,6 +8,7 @@ from tertulia.delivery.presence import OFFLINE_SECONDS, PING_SECONDS
 from tertulia.domain import group_settings, names
 from tertulia.domain.group_settings import PermissionSetting
 from tertulia.domain.organization import VIDEO_CALLS
+from tertulia.domain.passwords import MAX_LENGTH
 from tertulia.domain.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.model.realm import Realm
 from tertulia.wire.avatars import MAX_PICTURE_MIB
@@ -98,10 +99,9 @@ def _limits(config: Config) -> dict[str, Any]:
         "max_stream_description_length": names.MAX_CHANNEL_DESCRIPTION,
         "max_stream_name_length": names.MAX_CHANNEL_NAME,
         "max_topic_length": names.MAX_TOPIC,
-        "password_max_length": names.MAX_PASSWORD,
-        # How hard a password is to guess is not estimated: its length alone decides.
-        "password_min_guesses": 0,
-        "password_min_length": names.MIN_PASSWORD,
+        "password_max_length": MAX_LENGTH,
+        "password_min_guesses": config.password_min_guesses,
+        "password_min_length": config.password_min_length,
     }
 
 

@@ -78,6 +78,8 @@ export const settings = {
   passwordHint: (least: number) => `At least ${least} characters. A few words together are best.`,
   changePassword: "Change password",
   passwordChanged: "Your password has been changed.",
+  renewKeyToo: "Make a new API key too",
+  renewKeyTooHint: "If somebody may know the old password: programs and apps sign in again.",
   role: "Role",
   roleHint: "Owners and administrators can change roles.",
   apiKey: "API key",

@@ -1,5 +1,8 @@
 /** The frame: side bars, the top, connection. */
 export const shell = {
+  passwordAgain: "Your password again",
+  passwordAgainText: "You signed in a while ago, and somebody else may sit here now.",
+  confirmPassword: "Continue",
   newVersion: "A new version of Tertulia is there.",
   load: "Load it",
   away: "The server cannot be reached",

@@ -79,6 +79,9 @@ export const settings: Words["settings"] = {
   passwordHint: (least) => `Al menos ${least} caracteres. Lo mejor son varias palabras juntas.`,
   changePassword: "Cambiar la contraseña",
   passwordChanged: "Tu contraseña ha cambiado.",
+  renewKeyToo: "Crear también una clave de API nueva",
+  renewKeyTooHint:
+    "Si alguien puede saber la contraseña anterior: los programas y apps inician sesión otra vez.",
   role: "Rol",
   roleHint: "Los propietarios y administradores pueden cambiar los roles.",
   apiKey: "Clave de API",

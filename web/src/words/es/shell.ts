@@ -1,6 +1,9 @@
 import type { Words } from "../en";
 
 export const shell: Words["shell"] = {
+  passwordAgain: "Tu contraseña otra vez",
+  passwordAgainText: "Hace un rato que iniciaste sesión, y ahora podría haber otra persona aquí.",
+  confirmPassword: "Continuar",
   newVersion: "Hay una versión nueva de Tertulia.",
   load: "Cargarla",
   away: "No se puede conectar con el servidor",

@@ -1,4 +1,7 @@
-"""Who comes to see a private channel, and who sees it no more, as the members of groups change."""
+"""Who comes to see a private channel, and who sees it no more, as the members of groups change.
+
+What guests see of other accounts is found for each change alike, in `tertulia.state.visibility`.
+"""
 
 from collections.abc import Iterable
 

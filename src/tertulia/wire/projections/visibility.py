@@ -1,4 +1,4 @@
-"""Events of channels that come into sight and go out of it."""
+"""What viewers see of channels and accounts, and events of channels that come and go."""
 
 from msgspec import Struct
 
@@ -43,6 +43,15 @@ def sees(scene: Scene, user: User, channel: Channel) -> bool:
         and subscription.is_active
         and subscription.began <= scene.entry.seq
     )
+
+
+def sees_user(scene: Scene, user: User, other: User) -> bool:
+    """Whether the user may know of the other account, and did when the entry was written: a client
+    that has slept is first told of the account by what let its owner know."""
+    state = scene.state
+    return permissions.sees_user(
+        state, user, other, scene.at
+    ) and not state.acquaintances.gained_since(scene.entry.seq, user.id, other.id)
 
 
 def sees_subscribers(scene: Scene, user: User, channel: Channel) -> bool:

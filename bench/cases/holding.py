@@ -1,0 +1,578 @@
+"""How long a request holds the event loop: every kind of operation, among 5,200 people and a
+million messages, while some hundred clients wait."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from bench import archive, asking, serving
+from bench.arithmetic import Target
+from bench.asking import BadAnswer, body_of
+from bench.cases import Case
+from bench.context import Bench
+from bench.datasets import OLD_COMPANY, Made
+from bench.listeners import listening
+from bench.organization import LARGE, SIZES
+from bench.report import Line
+from bench.serving import BenchError
+
+BOUND = 0.05
+"""Seconds for which nothing may hold the loop."""
+LISTENERS = 300
+LONG_TOPIC = 10_000
+TOPICS = (
+    "to public",
+    "to private",
+    "from private",
+    "renamed",
+    "resolved",
+    "deleted",
+    "read",
+    "later",
+)
+"""Those of so many messages, in the channel of 5,000; but the third, which is in a private one."""
+QUIET = 0.004
+"""Seconds: when no callback takes longer, the operation is over."""
+PATIENCE = 60.0
+
+
+@dataclass
+class Held:
+    """What the longest callback was."""
+
+    seconds: float
+    by: str
+    where: list[tuple[str, int]]
+    collecting: float
+
+
+class Measured:
+    """A server on asyncio's loop that says for how long it was held."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.port = port
+        self._input: IO[str] = process.stdin
+        self._output: IO[str] = process.stdout
+        self._longest = Held(0.0, "", [], 0.0)
+
+    def tell(self, command: str) -> Held:
+        """Do something (see `bench.held`); the longest hold since the last time."""
+        self._input.write(f"{command}\n")
+        self._input.flush()
+        found = json.loads(self._output.readline())
+        held = Held(found["held"], found["by"], found["where"], found["collecting"])
+        self._longest = max(self._longest, held, key=lambda held: held.seconds)
+        return held
+
+    def longest(self) -> Held:
+        """The longest since the last time, when nothing is done any more."""
+        until = time.monotonic() + PATIENCE
+        while self.tell("take").seconds >= QUIET and time.monotonic() < until:
+            time.sleep(0.15)
+        found, self._longest = self._longest, Held(0.0, "", [], 0.0)
+        return found
+
+
+@contextmanager
+def _measured(made: Made) -> Iterator[Measured]:
+    path = Path(made.config.data_dir)
+    command = serving.server_command(path, made.config.database_url)
+    command[1:3] = ["-m", "bench.held"]
+    with (path / "serve.log").open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            env=serving.environment(),
+            cwd=serving.ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if " is ready at " in line:
+                yield Measured(process, int(line.rpartition(":")[2]))
+                break
+        else:
+            raise BenchError(f"The server did not start:\n{(path / 'serve.log').read_text()}")
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+class _Company:
+    """Who and what the operations are about."""
+
+    def __init__(self, made: Made, server: Measured, topics: Mapping[str, range]) -> None:
+        one = made.organization
+        self.made, self.server = made, server
+        self.owner, self.people = one.owner, one.people
+        self.first = one.first_user_id
+        self.ids = range(self.first, self.first + len(one.people))
+        self.in_large = self.ids[: SIZES[LARGE]]
+        self.owner_id = self.do("GET", "/users/me")["user_id"]
+        self.large = one.first_channel_id + one.channels + 2
+        self.channel = one.first_channel_id
+        self.topics = topics
+        self.private = self.public = self.group = 0
+
+    def do(self, method: str, target: str, who: str = "", /, **values: Any) -> dict[str, Any]:
+        """The answer, as JSON. BadAnswer where it is no success."""
+        authorization = who or self.owner
+        if method == "GET":
+            texts = (
+                f"{k}={quote(v if isinstance(v, str) else json.dumps(v))}"
+                for k, v in values.items()
+            )
+            request = asking.get("?".join([target, "&".join(texts)]).rstrip("?"), authorization)
+        else:
+            request = asking.form(method, target, authorization, values)
+        answer: dict[str, Any] = json.loads(body_of(asking.asked(self.server.port, request)))
+        return answer
+
+    def messages(self, who: str, *narrow: tuple[str, Any], anchor: str = "newest") -> None:
+        """A page of a thousand messages."""
+        terms = [{"operator": operator, "operand": operand} for operator, operand in narrow]
+        self.do(
+            *("GET", "/messages", who),
+            anchor=anchor,
+            num_before=1000,
+            num_after=0,
+            narrow=terms,
+        )
+
+    def set_up(self) -> None:
+        """What is to be there before anything is measured."""
+        owner = self.owner
+        self.private = self.do(
+            *("POST", "/channels/create", owner),
+            name="private",
+            subscribers=[self.owner_id, *self.ids[:2500]],
+            invite_only=True,
+            history_public_to_subscribers=True,
+        )["id"]
+        self.public = self.do(
+            *("POST", "/channels/create", owner), name="public", subscribers=[*self.ids[1000:4000]]
+        )["id"]
+        self.group = self.do(
+            *("POST", "/user_groups/create", owner),
+            name="everybody",
+            description="",
+            members=[*self.in_large],
+        )["group_id"]
+        self.do("POST", "/users/me/subscriptions", subscriptions=[{"name": LARGE}])
+        self.do("PATCH", "/realm", can_mention_many_users_group={"new": self.group})
+        for user_id in self.ids[100:5000:100]:
+            self.do("PATCH", f"/users/{user_id}", role=600)
+
+    def move(self, topic: str, *, to: int | None = None, name: str = "", **more: Any) -> None:
+        """Move one of the long topics."""
+        values: dict[str, Any] = {"propagate_mode": "change_all", **more}
+        if to is not None:
+            values["stream_id"] = to
+        if name:
+            values["topic"] = name
+        self.do("PATCH", f"/messages/{self.topics[topic][0]}", **values)
+
+
+Operation = tuple[str, Callable[[_Company], Any]]
+
+
+def _operations() -> Sequence[Operation]:
+    def send(content: str, channel: str = LARGE) -> Callable[[_Company], Any]:
+        def sent(c: _Company) -> None:
+            values = {"type": "stream", "to": channel, "topic": "holding", "content": content}
+            c.last = c.do("POST", "/messages", c.people[0], **values)["id"]  # type: ignore[attr-defined]
+
+        return sent
+
+    def at(index: int) -> Callable[[_Company], str]:
+        return lambda c: c.people[index]
+
+    def register(index: int, **values: Any) -> Callable[[_Company], Any]:
+        common = {"apply_markdown": True, "client_gravatar": True, "slim_presence": True}
+        return lambda c: c.do("POST", "/register", at(index)(c), **{**common, **values})
+
+    def registered_packed(c: _Company) -> None:
+        request = asking.register(c.people[2601])
+        asking.asked(c.server.port, request.replace("\r\n", "\r\nAccept-Encoding: gzip\r\n", 1))
+
+    def narrow(index: int, *terms: tuple[str, Any], anchor: str = "newest") -> Any:
+        return lambda c: c.messages(c.people[index], *terms, anchor=anchor)
+
+    def marked_everything(index: int) -> Callable[[_Company], Any]:
+        def mark(c: _Company) -> None:
+            while not c.do("POST", "/mark_all_as_read", c.people[index])["complete"]:
+                pass
+
+        return mark
+
+    def deleted_topic(c: _Company) -> None:
+        while not c.do("POST", f"/streams/{c.large}/delete_topic", topic_name="deleted")[
+            "complete"
+        ]:
+            pass
+
+    def marked_narrow(c: _Company) -> None:
+        anchor, complete = "oldest", False
+        for _ in range(30):
+            answer = c.do(
+                *("POST", "/messages/flags/narrow", c.people[3]),
+                anchor=anchor,
+                num_before=0,
+                num_after=5000,
+                op="add",
+                flag="read",
+                include_anchor=False,
+                narrow=[{"operator": "channel", "operand": c.channel}],
+            )
+            complete = answer["found_newest"]
+            if complete:
+                break
+            anchor = str(answer["last_processed_id"])
+
+    def flags(topic: str, flag: str, op: str, count: int) -> Callable[[_Company], Any]:
+        return lambda c: c.do(
+            *("POST", "/messages/flags", c.people[0]),
+            messages=[*c.topics[topic][:count]],
+            flag=flag,
+            op=op,
+        )
+
+    def reacted(c: _Company) -> None:
+        for who in c.people[:200]:
+            c.do("POST", f"/messages/{c.topics['later'][5]}/reactions", who, emoji_name="tada")
+
+    def present(c: _Company) -> None:
+        for who in c.people[:500]:
+            c.do("POST", "/users/me/presence", who, status="active", ping_only=True)
+
+    def busy(c: _Company) -> None:
+        for number, who in enumerate(c.people[:200]):
+            c.do("POST", "/users/me/status", who, status_text=f"busy {number}")
+
+    def alerted(c: _Company) -> None:
+        for who in c.people[:500]:
+            c.do("POST", "/users/me/alert_words", who, alert_words=["supper"])
+
+    def uploaded(c: _Company) -> None:
+        boundary = "frontier"
+        body = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+            + "x" * 10_000_000
+            + f"\r\n--{boundary}--\r\n"
+        )
+        head = (
+            f"POST /api/v1/user_uploads HTTP/1.1\r\nHost: localhost\r\nAuthorization: {c.owner}\r\n"
+            f"Content-Type: multipart/form-data; boundary={boundary}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        asking.asked(c.server.port, head + body)
+
+    def backed_up(c: _Company) -> None:
+        path = Path(c.made.config.data_dir)
+        command = [sys.executable, "-m", "tertulia", "backup", "--data-dir", str(path)]
+        if c.made.config.database_url:
+            command += ["--database-url", c.made.config.database_url]
+        command.append(str(path / "backup.tar"))
+        subprocess.run(command, env=serving.environment(), check=True, capture_output=True)
+
+    def expired(c: _Company) -> None:
+        c.do("PATCH", f"/streams/{c.channel + 20}", message_retention_days=1)
+        c.server.tell("expire")
+
+    def broken(c: _Company) -> None:
+        c.server.tell("break")
+        try:
+            c.do("POST", "/users/me/status", status_text="never")
+        except BadAnswer:
+            return
+
+    def read_half(c: _Company) -> None:
+        c.do("GET", f"/messages/{c.topics['later'][5]}/read_receipts", c.people[0])
+
+    def group(c: _Company, **values: Any) -> None:
+        c.do("POST", f"/user_groups/{c.group}/members", **values)
+
+    last = "last"
+    return (
+        ("POST /register, the usual one", register(2600)),
+        ("the same, in all channels and has read nothing", register(1)),
+        ("the same, with all subscribers", register(1, include_subscribers=True)),
+        ("the same, a guest", register(100)),
+        ("the same, compressed", registered_packed),
+        ("GET /users", lambda c: c.do("GET", "/users", c.people[5])),
+        (
+            "GET /users with profiles and pictures",
+            lambda c: c.do(
+                *("GET", "/users", c.people[5]),
+                include_custom_profile_fields=True,
+                client_gravatar=False,
+            ),
+        ),
+        ("GET /users, a guest", lambda c: c.do("GET", "/users", c.people[100])),
+        (
+            "GET /users/me/subscriptions with subscribers",
+            lambda c: c.do("GET", "/users/me/subscriptions", c.people[1], include_subscribers=True),
+        ),
+        ("GET /streams", lambda c: c.do("GET", "/streams", c.people[1])),
+        ("GET /user_groups", lambda c: c.do("GET", "/user_groups", c.people[1])),
+        (
+            "GET /streams/…/members, of 5,000",
+            lambda c: c.do("GET", f"/streams/{c.large}/members", c.people[1]),
+        ),
+        (
+            "GET /users/me/…/topics",
+            lambda c: c.do("GET", f"/users/me/{c.channel}/topics", c.people[1]),
+        ),
+        ("POST /messages, channel of 5,000", send("How is everybody?")),
+        ("… that mentions everybody", send("@**all** supper is ready")),
+        ("… that mentions the topic's participants", send("@**topic** supper is ready")),
+        ("… that mentions a group of 5,000", send("@*everybody* it is ready")),
+        ("… with an alert word of 500", send("supper is ready")),
+        (
+            "PATCH /messages, its content",
+            lambda c: c.do("PATCH", f"/messages/{getattr(c, last)}", c.people[0], content="No."),
+        ),
+        (
+            "… so that it mentions everybody and a group",
+            lambda c: c.do(
+                *("PATCH", f"/messages/{getattr(c, last)}", c.people[0]),
+                content="@**all** @*everybody* yes, supper",
+            ),
+        ),
+        (
+            "DELETE /messages",
+            lambda c: c.do("DELETE", f"/messages/{getattr(c, last)}"),
+        ),
+        ("500 alert words are set", alerted),
+        ("GET /messages, 1,000 newest", narrow(0)),
+        ("… of a channel", narrow(0, ("channel", "channel 0"))),
+        ("… of a topic", narrow(0, ("channel", LARGE), ("topic", "later"))),
+        ("… of a sender", narrow(0, ("sender", "p5@example.com"))),
+        ("… direct", narrow(0, ("is", "dm"))),
+        ("… direct with one", lambda c: c.messages(c.people[0], ("dm", [c.ids[1]]))),
+        ("… unread", narrow(0, ("is", "unread"))),
+        ("… unread, who has read nothing", narrow(1, ("is", "unread"))),
+        ("… starred", narrow(0, ("is", "starred"))),
+        ("… mentioned", narrow(0, ("is", "mentioned"))),
+        ("… resolved", narrow(0, ("is", "resolved"))),
+        ("… followed", narrow(0, ("is", "followed"))),
+        ("… with a link", narrow(0, ("has", "link"))),
+        ("… with a reaction", narrow(0, ("has", "reaction"))),
+        ("… in all public channels", narrow(0, ("channels", "public"))),
+        ("… first unread", narrow(0, anchor="first_unread")),
+        ("… first unread, who has read nothing", narrow(1, anchor="first_unread")),
+        ("… a search, a rare word", narrow(0, ("search", archive.RARE))),
+        ("… a search, a common word", narrow(0, ("search", archive.COMMON))),
+        ("… a guest", narrow(100)),
+        ("… a search of a guest", narrow(100, ("search", archive.COMMON))),
+        ("flags: 5,000 starred", flags("later", "starred", "add", 5000)),
+        ("… 5,000 read", flags("later", "read", "add", 5000)),
+        ("… 5,000 unread", flags("later", "read", "remove", 5000)),
+        ("… 10,000 read", flags("later", "read", "add", 10000)),
+        ("read by narrow, a channel of 200,000 in parts of 5,000", marked_narrow),
+        (
+            "POST /mark_topic_as_read, 10,000",
+            lambda c: c.do(
+                *("POST", "/mark_topic_as_read", c.people[2]),
+                stream_id=c.large,
+                topic_name="read",
+            ),
+        ),
+        (
+            "POST /mark_stream_as_read, 200,000",
+            lambda c: c.do("POST", "/mark_stream_as_read", c.people[4], stream_id=c.channel),
+        ),
+        ("POST /mark_all_as_read, a million", marked_everything(5)),
+        ("read receipts", read_half),
+        ("200 reactions to one message", reacted),
+        ("500 present", present),
+        ("GET /realm/presence", lambda c: c.do("GET", "/realm/presence", c.people[1])),
+        ("200 statuses", busy),
+        (
+            "typing, to 5,000",
+            lambda c: c.do(
+                *("POST", "/typing", c.people[0]),
+                op="start",
+                type="channel",
+                stream_id=c.large,
+                topic="holding",
+            ),
+        ),
+        ("POST /user_uploads, 10 MB", uploaded),
+        ("move 10,000 to another topic", lambda c: c.move("renamed", name="renamed so")),
+        ("resolve a topic of 10,000", lambda c: c.move("resolved", name="✔ resolved")),
+        ("move 10,000 to a public channel", lambda c: c.move("to public", to=c.public)),
+        ("move 10,000 to a private channel", lambda c: c.move("to private", to=c.private)),
+        ("move 10,000 back to public", lambda c: c.move("to private", to=c.large)),
+        (
+            "move 5,000 of 10,000",
+            lambda c: c.do(
+                *("PATCH", f"/messages/{c.topics['later'][5000]}"),
+                propagate_mode="change_later",
+                stream_id=c.public,
+            ),
+        ),
+        ("delete a topic of 10,000", deleted_topic),
+        (
+            "subscribe 5,000",
+            lambda c: c.do(
+                *("POST", "/users/me/subscriptions", c.owner),
+                subscriptions=[{"name": "channel 200"}],
+                principals=[*c.in_large],
+            ),
+        ),
+        (
+            "unsubscribe 5,000",
+            lambda c: c.do(
+                *("DELETE", "/users/me/subscriptions", c.owner),
+                subscriptions=["channel 200"],
+                principals=[*c.in_large],
+            ),
+        ),
+        (
+            "subscribe one to 100 channels",
+            lambda c: c.do(
+                *("POST", "/users/me/subscriptions", c.people[5000]),
+                subscriptions=[{"name": f"channel {n}"} for n in range(300, 400)],
+            ),
+        ),
+        (
+            "create a private channel of 5,000",
+            lambda c: c.do(
+                *("POST", "/channels/create", c.owner),
+                name="secret",
+                subscribers=[*c.in_large],
+                invite_only=True,
+            ),
+        ),
+        (
+            "make a channel of 5,000 private",
+            lambda c: c.do("PATCH", f"/streams/{c.large}", is_private=True),
+        ),
+        (
+            "make it public again",
+            lambda c: c.do("PATCH", f"/streams/{c.large}", is_private=False),
+        ),
+        (
+            "rename a channel of 5,000",
+            lambda c: c.do("PATCH", f"/streams/{c.large}", new_name="great"),
+        ),
+        (
+            "let a group of 5,000 administer a private channel",
+            lambda c: c.do(
+                *("PATCH", f"/streams/{c.private}"),
+                can_administer_channel_group={"new": c.group},
+            ),
+        ),
+        (
+            "archive a channel of 5,000",
+            lambda c: c.do("DELETE", f"/streams/{c.large}"),
+        ),
+        (
+            "unarchive it",
+            lambda c: c.do("PATCH", f"/streams/{c.large}", is_archived=False),
+        ),
+        (
+            "rename a user",
+            lambda c: c.do("PATCH", f"/users/{c.ids[1]}", full_name="Somebody Else"),
+        ),
+        ("make a member a guest", lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=600)),
+        ("make the guest a member", lambda c: c.do("PATCH", f"/users/{c.ids[1]}", role=400)),
+        ("deactivate a user", lambda c: c.do("DELETE", f"/users/{c.ids[6]}")),
+        ("reactivate a user", lambda c: c.do("POST", f"/users/{c.ids[6]}/reactivate")),
+        (
+            "create a user",
+            lambda c: c.do(
+                "POST", "/users", email="new@example.com", password="correct horse", full_name="New"
+            ),
+        ),
+        ("take 2,500 out of a group of 5,000", lambda c: group(c, delete=[*c.ids[:2500]])),
+        ("put 2,500 into it", lambda c: group(c, add=[*c.ids[:2500]])),
+        (
+            "create a group of 5,000",
+            lambda c: c.do(
+                *("POST", "/user_groups/create", c.owner),
+                name="again",
+                description="",
+                members=[*c.in_large],
+            ),
+        ),
+        (
+            "deactivate a group of 5,000",
+            lambda c: c.do("POST", f"/user_groups/{c.group + 1}/deactivate"),
+        ),
+        (
+            "let guests not see everybody",
+            lambda c: c.do("PATCH", "/realm", can_access_all_users_group={"new": 6}),
+        ),
+        ("GET /users, a guest who sees not all", lambda c: c.do("GET", "/users", c.people[100])),
+        ("POST /register, such a guest", register(100)),
+        (
+            "let guests see everybody",
+            lambda c: c.do("PATCH", "/realm", can_access_all_users_group={"new": 7}),
+        ),
+        (
+            "change the waiting period",
+            lambda c: c.do("PATCH", "/realm", waiting_period_threshold=9),
+        ),
+        ("rename the organization", lambda c: c.do("PATCH", "/realm", name="Another")),
+        ("messages of a channel expire", expired),
+        ("the log is pruned", lambda c: c.server.tell("prune")),
+        ("backup meanwhile", backed_up),
+        ("a commit fails: the state is loaded again", broken),
+        ("POST /register after it", register(1)),
+    )
+
+
+def _measure(bench: Bench) -> Iterator[Line]:
+    with bench.datasets.copied(OLD_COMPANY) as made:
+        one = made.organization
+        large = one.first_channel_id + one.channels + 2
+        senders = range(one.first_user_id, one.first_user_id + 50)
+        ranges = archive.add_topics(made.config, large, TOPICS, LONG_TOPIC, senders)
+        with _measured(made) as server:
+            company = _Company(made, server, dict(zip(TOPICS, ranges, strict=True)))
+            company.set_up()
+            step = len(company.people) // LISTENERS
+            with listening(server.port, [company.owner, *company.people[::step]][:LISTENERS]):
+                server.longest()
+                for number, (title, operation) in enumerate(_operations()):
+                    yield _line(bench, number, title, company, operation)
+
+
+def _line(
+    bench: Bench,
+    number: int,
+    title: str,
+    company: _Company,
+    operation: Callable[[_Company], Any],
+) -> Line:
+    company.server.longest()
+    try:
+        operation(company)
+    except BadAnswer as error:
+        raise BenchError(f"{title}: {str(error)[-500:]}") from None
+    held = company.server.longest()
+    if held.seconds > BOUND:
+        bench.tell(f"    {held.by}, collecting {held.collecting * 1000:.0f} ms")
+        for place, count in held.where:
+            bench.tell(f"      {count:4} {place}")
+    line = Line(f"hold_{number}", title, "ms", [held.seconds], table="longest holds")
+    line.targets = [Target("", held.seconds, BOUND, "ms")]
+    return line
+
+
+CASE = Case("hold", "how long the event loop is held by each operation", _measure, is_quick=False)

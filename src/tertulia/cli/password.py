@@ -1,0 +1,46 @@
+"""`tertulia password`: another password for an account."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from tertulia.app import opened_organization
+from tertulia.cli.accounts import person_with
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir, Password
+from tertulia.cli.passwords import password_from
+from tertulia.config import Config, load
+from tertulia.domain import sessions
+
+EXAMPLE = "Example: `tertulia password --data-dir data --email ben@example.com`"
+
+
+def password(
+    email: Annotated[str, typer.Option(help="The account's e-mail address.")],
+    password: Password = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+) -> None:
+    """Give a person's account another password.
+
+    Its browsers are signed out, its API key is replaced, and a mail tells of it. The server may be
+    running: it notices.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    asyncio.run(_replace(settings, email, password_from(password, settings, email)))
+    typer.echo(
+        f"{email} has another password. Every browser and every program has to sign in anew."
+    )
+
+
+async def _replace(settings: Config, email: str, password: str) -> None:
+    async with opened_organization(settings, lambda line: typer.echo(line, err=True)) as (
+        log,
+        vault,
+    ):
+        user = person_with(log.state, email)
+        hashed = await vault.hash_password(password)
+        await log.submit(
+            None, sessions.replace_password, user.id, hashed, vault.new_key(), settings.mail_site
+        )

@@ -1,0 +1,39 @@
+"""`tertulia sign-out`: end everything that an account is signed in with."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from tertulia.app import opened_organization
+from tertulia.cli.accounts import person_with
+from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
+from tertulia.config import Config, load
+from tertulia.domain import sessions
+
+EXAMPLE = "Example: `tertulia sign-out --data-dir data --email ben@example.com`"
+
+
+def sign_out(
+    email: Annotated[str, typer.Option(help="The account's e-mail address.")],
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+) -> None:
+    """Sign a person out everywhere: of browsers, and of programs, whose API key is replaced.
+
+    The password stays. The server may be running: it notices.
+    """
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    count = asyncio.run(_sign_out(settings, email))
+    browsers = "1 browser" if count == 1 else f"{count} browsers"
+    typer.echo(f"{email} is signed out of {browsers} and of all programs.")
+
+
+async def _sign_out(settings: Config, email: str) -> int:
+    async with opened_organization(settings, lambda line: typer.echo(line, err=True)) as (
+        log,
+        vault,
+    ):
+        user = person_with(log.state, email)
+        return await log.submit(None, sessions.end_access, user.id, vault.new_key())

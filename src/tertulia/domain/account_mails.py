@@ -1,0 +1,51 @@
+"""Mails that tell people what became of their accounts: somebody else may have done it."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+
+_NO_MAIL: Final = (".invalid", ".example")
+"""Domains that nobody has: of the system's bots, and of demonstrations."""
+JUST_JOINED: Final = 60
+"""Seconds after joining in which signing in is no news."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where somebody signs in to an account that was never signed in to from there before."""
+
+    site: str
+    """The server's address."""
+    address: str
+    """That of their computer."""
+    agent: str
+    """The browser or program as it calls itself."""
+
+
+def about(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
+    """The mail to the account's address as it is now; none to bots, and where nobody reads it."""
+    if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
+        return []
+    return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]
+
+
+def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
+    """The mail about the actor's signing in; none where the place is known (None), where the
+    account has only just been joined, and to those who want none."""
+    user, now = moment.actor, moment.now
+    if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
+        return []
+    if not moment.state.settings[user.id].enable_login_emails:
+        return []
+    agent = "".join(filter(str.isprintable, place.agent))[:100]
+    return about(
+        MailKind.NEW_SIGN_IN, user, place.site, at=str(int(now)), address=place.address, agent=agent
+    )
+
+
+def tell_of_sign_in(moment: Moment, place: Place) -> Decision[None]:
+    """Tell the actor that a program signed in."""
+    return Decision(None, (), of_sign_in(moment, place))

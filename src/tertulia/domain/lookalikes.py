@@ -1,0 +1,155 @@
+"""Names that look alike, though their characters differ.
+
+Two names are taken for the same where they differ in nothing but case, width, spaces and what
+cannot be seen; and, if one of them has other characters than ASCII's, where they have the same
+skeleton (Unicode's UTS 39): a Cyrillic A is an A. Names in ASCII alone are not compared by
+skeleton: `Phase I` and `Phase 1` are two things to those who named them so.
+"""
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Final
+
+from msgspec import Struct
+
+_INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""What shows nothing, though it counts as a letter or an accent."""
+_SIGNS: Final = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
+"""What counts as formatting, though it shows something."""
+_NON_JOINER: Final = "\u200c"
+_JOINER: Final = "\u200d"
+_FLAG: Final = "\U0001f3f4"
+_FLAG_END: Final = "\U000e007f"
+_VIRAMA: Final = 9
+
+
+class Keys(Struct, frozen=True, gc=False):
+    """What a name is compared by."""
+
+    plain: str
+    skeletons: tuple[str, str]
+    """Of the name as it is written, and in small letters."""
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether one of the names may be taken for the other."""
+    if one.isascii() and other.isascii():
+        return _in_ascii(one) == _in_ascii(other)
+    first, second = keys(one), keys(other)
+    if first.plain == second.plain:
+        return True
+    return any(a == b for a, b in zip(first.skeletons, second.skeletons, strict=True))
+
+
+def plain(name: str) -> str:
+    """The name without what does not tell it from others: case, width, spaces."""
+    return keys(name).plain
+
+
+def _in_ascii(name: str) -> str:
+    return " ".join(name.lower().split())
+
+
+@lru_cache(maxsize=4096)
+def keys(name: str) -> Keys:
+    """What the name is compared by."""
+    if name.isascii():
+        shown, folded = " ".join(name.split()), _in_ascii(name)
+        return Keys(folded, (shown.translate(_ASCII).lower(), folded.translate(_ASCII)))
+    seen = "".join(one for one in name if not _is_ignored(one))
+    shown = " ".join(unicodedata.normalize("NFKC", seen).split())
+    folded = unicodedata.normalize("NFKC", shown.casefold())
+    return Keys(folded, (_skeleton(shown), _skeleton(folded)))
+
+
+_ASCII: Final = str.maketrans({"1": "l", "I": "l", "|": "l", "0": "o", "O": "o", "m": "rn"})
+"""The characters of ASCII whose skeletons are others."""
+
+
+def _skeleton(text: str) -> str:
+    prototypes = _prototypes()
+    parts = unicodedata.normalize("NFD", text)
+    mapped = "".join(prototypes.get(one, one) for one in parts).translate(_ASCII)
+    return unicodedata.normalize("NFD", mapped).casefold()
+
+
+@cache
+def _prototypes() -> Mapping[str, str]:
+    """What stands for each character that looks like others. Read with the first name that is not
+    in ASCII."""
+    place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
+    similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
+    found: dict[str, str] = {}
+    for first in similar:
+        if first in found:
+            continue
+        family, pending = {first}, [first]
+        while pending:
+            others = {one["c"] for one in similar.get(pending.pop(), ())} - family
+            family |= others
+            pending.extend(others)
+        # What is written in ASCII, and of that the shortest, stands for all.
+        prototype = min(family, key=lambda one: (not one.isascii(), len(one), one))
+        found.update((one, prototype) for one in family if len(one) == 1 and not one.isascii())
+    return found
+
+
+def _is_ignored(character: str) -> bool:
+    if character in _INVISIBLE or "\ufe00" <= character <= "\ufe0f":
+        return True
+    return unicodedata.category(character) == "Cf" and character not in _SIGNS
+
+
+def is_visible(text: str) -> bool:
+    """Whether nothing in the text is invisible, or changes the direction of what follows.
+
+    A joiner or non-joiner is let be where the script needs it (after a virama, as in Indic
+    scripts; a non-joiner between letters of Arabic and its like: RFC 5892's ContextJ, by the
+    direction of the letters), and a joiner between the parts of an emoji; so are the flags that
+    are made of tags.
+    """
+    if text.isascii():
+        return True
+    in_flag = False
+    for index, character in enumerate(text):
+        if in_flag and "\U000e0020" <= character <= _FLAG_END:
+            in_flag = character != _FLAG_END
+            continue
+        if in_flag and text[index - 1] != _FLAG:
+            return False
+        in_flag = character == _FLAG
+        if character in _INVISIBLE or unicodedata.category(character) in {"Zl", "Zp"}:
+            return False
+        if unicodedata.category(character) != "Cf" or character in _SIGNS:
+            continue
+        if character not in {_JOINER, _NON_JOINER} or not _may_join(text, index):
+            return False
+    return not in_flag or text[-1] == _FLAG
+
+
+def _may_join(text: str, index: int) -> bool:
+    """Whether the joiner or non-joiner there is one that the script needs."""
+    before, after = text[:index], text[index + 1 :]
+    if before and unicodedata.combining(before[-1]) == _VIRAMA:
+        return True
+    if text[index] == _JOINER:
+        left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
+        return _is_symbol(left[-1:]) and _is_symbol(after[:1])
+    left = before
+    while left and unicodedata.bidirectional(left[-1]) == "NSM":
+        left = left[:-1]
+    return _is_cursive(left[-1:]) and _is_cursive(after[:1])
+
+
+def _is_symbol(character: str) -> bool:
+    return character != "" and unicodedata.category(character) in {"So", "Sm"}
+
+
+def _is_cursive(character: str) -> bool:
+    """Whether it is a letter of Arabic, Syriac or their like, which join."""
+    return character != "" and unicodedata.bidirectional(character) == "AL"

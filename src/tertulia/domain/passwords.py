@@ -1,0 +1,52 @@
+"""Which passwords are good enough."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.model.errors import Refused
+
+MAX_LENGTH: Final = 100
+_JUDGED: Final = 24
+"""Characters that are judged: it takes long for long texts that are made for it, and what is good
+is so by then."""
+
+
+class PasswordRules(Struct, frozen=True, kw_only=True):
+    """What an installation asks of new passwords. Those that people have go on."""
+
+    min_length: int
+    min_guesses: int
+    """Guesses that somebody would need who knows how people make up passwords; 0 for any."""
+
+    def require(self, text: str, own: Iterable[str] = ()) -> str:
+        """The password as it is. Refused for one that is too short, too long, or guessed too
+        easily. `own` is what others know of its person: address, name, organization.
+
+        It computes for a quarter of a second at most, and so does not belong on the event loop.
+        """
+        if not self.min_length <= len(text) <= MAX_LENGTH:
+            raise Refused(f"A password has {self.min_length} to {MAX_LENGTH} characters.")
+        if self.min_guesses and _guesses(text, own) < self.min_guesses:
+            raise Refused(
+                "This password is guessed too easily. Take some words that do not belong together."
+            )
+        return text
+
+
+def _guesses(text: str, own: Iterable[str]) -> int:
+    from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Its lists take a moment.
+
+    return int(zxcvbn(text[:_JUDGED], user_inputs=sorted(_known(own)))["guesses"])
+
+
+def _known(own: Iterable[str]) -> set[str]:
+    """The texts and the words in them."""
+    words: set[str] = set()
+    for text in own:
+        plain = text.casefold()[:200]
+        for mark in "@.-_+":
+            plain = plain.replace(mark, " ")
+        words |= {*text[:200].split("@"), text[:200], plain.replace(" ", ""), *plain.split()}
+    return {word for word in words if len(word) > 2}

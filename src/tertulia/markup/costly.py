@@ -1,0 +1,208 @@
+"""The parts of a message that take a bound of their own to compute: code and formulas.
+
+A message is prepared before it is rendered: a worker's process computes what of it is costly, and
+what came of it is kept here, so that rendering finds it. What did not come in time is kept as
+plain, and is not tried again as long as it is kept.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from tertulia.markup import code, mathml, typesetting
+from tertulia.markup.elements import literal
+from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
+
+logger = logging.getLogger("tertulia.markup")
+
+MAX_KEPT: Final = 16 * 1024 * 1024
+"""Characters of each kind that are kept, for when it is shown again."""
+MAX_CODE_SECONDS: Final = 0.4
+"""Of the processor, for all code of one message; a usual block takes a hundredth of that. Some
+grammars take the square of what they read, or two to its power, where it was written to make them
+do so: such code is shown without colours."""
+MAX_FORMULA_SECONDS: Final = 1.0
+"""The same for formulas."""
+MAX_FORMULA_SIZE: Final = 400_000
+"""Characters that all formulas of one message may become."""
+PATIENCE: Final = 5.0
+"""Seconds that a message waits for each of the two, when the server is busy."""
+
+MAX_LOST: Final = 3
+LOST_SECONDS: Final = 600.0
+"""A language that so many workers were lost to within so many seconds is not coloured until they
+are over."""
+
+
+class Code(NamedTuple):
+    """Code, and the name of its language."""
+
+    source: str
+    name: str
+
+
+class Formula(NamedTuple):
+    """What is between the dollar signs, and whether it is a block of its own."""
+
+    tex: str
+    display: bool
+
+
+Part = TypeVar("Part", Code, Formula)
+
+
+class Kept(Generic[Part]):
+    """What came of the newest parts, as HTML; None where a formula is wrong."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Part, str | None] = OrderedDict()
+        self.size = 0
+
+    def __contains__(self, part: Part) -> bool:
+        return part in self._kept
+
+    def __getitem__(self, part: Part) -> str | None:
+        self._kept.move_to_end(part)
+        return self._kept[part]
+
+    def __setitem__(self, part: Part, html: str | None) -> None:
+        if part in self._kept:
+            self.size -= _size(part, self._kept.pop(part))
+        self._kept[part] = html
+        self.size += _size(part, html)
+        while self.size > MAX_KEPT:
+            old, gone = self._kept.popitem(last=False)
+            self.size -= _size(old, gone)
+
+
+def _size(part: Code | Formula, html: str | None) -> int:
+    return len(part[0]) + len(html or "") + 100
+
+
+coloured: Final[Kept[Code]] = Kept()
+typeset: Final[Kept[Formula]] = Kept()
+
+COLOUR: Final[Job[str | None]] = Job(
+    "tertulia.markup.code:coloured", str, load="tertulia.markup.code:load"
+)
+TYPESET: Final[Job[str | None]] = Job(
+    "tertulia.markup.typesetting:typeset", str | None, load="tertulia.markup.typesetting:load"
+)
+
+
+@dataclass
+class Wanted:
+    """What of a message is to be prepared."""
+
+    codes: list[Code] = field(default_factory=list)
+    formulas: list[Formula] = field(default_factory=list)
+
+
+async def prepare(wanted: Wanted) -> None:
+    """Have a worker compute it, as far as one message may have it, and keep it."""
+    await _prepare(wanted.codes, coloured, COLOUR, MAX_CODE_SECONDS, _plain_code)
+    await _prepare(wanted.formulas, typeset, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
+
+
+async def _prepare(
+    parts: Iterable[Part],
+    kept: Kept[Part],
+    job: Job[str | None],
+    seconds: float,
+    plain: Callable[[Part], str],
+) -> None:
+    allowance = Allowance(seconds, PATIENCE)
+    for part in dict.fromkeys(parts):
+        is_wanted = partial(_is_wanted, part)
+        if not is_wanted():
+            continue
+        try:
+            kept[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
+        except Exceeded:
+            kept[part] = plain(part)
+            if isinstance(part, Code):
+                _lost.note(part.name)
+        except Unanswered as error:
+            logger.info("a part of a message stays plain: %s", error)
+            return
+        except Failed as error:
+            logger.warning("a part of a message stays plain: %s: %s", error.kind, error)
+            kept[part] = plain(part)
+
+
+class LostLanguages:
+    """Languages whose code made workers end. One that does so again and again is shown plain for a
+    while: a process that is replaced all the time has no time for the others."""
+
+    def __init__(self) -> None:
+        self._lost: dict[str, list[float]] = {}
+        """When it was, by the name of the language; the newest ones."""
+
+    def note(self, name: str) -> None:
+        """A worker was lost to it."""
+        self._lost[name] = [*self._lost.get(name, []), time.monotonic()][-MAX_LOST:]
+
+    def is_paused(self, name: str) -> bool:
+        """Whether it is not to be coloured at the moment."""
+        lost = self._lost.get(name, [])
+        return len(lost) >= MAX_LOST and time.monotonic() - lost[0] < LOST_SECONDS
+
+
+_lost: Final = LostLanguages()
+
+
+def _is_wanted(part: Code | Formula) -> bool:
+    return not (isinstance(part, Code) and _lost.is_paused(part.name))
+
+
+def _plain_code(part: Code) -> str:
+    return literal(part.source)
+
+
+def _plain_formula(part: Formula) -> str:
+    return mathml.source(part.tex, display=part.display)
+
+
+@dataclass
+class Costly:
+    """The costly parts of one message that is being rendered."""
+
+    in_place: bool = True
+    """Whether what is not kept is computed here and now: for texts of our own."""
+    wanted: Wanted | None = None
+    """Gathers what is to be prepared, where it is asked what that is."""
+    room: int = MAX_FORMULA_SIZE
+    """Characters that formulas may still become."""
+
+    def code(self, source: str, name: str) -> str:
+        """The code as HTML, with colours if it has them."""
+        part = Code(source, name)
+        if part in coloured:
+            return coloured[part] or ""
+        if self.wanted is not None:
+            self.wanted.codes.append(part)
+        elif self.in_place:
+            coloured[part] = found = code.coloured(source, name)
+            return found
+        return _plain_code(part)
+
+    def formula(self, tex: str, *, display: bool) -> str | None:
+        """The formula as HTML; None where it is wrong."""
+        part = Formula(tex, display)
+        if self.room <= 0:
+            return _plain_formula(part)
+        if part in typeset:
+            found = typeset[part]
+        elif self.wanted is not None:
+            self.wanted.formulas.append(part)
+            return None
+        elif self.in_place:
+            typeset[part] = found = typesetting.typeset(tex, display)
+        else:
+            return _plain_formula(part)
+        self.room -= len(found or "")
+        return found

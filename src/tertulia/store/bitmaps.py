@@ -1,0 +1,119 @@
+"""What each user has to do with very many messages: compressed bitmaps of their IDs, in rows of
+2^16 messages."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pyroaring import BitMap
+
+from tertulia.store.codec import CHUNK_BITS
+from tertulia.store.database import Connection
+
+READ: Final = "read_state"
+"""The table of what users have marked as read."""
+RECORDS: Final = "record_state"
+"""The table of the messages of which users keep a record because they were moved; a record of a
+single message is a flag (`Flag.RECORD`)."""
+
+Chunks = Mapping[int, BitMap]
+"""Messages by the rows that they are in."""
+
+
+def by_chunk(ids: BitMap) -> Chunks:
+    """The messages by their rows."""
+    found: dict[int, BitMap] = {}
+    before = 0
+    while before < len(ids):
+        chunk = ids[before] >> CHUNK_BITS
+        end = (chunk + 1) << CHUNK_BITS
+        found[chunk] = ids & BitMap(range(chunk << CHUNK_BITS, end))
+        before += len(found[chunk])
+    return found
+
+
+def write(
+    connection: Connection, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
+) -> None:
+    """For each user put messages in, or take them out, in this order."""
+    users_of: dict[int, set[int]] = defaultdict(set)
+    for user, marked in marks.items():
+        for chunks, _ in marked:
+            for chunk in chunks:
+                users_of[chunk].add(user)
+    for chunk, users in users_of.items():
+        present = dict(_rows(connection, table, chunk, users))
+        put = []
+        for user in users:
+            bitmap = present.get(user, BitMap())
+            for chunks, added in marks[user]:
+                if chunk in chunks:
+                    bitmap = bitmap | chunks[chunk] if added else bitmap - chunks[chunk]
+            if bitmap or user in present:
+                bitmap.run_optimize()
+                put.append((user, chunk, bitmap.serialize()))
+        connection.run_many(
+            f"INSERT INTO {table} (user_id, chunk, bitmap) VALUES (?, ?, ?)"
+            " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
+            put,
+        )
+
+
+def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
+    """Take messages out, of all users."""
+    for chunk, gone in by_chunk(BitMap(ids)).items():
+        put = [
+            ((bitmap - gone).serialize(), user, chunk)
+            for user, bitmap in _rows(connection, table, chunk)
+            if bitmap.intersect(gone)
+        ]
+        if put:
+            connection.run_many(
+                f"UPDATE {table} SET bitmap = ? WHERE user_id = ? AND chunk = ?", put
+            )
+
+
+def of_user(
+    connection: Connection, table: str, user_id: int, among: Iterable[int] | None = None
+) -> BitMap:
+    """The user's messages; with `among`, at least those of these."""
+    where, parameters = "user_id = ?", [user_id]
+    if among is not None:
+        dialect = connection.dialect
+        where += f" AND {dialect.among('chunk')}"
+        parameters.append(dialect.array(sorted({one >> CHUNK_BITS for one in among})))
+    rows = connection.query(f"SELECT bitmap FROM {table} WHERE {where}", parameters)
+    return BitMap.union(BitMap(), *(_bitmap(bitmap) for (bitmap,) in rows))
+
+
+def users_with(connection: Connection, table: str, message_id: int) -> list[int]:
+    """The users who have the message, ascending."""
+    rows = _rows(connection, table, message_id >> CHUNK_BITS)
+    return sorted(user for user, bitmap in rows if message_id in bitmap)
+
+
+def users_with_some(connection: Connection, table: str, ids: BitMap) -> dict[int, BitMap]:
+    """The users who have some of the messages, each with these."""
+    found: dict[int, BitMap] = {}
+    for chunk, some in by_chunk(ids).items():
+        for user, bitmap in _rows(connection, table, chunk):
+            own = bitmap & some
+            if own:
+                found[user] = found[user] | own if user in found else own
+    return found
+
+
+def _rows(
+    connection: Connection, table: str, chunk: int, users: Iterable[int] | None = None
+) -> list[tuple[int, BitMap]]:
+    where, parameters = "chunk = ?", [chunk]
+    if users is not None:
+        dialect = connection.dialect
+        where += f" AND {dialect.among('user_id')}"
+        parameters.append(dialect.array(sorted(users)))
+    rows = connection.query(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
+    return [(user, _bitmap(bitmap)) for user, bitmap in rows]
+
+
+def _bitmap(stored: bytes) -> BitMap:
+    return BitMap.deserialize(bytes(stored))

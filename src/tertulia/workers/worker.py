@@ -1,0 +1,344 @@
+"""The server's side of a process that can be killed."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from tertulia.workers.frames import HEADER, MAX_FRAME, Request, Response, framed
+
+logger = logging.getLogger("tertulia.workers")
+
+T = TypeVar("T")
+
+MAX_WAITING: Final = 100
+"""Jobs of one worker that may wait; what comes then is refused."""
+IDLE_SECONDS: Final = 120.0
+"""After so long without work the process ends."""
+START_SECONDS: Final = 30.0
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 30.0
+"""Seconds before a process is started again, after one that did not start."""
+_PIECE: Final = 1024 * 1024
+_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+"""What the process gets to see of the server's: no secrets."""
+
+
+class Unanswered(Exception):
+    """It was not done within its bounds. `str(error)` says which, for the log."""
+
+
+class Exceeded(Unanswered):
+    """It was begun, and takes more time or memory than it may: it would do so again."""
+
+
+class Failed(Exception):
+    """The function raised an exception, of the class named `kind`; `str(error)` is its text."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Job(Generic[T]):
+    """A function that runs in a worker's process.
+
+    It is named and not referred to, so that the server does not load it. Its arguments are
+    positional, and both these and its result are such as msgspec encodes.
+    """
+
+    function: str
+    """`module:function`, one of ours."""
+    result: Any
+    """The type of what it returns."""
+    load: str = ""
+    """A function, named so as well, that is called with the same arguments before and loads what
+    the job needs: its time does not count, so it computes nothing on them."""
+
+
+class Allowance:
+    """What one purpose, with as many jobs as it has, may take."""
+
+    def __init__(self, processor: float, patience: float) -> None:
+        """Both in seconds: of the processor, and on the clock, from now on, waiting for others'
+        jobs and for the process to start being a part of it."""
+        self.processor = processor
+        self._until = time.monotonic() + patience
+
+    @property
+    def remaining(self) -> float:
+        """Seconds on the clock."""
+        return self._until - time.monotonic()
+
+    def require(self) -> None:
+        """Unanswered where nothing is left."""
+        if self.processor <= 0 or self.remaining <= 0:
+            raise Unanswered("its time is used up")
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    job: Job[Any]
+    arguments: tuple[object, ...]
+    allowance: Allowance
+    is_wanted: Callable[[], bool]
+    answer: "Future[Any]"
+
+
+class Worker:
+    """A process that does one job after the other. May be used from any thread and event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        memory: int,
+        max_waiting: int = MAX_WAITING,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        """`memory` is what the process may have, in bytes."""
+        self._name = name
+        self._memory = memory
+        self._idle_seconds = idle_seconds
+        self._waiting: queue.Queue[_Waiting] = queue.Queue(max_waiting)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        # The rest is the thread's.
+        self._process: _Process | None = None
+        self._failures = 0
+        """Processes one after the other that did not start."""
+        self._not_before = 0.0
+
+    async def call(
+        self,
+        job: Job[T],
+        *arguments: object,
+        allowance: Allowance,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> T:
+        """The function's result. `is_wanted` is asked, from another thread, when its turn has come.
+
+        Raises Failed where the function raises, Exceeded where it needs more than the allowance or
+        the memory that there is, and Unanswered where it was not done for other reasons.
+        """
+        answer = self.submit(job, *arguments, allowance=allowance, is_wanted=is_wanted)
+        try:
+            async with asyncio.timeout(max(allowance.remaining, 0)):
+                return await asyncio.wrap_future(answer)
+        except TimeoutError:
+            raise Unanswered("it waited for too long") from None
+
+    def submit(
+        self,
+        job: Job[T],
+        *arguments: object,
+        allowance: Allowance,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> "Future[T]":
+        """The same as a future of threads. Unanswered where too much is waiting."""
+        allowance.require()
+        answer: Future[T] = Future()
+        with self._lock:
+            try:
+                self._waiting.put_nowait(_Waiting(job, arguments, allowance, is_wanted, answer))
+            except queue.Full:
+                raise Unanswered("too much is waiting") from None
+            if self._thread is None:
+                # A daemon: a server that ends does not wait for it, and its process ends then.
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+        return answer
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process, if there is one at the moment."""
+        process = self._process
+        return None if process is None else process.id
+
+    def _run(self) -> None:
+        while True:
+            try:
+                waiting = self._waiting.get(timeout=self._idle_seconds)
+            except queue.Empty:
+                with self._lock:
+                    if not self._waiting.empty():
+                        continue
+                    self._thread = None
+                    process, self._process = self._process, None
+                if process is not None:
+                    process.kill()
+                return
+            if not waiting.answer.set_running_or_notify_cancel():
+                continue
+            try:
+                waiting.answer.set_result(self._answered(waiting))
+            except (Unanswered, Failed) as error:
+                waiting.answer.set_exception(error)
+            except Exception as error:
+                logger.exception("a worker could not be asked")
+                waiting.answer.set_exception(Unanswered(str(error)))
+
+    def _answered(self, waiting: _Waiting) -> Any:
+        job, allowance = waiting.job, waiting.allowance
+        allowance.require()
+        if not waiting.is_wanted():
+            raise Unanswered("it is not wanted any more")
+        request = Request(job.function, job.load, allowance.processor, list(waiting.arguments))
+        content = framed(request)
+        process = self._process or self._started()
+        allowance.require()
+        # The kernel's timer ends what takes the processor for too long. This is for what does not
+        # go on at all, and nothing that came to its turn late is taken for that.
+        patience = max(allowance.remaining, allowance.processor * 4 + 2)
+        try:
+            response = process.asked(content, patience)
+        except _Lost as error:
+            self._end(process)
+            # Where it has ended by itself, it has used up its time or its memory.
+            allowance.processor = 0
+            logger.warning(
+                "a worker was lost",
+                extra={"fields": {"worker": self._name, "job": job.function, "reason": str(error)}},
+            )
+            raise Exceeded(str(error)) from None
+        allowance.processor -= response.seconds
+        if response.error == "MemoryError":
+            raise Exceeded("it needs too much memory")
+        if response.error:
+            raise Failed(response.error, response.text)
+        return msgspec.msgpack.decode(response.result, type=job.result)
+
+    def _started(self) -> "_Process":
+        if time.monotonic() < self._not_before:
+            raise Unanswered("its process did not start, and is tried again soon")
+        process = _Process(self._memory)
+        self._process = process
+        try:
+            process.wait_until_ready()
+        except _Lost as error:
+            self._end(process)
+            pause = min(FIRST_PAUSE * 2 ** min(self._failures, 20), LONGEST_PAUSE)
+            self._failures += 1
+            self._not_before = time.monotonic() + pause
+            logger.warning(
+                "a worker could not be started",
+                extra={"fields": {"worker": self._name, "reason": str(error)}},
+            )
+            raise Unanswered(str(error)) from None
+        self._failures = 0
+        return process
+
+    def _end(self, process: "_Process") -> None:
+        process.kill()
+        self._process = None
+
+
+class _Lost(Exception):
+    """The process does not answer any more."""
+
+
+class _Process:
+    """The other process, and the pipes to it."""
+
+    def __init__(self, memory: int) -> None:
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(
+            # As here: a package may lie in a place that only this process was told.
+            [str(Path(__file__).parents[2]), *filter(None, sys.path)]
+        )
+        try:
+            self._popen = subprocess.Popen(  # noqa: S603 (our own module, by our own interpreter)
+                [sys.executable, "-P", "-m", "tertulia.workers.process", str(memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                # What ends the server by the keyboard is not for this one.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unanswered(f"its process could not be started: {error}") from None
+        if self._popen.stdin is None or self._popen.stdout is None:
+            raise RuntimeError("a process without pipes")
+        self.id = self._popen.pid
+        self._into = self._popen.stdin.fileno()
+        self._out_of = self._popen.stdout.fileno()
+        os.set_blocking(self._into, False)
+        os.set_blocking(self._out_of, False)
+
+    def wait_until_ready(self) -> None:
+        """_Lost where it does not become so."""
+        self._read(time.monotonic() + START_SECONDS)
+
+    def asked(self, content: bytes, seconds: float) -> Response:
+        """What it answers within so many seconds. _Lost where it does not."""
+        until = time.monotonic() + seconds
+        self._write(content, until)
+        return self._read(until)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._popen.kill()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._popen.wait()
+
+    def _write(self, content: bytes, until: float) -> None:
+        rest = memoryview(content)
+        while rest:
+            _wait(self._into, until, writing=True)
+            rest = rest[_tried(partial(os.write, self._into, rest[:_PIECE])) or 0 :]
+
+    def _read(self, until: float) -> Response:
+        size = int.from_bytes(self._exactly(HEADER, until), "big")
+        if size > MAX_FRAME:
+            raise _Lost("it answers nonsense")
+        try:
+            return msgspec.msgpack.decode(self._exactly(size, until), type=Response)
+        except msgspec.MsgspecError:
+            raise _Lost("it answers nonsense") from None
+
+    def _exactly(self, size: int, until: float) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            _wait(self._out_of, until, writing=False)
+            left = min(size - len(found), _PIECE)
+            part = _tried(partial(os.read, self._out_of, left))
+            if part == b"":
+                raise _Lost("it took too long or too much, and ended")
+            found += part or b""
+        return bytes(found)
+
+
+def _tried(step: Callable[[], T]) -> T | None:
+    """What the step returns; None where it has to wait after all."""
+    try:
+        return step()
+    except BlockingIOError:
+        return None
+    except OSError:
+        raise _Lost("it has ended") from None
+
+
+def _wait(descriptor: int, until: float, *, writing: bool) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT if writing else select.POLLIN)
+    if not poll.poll(max(0, until - time.monotonic()) * 1000):
+        raise _Lost("it took too long")

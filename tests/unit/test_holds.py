@@ -1,0 +1,269 @@
+"""What holds the event loop does not grow with people times messages, and what is much is done in
+several turns of the loop."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from tertulia.delivery import queues
+from tertulia.log import writer
+from tertulia.model.changes import ChannelCreated, Subscribed
+from tertulia.model.channels import Channel
+from tertulia.model.transients import Typing
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+from tertulia.store.database import Connection
+from tertulia.store.writing import Batch
+from tertulia.wire import fragments
+from tests.property.test_rows import changes_of, crowd
+from tests.support import Listener, Organization
+from tests.unit.test_log import until
+
+PEOPLE = 150
+FEW, MANY = 8, 80
+"""Messages of a topic."""
+FOR_EACH = 60
+"""Calls of functions for each message, at most, whoever it concerns."""
+
+
+class Calls:
+    """How many functions were called in this thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        self.count += event == "call"
+
+
+@contextmanager
+def counted() -> Iterator[Calls]:
+    calls = Calls()
+    sys.setprofile(calls)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+async def joined_by_and_by(org: Organization, people: list[int], ids: list[int]) -> int:
+    """A private channel with a history that is not open to those who come later, whose subscribers
+    came one after the other while these messages were sent."""
+    state = org.node.state
+    channel = Channel(
+        id=state.channels.next_id(),
+        name=f"private {len(ids)}",
+        created_at=1,
+        is_private=True,
+        history_public=False,
+    )
+    groups: dict[int, list[int]] = {}
+    for number, user_id in enumerate(people):
+        groups.setdefault(ids[number % 4], []).append(user_id)
+    await org.do(
+        ChannelCreated(channel=channel),
+        *(
+            Subscribed(channel_id=channel.id, colors=dict.fromkeys(some, "#76ce90"), after=after)
+            for after, some in groups.items()
+        ),
+    )
+    return channel.id
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_moving_messages_costs_for_each_person_and_for_each_message(
+    org: Organization, private: bool
+) -> None:
+    """And not for each person and message."""
+    ann = org["ann"]
+    source = await crowd(org, PEOPLE)
+    people = [*org.node.state.subscribers(source)]
+    calls: list[int] = []
+    sizes: list[int] = []
+    for count in (FEW, MANY):
+        ids = [await ann.send(source, f"topic {count}", f"one of {count}") for _ in range(count)]
+        if private:
+            target = await joined_by_and_by(org, [*people[: PEOPLE // 2], ann.user_id], ids)
+        else:
+            target = await crowd(org, PEOPLE + count)
+            # They were there before all of it, and come again: what was unread there stays so.
+            await org.do(
+                Subscribed(
+                    channel_id=target, colors=dict.fromkeys(people, "#76ce90"), after=ids[-1]
+                )
+            )
+        before = await org.node.store.read(changes_of)
+        with counted() as found:
+            move = {"stream_id": target, "propagate_mode": "change_all"}
+            reply = await ann.patch(f"/messages/{ids[0]}", **move)
+        assert reply.ok
+        calls.append(found.count)
+        after = await org.node.store.read(changes_of)
+        assert after["message_flags"] == before["message_flags"]
+        sizes.append(await org.node.store.read(_longest_move))
+    assert calls[1] - calls[0] < (MANY - FEW) * FOR_EACH
+    assert sizes[1] - sizes[0] < (MANY - FEW) * FOR_EACH
+
+
+def _longest_move(connection: Connection) -> int:
+    rows = connection.query("SELECT change FROM log ORDER BY seq DESC LIMIT 5")
+    return max(len(change) for (change,) in rows if "messages_moved" in change)
+
+
+async def test_a_moved_message_that_was_unread_is_a_record_of_its_reader(
+    org: Organization,
+) -> None:
+    """In the rows as in memory; and it ends with the message."""
+    ann, ben = org["ann"], org["ben"]
+    source = await org.channel("source", "ann", "ben")
+    message_id = await ann.send(source, "t", "one")
+    target = await org.channel("target", "ann", "ben")
+    move = {"stream_id": target, "send_notification_to_new_thread": False}
+    assert (await ann.patch(f"/messages/{message_id}", **move)).ok
+    unread = (await ben.register()).data["unread_msgs"]
+    assert [one["unread_message_ids"] for one in unread["streams"]] == [[message_id]]
+    shown = (await ben.get(f"/messages/{message_id}")).ok["message"]
+    assert "read" not in shown["flags"]
+    assert (await ann.delete(f"/messages/{message_id}")).ok
+    rows = await org.node.store.read(lambda c: c.query("SELECT bitmap FROM record_state"))
+    assert all(len(bytes(bitmap)) < 10 for (bitmap,) in rows)
+
+
+# Turns of the loop
+
+
+async def waiting(
+    org: Organization, names: list[str]
+) -> "list[asyncio.Task[list[dict[str, Any]]]]":
+    """A client of each of them, which waits; what it hears until the message that says so."""
+
+    async def listen(listener: Listener) -> list[dict[str, Any]]:
+        heard: list[dict[str, Any]] = []
+        while not any(e["type"] == "message" and "end" in e["message"]["content"] for e in heard):
+            heard += await listener.events(block=True)
+        return heard
+
+    listeners = [await org[name].register(event_types=["message", "typing"]) for name in names]
+    tasks = [asyncio.create_task(listen(one)) for one in listeners]
+    await until(lambda: org.node.delivery.waiting == len(names))
+    return tasks
+
+
+async def test_those_who_wait_are_told_in_turns_and_everything_in_order(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["ben", "cleo", "ann"]
+    channel_id = await org.channel("talk", *names)
+    monkeypatch.setattr(queues, "TURN_SECONDS", 0)
+    monkeypatch.setattr(queues, "TOLD_AT_ONCE", 1)
+    tasks = await waiting(org, [*names, *names])
+    users = tuple(sorted(org[name].user_id for name in names))
+    ids = []
+    for number in range(5):
+        ids.append(await org["ann"].send(channel_id, "t", f"{number}"))
+        org.node.delivery.publish(
+            Typing(sender_id=users[0], recipients=users, started=bool(number % 2))
+        )
+    ids.append(await org["ann"].send(channel_id, "t", "the end"))
+    for heard in await asyncio.gather(*tasks):
+        assert [e["message"]["id"] for e in heard if e["type"] == "message"] == ids
+        typing = [e["op"] for e in heard if e["type"] == "typing"]
+        # The last ones may come after what was committed later.
+        assert typing == (["stop", "start"] * 3)[: len(typing)]
+        assert len(typing) >= 1
+
+
+async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel_id = await org.channel("talk", "ann", "ben")
+    listeners = [await org["ben"].register(event_types=["message"]) for _ in range(4)]
+    polls = [asyncio.create_task(listener.events(block=True)) for listener in listeners]
+    await until(lambda: org.node.delivery.waiting == 4)
+    monkeypatch.setattr(queues.Delivery, "_tell_some", lambda _: None)
+    message_id = await org["ann"].send(channel_id, "t", "hello")
+    assert len(org.node.delivery._untold) == 4
+    # This ends the polls, which are made with the key.
+    assert (await org["ben"].post("/users/me/api_key/regenerate")).ok
+    for heard in await asyncio.gather(*polls):
+        assert [event["message"]["id"] for event in heard] == [message_id]
+    assert not org.node.delivery._untold
+
+
+async def test_commands_that_take_long_let_others_have_their_turn(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "TURN_SECONDS", 0)
+    order: list[str] = []
+
+    def decide(_: Moment, name: str) -> Decision[None]:
+        order.append(name)
+        asyncio.get_running_loop().call_soon(order.append, "a turn")
+        return Decision(None)
+
+    await asyncio.gather(*(org.node.log.submit(None, decide, name) for name in "abc"))
+    await asyncio.sleep(0)
+    assert [one for one in order if one != "a turn"] == ["a", "b", "c"]
+    assert order.index("a turn") < order.index("b")
+
+
+async def test_what_a_client_begins_with_is_made_in_several_turns(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await crowd(org, 400)
+    ann = org["ann"]
+    usual = (await ann.register()).data
+    org.node.fragments.clear()
+    monkeypatch.setattr(fragments, "TURN_SECONDS", -1)
+    made: list[int] = []
+    at_once = fragments.Fragments.at_once
+
+    def turn(kept: fragments.Fragments, make: Any) -> Any:
+        try:
+            return at_once(kept, make)
+        finally:
+            made.append(kept._made)
+
+    monkeypatch.setattr(fragments.Fragments, "at_once", turn)
+    before = await org.node.store.read(changes_of)
+    slow = (await ann.register()).data
+    assert len(made) > 4
+    assert max(made) <= 1
+    for name in ("realm_users", "subscriptions", "never_subscribed", "user_status"):
+        assert slow[name] == usual[name]
+    org.node.fragments.clear()
+    assert len((await ann.get("/users")).ok["members"]) == len(usual["realm_users"])
+    assert (await org["ben"].register()).data["realm_users"]
+    # What was registered for the attempts that took too long is gone.
+    after = await org.node.store.read(changes_of)
+    assert after["queues"] - before["queues"] == 2
+
+
+async def test_a_state_that_must_be_loaded_again_is_loaded_in_a_thread(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    load = State.load
+
+    def noted(seq: int, records: Any) -> State:
+        threads.append(threading.get_ident())
+        return load(seq, records)
+
+    async def failing(_: Batch) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(State, "load", noted)
+    with monkeypatch.context() as patch:
+        patch.setattr(org.node.log.store, "commit", failing)
+        (await org["ann"].post("/users/me/status", status_text="out")).refused(
+            "SERVER_NOT_READY", 503
+        )
+    assert (await org["ann"].post("/users/me/status", status_text="out")).ok
+    assert threads
+    assert threading.get_ident() not in threads

@@ -1,0 +1,212 @@
+"""Code made up to keep a grammar busy, for every language that is coloured.
+
+A few pieces for each are a part of the suite; `make lexers` tries thousands, and says which
+languages they stopped.
+"""
+
+import asyncio
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tertulia.markup import code
+from tertulia.markup.costly import COLOUR, MAX_CODE_SECONDS
+from tertulia.markup.elements import literal
+from tertulia.workers import Allowance, Exceeded, Worker
+
+SHORT = 2
+EXAMPLES = int(os.environ.get("LEXERS", SHORT))
+"""Pieces of code for each language."""
+LENGTHS = (24, 60, 300, 3000)
+
+OPENING = [
+    *("", '"', "'", '"""', "'''", "`", "$'", '$"', 'r"', 'r"""', "@'", '@"', "q{", "%q(", "qq/"),
+    *("/*", "//", "#", "--", "<!--", "(*", "{-", "#|", "#=", "/**", "<<EOF\n", "<<-'X'\n", "$("),
+    *(
+        "RUN ",
+        'RUN "',
+        "${",
+        "#{",
+        "<",
+        "<a ",
+        '<a b="',
+        "<?php ",
+        "<script>",
+        "@",
+        "@@",
+        "\\",
+        "[",
+    ),
+    *("(", "{", "0x", "1.", "1e", "a.", "#include ", "import ", "class ", "def ", "function "),
+    *(
+        "let ",
+        "var ",
+        "SELECT ",
+        "GET / HTTP/1.1\n",
+        "[a]\nb=",
+        "a:\n  ",
+        "- ",
+        "key: |\n ",
+        "@@ -",
+    ),
+    *("Traceback (most recent call last):\n", ">>> ", "module ", "type ", "struct ", "/", "=~ /"),
+    *("\\begin{", "$$", "{{", "{%", "case ", "match ", "fn ", "proc ", "macro ", "template<"),
+]
+FRAGMENTS = [
+    *(
+        "\\",
+        "\\\\",
+        '"',
+        "'",
+        '\\"',
+        "\\'",
+        "`",
+        " ",
+        "\t",
+        "\n",
+        "\\\n",
+        " \n",
+        "a",
+        "a.",
+        "a a",
+        "a,",
+    ),
+    *(
+        "a b\n",
+        "0",
+        "0_",
+        "0.",
+        "1e",
+        "_",
+        "-",
+        "--",
+        "*",
+        "*a",
+        "/",
+        "//",
+        "/*",
+        "*/",
+        "(",
+        ")",
+        "()",
+    ),
+    *(
+        "((",
+        "[",
+        "]",
+        "[]",
+        "{",
+        "}",
+        "{}",
+        "<",
+        ">",
+        "<>",
+        "<a",
+        "<a>",
+        "</",
+        "$",
+        "${",
+        "$(",
+        "#",
+    ),
+    *(
+        "#{",
+        "@",
+        "@a",
+        "|",
+        "||",
+        "&",
+        "&&",
+        "=",
+        "a=",
+        "a=b ",
+        ":",
+        "::",
+        "a:",
+        ";",
+        "!",
+        "?",
+        "%",
+    ),
+    *(
+        "%%",
+        "^",
+        "~",
+        "+",
+        "++",
+        "é",
+        "☃",
+        "\x00",
+        "a(",
+        "a<",
+        "a[",
+        "a{",
+        "::a",
+        " a",
+        ", ",
+        "\r",
+        "==",
+    ),
+]
+ENDINGS = ["", "!", "\x00", "\n", '"', "'", ")", "}", ">", "\\", "☃", "a"]
+
+
+LIKELY = [
+    (before, unit)
+    for before in ('"', "'", '"""', 'r"""', "$'", "`", "(*", "/*", "RUN ", "<", "", "[", "@")
+    for unit in ("\\", '\\"', '"', "a.", "*a.", "a ", " ", "(", "[", "\n", "\\\n", "a,")
+]
+"""How grammars went wrong that did."""
+LIKELY_LENGTH = 60
+
+
+def pieces(name: str, count: int) -> Iterator[str]:
+    """Pieces of code that may keep a grammar busy: something opened, and then the same again and
+    again. The same ones each time."""
+    made = random.Random(name)
+    for before, unit in made.sample(LIKELY, min(count, len(LIKELY))):
+        yield before + unit * (LIKELY_LENGTH // len(unit))
+    for number in range(count - len(LIKELY)):
+        unit = "".join(made.choices(FRAGMENTS, k=made.choice([1, 1, 2, 2, 3])))
+        length = LENGTHS[number % len(LENGTHS)]
+        before = "".join(made.choices(OPENING, k=made.choice([1, 1, 2])))
+        yield before + unit * max(1, length // len(unit)) + made.choice(ENDINGS)
+
+
+@pytest.mark.parametrize("name", sorted(code.COLOURED))
+async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
+    name: str, colouring: Worker
+) -> None:
+    stopped: list[str] = []
+    for source in pieces(name, EXAMPLES):
+        turns = 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        turning = asyncio.create_task(turn())
+        try:
+            shown = await colouring.call(
+                COLOUR, source, name, allowance=Allowance(MAX_CODE_SECONDS, 120)
+            )
+        except Exceeded:
+            stopped.append(source)
+            assert turns > 10
+        else:
+            assert shown is not None
+            assert len(shown) < 100 + 60 * len(literal(source))
+        finally:
+            turning.cancel()
+    if stopped:
+        print(f"{name}: {len(stopped)} of {EXAMPLES} were stopped, as {min(stopped, key=len)!r}")
+
+
+@pytest.fixture(scope="module")
+def colouring() -> Worker:
+    """A worker of these tests."""
+    return Worker("lexers", memory=1024 * 1024 * 1024, idle_seconds=5)

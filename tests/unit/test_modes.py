@@ -1,0 +1,124 @@
+"""Nobody but their owner can read the files of an installation."""
+
+import asyncio
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tertulia.config import Config
+from tertulia.store import modes
+from tertulia.store.store import database_at
+from tests.cli.support import Place
+from tests.pictures import picture
+from tests.support import reopened
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def wrong_modes(directory: Path) -> dict[str, str]:
+    """The modes of what lies in the directory that are not as they should be."""
+    wrong = {}
+    for place in (directory, *directory.rglob("*")):
+        mode = stat.S_IMODE(place.stat().st_mode)
+        if mode != (modes.DIRECTORY if place.is_dir() else modes.FILE):
+            wrong[str(place.relative_to(directory))] = oct(mode)
+    return wrong
+
+
+@pytest.mark.usefixtures("umask")
+async def test_what_a_server_writes_can_be_read_by_its_owner_alone(config: Config) -> None:
+    place = Place(config.data_path, config.database_url)
+    await asyncio.to_thread(place.found)
+    async with reopened(config) as org:
+        await org["ann"].upload()
+        await org["ann"].upload("a.png", picture(600, 400), "image/png")
+        tus = {"Tus-Resumable": "1.0.0", "Upload-Length": "5"}
+        reply = await org["ann"].open("/login")
+        assert reply.is_success
+        begun = await org.http.post(
+            "/api/v1/tus", headers=tus, auth=(org["ann"].email, org["ann"].api_key)
+        )
+        assert begun.status_code == 201
+        await org.node.files.put("avatars/x", b"x")
+        await org.http.post("/reset", data={"email": "ann@example.com"})
+        await org.node.log.catch_up()
+        for _ in range(1000):
+            if list(config.data_path.glob("mail/*.eml")):
+                break
+            await asyncio.sleep(0.01)
+        found = {place.name for place in config.data_path.iterdir()}
+        assert {"secret", "files", "mail"} <= found
+        assert config.database_url or {"tertulia.db", "tertulia.db-wal", "tertulia.db-shm"} <= found
+        database = database_at(config.data_path, config.database_url)
+        await asyncio.to_thread(database.backup_before_migration, 7)
+        assert wrong_modes(config.data_path) == {}
+
+
+@pytest.mark.usefixtures("umask")
+def test_backups_and_what_comes_out_of_them_are_private(tmp_path: Path) -> None:
+    place, again = Place(tmp_path / "data"), Place(tmp_path / "new" / "again")
+    place.found()
+    copy = tmp_path / "b.zip"
+    assert place.run("backup", str(copy)).exit_code == 0
+    assert stat.S_IMODE(copy.stat().st_mode) == modes.FILE
+    assert again.run("restore", str(copy)).exit_code == 0
+    assert wrong_modes(again.data_dir) == {}
+
+
+def test_a_directory_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o755)
+    modes.directory(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    modes.directory(tmp_path / "a" / "b")
+    assert wrong_modes(tmp_path / "a") == {}
+
+
+def test_check_says_what_everybody_can_read(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    answer = place.answer("check")
+    (one,) = (one for one in answer["checks"] if one["check"] == "permissions")
+    assert (one["ok"], one["detail"].startswith("nobody")) == (True, True)
+
+    # What lies in a directory that nobody can enter is nobody's to read.
+    database = place.data_dir / "tertulia.db"
+    os.chmod(database, 0o644)
+    assert place.run("check").exit_code == 0
+
+    os.chmod(place.data_dir, 0o750)
+    result = place.run("check")
+    assert (result.exit_code, "its group can read" in result.stdout) == (0, True)
+
+    os.chmod(place.data_dir, 0o755)
+    result = place.run("check")
+    assert result.exit_code == 1
+    assert f"FAILED  permissions: everybody on this machine can read {place.data_dir}" in (
+        result.stdout
+    )
+    assert str(database) in result.stdout
+    (command,) = [
+        line.partition("`")[2].rstrip("`\n") for line in result.stdout.splitlines() if "`" in line
+    ]
+    subprocess.run(command, shell=True, check=True)
+    assert place.run("check").exit_code == 0
+
+
+def test_serve_says_once_that_everybody_can_read_it(tmp_path: Path) -> None:
+    place = Place(tmp_path / "data")
+    place.found()
+    os.chmod(place.data_dir, 0o755)
+    with place.serving() as (process, _):
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert said.count("everybody on this machine can read the data directory") == 1
+    assert f'mend="chmod -R o-rwx {place.data_dir}"' in said
+    assert stat.S_IMODE(place.data_dir.stat().st_mode) == 0o755

@@ -1,0 +1,64 @@
+"""Which passwords are good enough."""
+
+import time
+
+import pytest
+
+from tertulia.demo import PASSWORD as DEMONSTRATION
+from tertulia.domain.passwords import PasswordRules
+from tertulia.model.errors import Refused
+
+RULES = PasswordRules(min_length=8, min_guesses=1_000_000)
+OWN = ("ann.miller@example.com", "Ann Miller", "Café Central")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password",
+        "12345678",
+        "passw0rd1",
+        "qwertyuiop",
+        "letmein!!",
+        "aaaaaaaaaaaaaaaa",
+        "ann.miller@example.com",
+        "Ann Miller",
+        "annmiller1",
+        "millerann",
+        "cafécentral",
+        "example.com",
+        "01.01.1990",
+    ],
+)
+def test_what_is_guessed_at_once_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="guessed too easily"):
+        RULES.require(text, OWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["correct horse", "a few good words", DEMONSTRATION, "vT4#kq9!x", "x" * 7 + "mein hund"]
+)
+def test_what_is_hard_to_guess_is_taken(text: str) -> None:
+    assert RULES.require(text, OWN) == text
+
+
+@pytest.mark.parametrize(("length", "good"), [(7, False), (8, True), (100, True), (101, False)])
+def test_it_has_a_length(length: int, good: bool) -> None:
+    text = ("kT4#q9!vZx" * 11)[:length]
+    if good:
+        assert RULES.require(text) == text
+    else:
+        with pytest.raises(Refused, match="8 to 100 characters"):
+            RULES.require(text)
+
+
+def test_an_installation_may_take_any() -> None:
+    assert PasswordRules(min_length=1, min_guesses=0).require("a", OWN) == "a"
+
+
+@pytest.mark.parametrize("made", ["4@8({[<63&9#!1/|0$5+7%2z", "4@a8b({[<c63e&9g#!1i/|lo0$5s+7t%2z"])
+def test_a_text_made_to_take_long_takes_no_longer_than_others(made: str) -> None:
+    # What takes seconds with all of it (and minutes with more) takes a fraction with its beginning.
+    began = time.process_time()
+    RULES.require((made * 10)[:100], [made * 100] * 5)
+    assert time.process_time() - began < 10

@@ -1,0 +1,40 @@
+"""Parts of a list of messages, told by their ends."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from tertulia.model.stretches import EVERYTHING, ids_at, ids_of, places, told
+
+IDS = st.sets(st.integers(1, 200), min_size=1, max_size=60)
+
+
+@given(IDS, st.data())
+def test_what_is_told_is_what_is_read(ids: set[int], data: st.DataObject) -> None:
+    whole = BitMap(ids)
+    part = BitMap(data.draw(st.sets(st.sampled_from(sorted(ids)))))
+    assert ids_of(told(part, whole), whole) == part
+
+
+@given(IDS, st.integers(0, 210), st.one_of(st.none(), st.integers(0, 210)))
+def test_places_are_of_the_messages_in_the_spans(
+    ids: set[int], after: int, until: int | None
+) -> None:
+    ascending = sorted(ids)
+    there = ids_at(ascending, BitMap(ids), places(ascending, ((after, until),)))
+    assert there == BitMap(one for one in ids if after < one and (until is None or one <= until))
+
+
+def test_spans_with_the_same_messages_have_the_same_places() -> None:
+    assert places((5, 9, 12), ((1, 10),)) == places((5, 9, 12), ((4, 11), (20, None)))
+    assert ids_at((5, 9), BitMap((5, 9)), places((5, 9), EVERYTHING)) == BitMap((5, 9))
+
+
+def test_many_messages_in_a_row_are_told_by_their_ends() -> None:
+    whole = BitMap(range(0, 100_000, 3))
+    assert told(whole - BitMap([300]), whole) == ((0, 297), (303, 99_999))
+    assert told(BitMap([3, 6, 12]), whole) == ((3, 6), 12)
+
+
+def test_what_older_entries_name_one_by_one_is_read_as_well() -> None:
+    assert ids_of((1, 2, 7), BitMap((1, 2, 3, 7))) == BitMap((1, 2, 7))

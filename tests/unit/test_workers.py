@@ -1,0 +1,251 @@
+"""Work that is done in a process beside the server, and what becomes of it where it is too much."""
+
+import asyncio
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import typing
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tertulia import pictures
+from tertulia.markup import costly
+from tertulia.outbound import pages
+from tertulia.workers import Allowance, Exceeded, Failed, Job, Unanswered, Worker
+from tertulia.workers import worker as workers
+
+MEMORY = 1024 * 1024 * 1024
+HERE = "tertulia.markup.code"
+
+
+def allowance(processor: float = 0.3, patience: float = 60) -> Allowance:
+    return Allowance(processor, patience)
+
+
+# Functions of ours that stand for others: one that answers, one that never comes to its end.
+LENGTH: Job[str] = Job("tertulia.markup.elements:literal", str)
+ENDLESS: Job[str] = Job(f"{HERE}:coloured", str, load=f"{HERE}:load")
+BOMB = ("$'" + "\\" * 60, "Bash")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for it to be so."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 (a thread has no event that could be awaited)
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[Worker]:
+    """A worker that ends soon after it was used."""
+    made = Worker("test", memory=MEMORY, idle_seconds=0.5)
+    yield made
+    await until(lambda: made.process_id is None)
+
+
+def is_running(process_id: int | None) -> bool:
+    try:
+        os.kill(process_id or 0, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_job_is_done_in_another_process(worker: Worker) -> None:
+    assert worker.process_id is None
+    assert await worker.call(LENGTH, "<a>", allowance=allowance()) == "&lt;a&gt;"
+    first = worker.process_id
+    assert first not in {None, os.getpid()}
+    assert await worker.call(LENGTH, "&", allowance=allowance()) == "&amp;"
+    assert worker.process_id == first
+
+
+async def test_what_takes_too_long_ends_and_the_next_job_is_done(worker: Worker) -> None:
+    with pytest.raises(Exceeded):
+        await worker.call(ENDLESS, *BOMB, allowance=allowance())
+    assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
+
+
+async def test_the_event_loop_goes_on_meanwhile(worker: Worker) -> None:
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.001)
+            turns += 1
+
+    turning = asyncio.create_task(turn())
+    with pytest.raises(Exceeded):
+        await worker.call(ENDLESS, *BOMB, allowance=allowance())
+    turning.cancel()
+    assert turns > 10
+
+
+async def test_an_allowance_is_for_all_that_is_done_with_it(worker: Worker) -> None:
+    one = allowance()
+    with pytest.raises(Exceeded):
+        await worker.call(ENDLESS, *BOMB, allowance=one)
+    with pytest.raises(Unanswered) as refused:
+        await worker.call(LENGTH, "a", allowance=one)
+    assert not isinstance(refused.value, Exceeded)
+
+
+async def test_who_has_no_time_is_not_waited_for(worker: Worker) -> None:
+    with pytest.raises(Unanswered):
+        await worker.call(LENGTH, "a", allowance=allowance(patience=0))
+
+
+async def test_what_is_too_much_to_wait_is_refused() -> None:
+    made = Worker("test", memory=MEMORY, max_waiting=2, idle_seconds=0.5)
+    await made.call(LENGTH, "a", allowance=allowance())
+    process_id = made.process_id
+    assert process_id is not None
+    os.kill(process_id, signal.SIGSTOP)
+    waiting = [made.submit(LENGTH, "a", allowance=allowance())]
+    await until(waiting[0].running)
+    waiting += [made.submit(LENGTH, "a", allowance=allowance()) for _ in range(2)]
+    with pytest.raises(Unanswered, match="too much"):
+        made.submit(LENGTH, "a", allowance=allowance())
+    os.kill(process_id, signal.SIGCONT)
+    assert [await asyncio.wrap_future(one) for one in waiting] == ["a", "a", "a"]
+    await until(lambda: made.process_id is None)
+
+
+async def test_what_nobody_waits_for_any_more_is_not_begun(worker: Worker) -> None:
+    blocking = worker.submit(ENDLESS, *BOMB, allowance=allowance())
+    left = asyncio.create_task(worker.call(LENGTH, "a", allowance=allowance()))
+    await asyncio.sleep(0)
+    left.cancel()
+    with pytest.raises(Exceeded):
+        await asyncio.wrap_future(blocking)
+    assert await worker.call(LENGTH, "b", allowance=allowance()) == "b"
+
+
+async def test_what_is_not_wanted_any_more_at_its_turn_is_not_begun(worker: Worker) -> None:
+    with pytest.raises(Unanswered, match="not wanted"):
+        await worker.call(LENGTH, "a", allowance=allowance(), is_wanted=lambda: False)
+
+
+async def test_an_exception_is_told_by_its_name(worker: Worker) -> None:
+    missing: Job[None] = Job("tertulia.markup.code:block", None)
+    with pytest.raises(Failed) as failed:
+        await worker.call(missing, allowance=allowance())
+    assert failed.value.kind == "TypeError"
+
+
+async def test_functions_of_others_are_not_called(worker: Worker) -> None:
+    with pytest.raises(Failed, match="none of ours"):
+        await worker.call(Job("os:getcwd", str), allowance=allowance())
+
+
+async def test_a_process_that_was_killed_is_replaced(worker: Worker) -> None:
+    await worker.call(LENGTH, "a", allowance=allowance())
+    first = worker.process_id
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(Exceeded):
+        await worker.call(LENGTH, "a", allowance=allowance())
+    assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
+
+
+async def test_one_that_hangs_is_killed_by_the_clock(worker: Worker) -> None:
+    await worker.call(LENGTH, "a", allowance=allowance())
+    first = worker.process_id
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(Unanswered):
+        await worker.call(LENGTH, "a" * 1_000_000, allowance=allowance(0.01, 0.2))
+    assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
+    assert not is_running(first)
+
+
+async def test_memory_has_a_bound() -> None:
+    made = Worker("test", memory=200 * 1024 * 1024, idle_seconds=0.5)
+    with pytest.raises(Exceeded):
+        await made.call(LENGTH, "&" * 60_000_000, allowance=allowance(20))
+    await until(lambda: made.process_id is None)
+
+
+async def test_a_process_that_does_not_start_is_not_tried_all_the_time(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE", 1000)
+    monkeypatch.setattr(workers, "LONGEST_PAUSE", 1000)
+    with monkeypatch.context() as here:
+        here.setattr(sys, "executable", "/bin/false")
+        with pytest.raises(Unanswered):
+            await worker.call(LENGTH, "a", allowance=allowance())
+    with pytest.raises(Unanswered, match="soon"):
+        await worker.call(LENGTH, "a", allowance=allowance())
+
+
+async def test_it_ends_when_it_is_idle_and_starts_anew(worker: Worker) -> None:
+    await worker.call(LENGTH, "a", allowance=allowance())
+    first = worker.process_id
+    await until(lambda: worker.process_id is None)
+    assert await worker.call(LENGTH, "a", allowance=allowance()) == "a"
+    assert worker.process_id != first
+
+
+def test_it_ends_with_its_parent() -> None:
+    code = """
+import asyncio, os
+from tertulia.workers import TEXTS, Allowance, Job
+job = Job("tertulia.markup.elements:literal", str)
+asyncio.run(TEXTS.call(job, "a", allowance=Allowance(1, 60)))
+print(TEXTS.process_id, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(Path(workers.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    process_id = int(ended.stdout)
+    until = time.monotonic() + 60
+    while is_running(process_id) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_running(process_id)
+
+
+def test_the_process_has_none_of_the_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERTULIA_SECRET", "hush")
+    process = workers._Process(MEMORY)
+    try:
+        process.wait_until_ready()
+        environment = Path(f"/proc/{process.id}/environ")
+        if environment.exists():
+            assert b"TERTULIA" not in environment.read_bytes()
+    finally:
+        process.kill()
+
+
+JOBS: list[Job[typing.Any]] = [
+    *(
+        value
+        for module in (costly, pictures, pages)
+        for value in vars(module).values()
+        if isinstance(value, Job)
+    ),
+]
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.function)
+def test_every_job_is_a_function_of_that_result(job: Job[typing.Any]) -> None:
+    module, _, name = job.function.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    assert typing.get_type_hints(function)["return"] == job.result
+    if job.load:
+        assert callable(getattr(importlib.import_module(module), job.load.partition(":")[2]))
+
+
+def test_there_are_jobs_for_all_that_has_no_bound_of_its_own() -> None:
+    assert len(JOBS) == 8

@@ -1,0 +1,198 @@
+"""What people are told by mail of their accounts, and when a browser is asked for the password."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from tertulia.config import Config
+from tertulia.outbound.letters import Letter
+from tests.browsers import fresh, give_password, ready, signed_in
+from tests.mails import mailed, no_postman
+from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, founded
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures(no_postman.__name__),
+]
+
+ANN = {"username": "ann@example.com", "password": PASSWORD}
+NEW = {"old_password": PASSWORD, "new_password": "other good words"}
+LATER = 901
+"""Seconds after which the password is asked for again."""
+
+
+@pytest.fixture
+def clock() -> TestClock:
+    return TestClock()
+
+
+@pytest.fixture
+async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
+    """An organization whose people joined an hour ago."""
+    async with founded(
+        config, others=(Newcomer("ben"), Newcomer("robo", owner="ben")), clock=clock
+    ) as organization:
+        clock.ahead = 3600
+        yield organization
+
+
+async def one(org: Organization, to: str = "ann@example.com") -> Letter:
+    (letter,) = await mailed(org)
+    assert letter.to == to
+    return letter
+
+
+# Signing in
+
+
+async def test_a_sign_in_with_a_new_browser_is_told(org: Organization) -> None:
+    browser = fresh(org)
+    (await browser.post("/sessions", **ANN)).ok
+    letter = await one(org)
+    assert "new sign-in" in letter.subject
+    for said in ("127.0.0.1", "Firefox", "UTC", "http://chat.test/reset"):
+        assert said in letter.text
+    # Afterwards the browser is known, and so is where it is.
+    for other in (browser, fresh(org)):
+        (await other.raw("POST", "/sessions", data=ANN, headers=csrf(other))).ok
+    assert await mailed(org) == []
+
+
+def csrf(browser: Person) -> dict[str, str]:
+    token = browser.http.cookies.get("tertulia_csrf")
+    return {"X-CSRF-Token": token} if token else {}
+
+
+async def test_a_sign_in_with_a_program_is_told_once(org: Organization) -> None:
+    (await org.nobody.post("/fetch_api_key", **ANN)).ok
+    assert "new sign-in" in (await one(org)).subject
+    (await org.nobody.post("/fetch_api_key", **ANN)).ok
+    assert await mailed(org) == []
+
+
+async def test_who_wants_no_such_mails_gets_none(org: Organization) -> None:
+    (await org["ann"].patch("/settings", enable_login_emails=False)).ok
+    (await fresh(org).post("/sessions", **ANN)).ok
+    (await org.nobody.post("/fetch_api_key", **ANN)).ok
+    assert await mailed(org) == []
+
+
+async def test_who_has_just_joined_is_not_told(org: Organization, clock: TestClock) -> None:
+    sent = {"email": "zoe@example.com", "full_name": "Zoe", "password": PASSWORD}
+    (await org["ann"].post("/users", **sent)).ok
+    (await fresh(org).post("/sessions", username="zoe@example.com", password=PASSWORD)).ok
+    assert await mailed(org) == []
+
+
+@pytest.mark.parametrize("address", ["iris@cafe.example", "iris@chat.invalid"])
+async def test_where_nobody_reads_mails_none_is_sent(org: Organization, address: str) -> None:
+    (await org["ann"].patch(f"/users/{org['ben'].user_id}", new_email=address)).ok
+    await mailed(org)
+    await give_password(org, "ben")
+    (await fresh(org).post("/sessions", username=address, password=PASSWORD)).ok
+    assert await mailed(org) == []
+
+
+# What is new about the account
+
+
+async def test_a_changed_password_is_told(org: Organization) -> None:
+    (await org["ann"].patch("/settings", **NEW)).ok
+    assert "has changed it" in (await one(org)).text
+
+
+async def test_a_changed_key_is_told(org: Organization) -> None:
+    (await org["ann"].post("/users/me/api_key/regenerate")).ok
+    assert "another API key" in (await one(org)).text
+    (await org["ben"].post(f"/bots/{org['robo'].user_id}/api_key/regenerate")).ok
+    assert await mailed(org) == []
+
+
+async def test_an_address_that_an_administrator_changes_is_told_at_the_old_one(
+    org: Organization,
+) -> None:
+    path = f"/users/{org['ben'].user_id}"
+    (await org["ann"].patch(path, new_email="benjamin@example.com")).ok
+    assert "benjamin@example.com" in (await one(org, "ben@example.com")).text
+    (await org["ann"].patch(path, new_email="Benjamin@example.com")).ok
+    assert await mailed(org) == []
+
+
+async def test_the_mails_are_in_the_language_of_the_account(org: Organization) -> None:
+    (await org["ann"].patch("/settings", default_language="es")).ok
+    (await fresh(org).post("/sessions", **ANN)).ok
+    letter = await one(org)
+    assert "Un inicio de sesión nuevo" in letter.subject
+    assert "¡Hola, Ann!" in letter.text
+    assert '<html lang="es">' in letter.html
+    (await org["ann"].patch("/settings", **NEW)).ok
+    assert "contraseña" in (await one(org)).text
+    (await org["ann"].post("/users/me/api_key/regenerate")).ok
+    assert "clave de API" in (await one(org)).text
+
+
+# The password again
+
+
+def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
+    """What a cookie that somebody took along must not be enough for."""
+    ann, ben = org["ann"].user_id, org["ben"].user_id
+    return [
+        ("POST", "/users/me/api_key/regenerate", {}),
+        ("PATCH", "/settings", {"email": "anna@example.com"}),
+        ("PATCH", f"/users/{ben}", {"new_email": "benjamin@example.com"}),
+        ("POST", f"/bots/{org['robo'].user_id}/api_key/regenerate", {}),
+        ("DELETE", f"/users/{ann}", {}),
+        ("DELETE", "/users/me", {}),
+        ("POST", "/realm/deactivate", {}),
+    ]
+
+
+async def test_a_browser_is_asked_for_the_password_again_after_a_while(
+    org: Organization, clock: TestClock
+) -> None:
+    browser = await signed_in(org)
+    clock.ahead += LATER
+    before = org.node.state.seq
+    for method, path, sent in acts(org):
+        reply = await browser.request(method, path, **sent)
+        reply.refused("PASSWORD_CONFIRMATION_REQUIRED", 403)
+    assert org.node.state.seq == before
+    # What is not of that kind goes on, and so does what gives the password itself.
+    (await browser.patch("/settings", full_name="Anna", email="ann@example.com")).ok
+    (await browser.patch(f"/users/{org['ben'].user_id}", full_name="Benno")).ok
+    (await browser.post("/sessions/confirm", password="not it at all")).refused()
+    (await browser.post("/users/me/api_key/regenerate")).refused(
+        "PASSWORD_CONFIRMATION_REQUIRED", 403
+    )
+    (await browser.post("/sessions/confirm", password=PASSWORD)).ok
+    (await browser.post("/users/me/api_key/regenerate")).ok
+    clock.ahead += LATER
+    (await browser.patch("/settings", **NEW)).ok
+    (await browser.post("/users/me/api_key/regenerate")).ok
+
+
+async def test_another_browser_is_asked_by_itself(org: Organization, clock: TestClock) -> None:
+    one, other = await signed_in(org), await signed_in(org)
+    clock.ahead += LATER
+    (await one.post("/sessions/confirm", password=PASSWORD)).ok
+    (await other.post("/users/me/api_key/regenerate")).refused(
+        "PASSWORD_CONFIRMATION_REQUIRED", 403
+    )
+
+
+async def test_a_program_with_a_key_is_not_asked(org: Organization, clock: TestClock) -> None:
+    clock.ahead += LATER
+    (await org["ann"].patch("/settings", email="anna@example.com")).ok
+    (await org["ann"].post("/sessions/confirm", password=PASSWORD)).ok
+    (await org["ann"].post("/users/me/api_key/regenerate")).ok
+
+
+async def test_where_it_is_not_wanted_nobody_is_asked(config: Config, clock: TestClock) -> None:
+    never = msgspec.structs.replace(config, confirm_password_minutes=0)
+    async with founded(never, clock=clock) as org:
+        browser = await signed_in(org)
+        clock.ahead += 20 * 86400
+        ready(browser)
+        (await browser.post("/users/me/api_key/regenerate")).ok

@@ -1,0 +1,108 @@
+"""What ends an account's API key, its sessions, and the polls that wait with them."""
+
+import asyncio
+
+import pytest
+
+from tertulia.domain import sessions
+from tests.browsers import fresh, signed_in
+from tests.mails import link_in, mailed, no_postman
+from tests.support import PASSWORD, Organization, Reply
+from tests.unit.test_log import until
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures(no_postman.__name__),
+]
+
+NEW = "other good words"
+
+
+async def polling(org: Organization) -> list["asyncio.Task[Reply]"]:
+    """Polls of ann's that wait: with the key, and with a browser's session."""
+    tasks = []
+    for person in (org["ann"], await signed_in(org)):
+        listener = await person.register()
+        poll = person.get(
+            "/events", queue_id=listener.queue_id, last_event_id=listener.last_event_id
+        )
+        tasks.append(asyncio.create_task(poll))
+    await until(lambda: len(org.node.delivery._waiting) == 2)
+    return tasks
+
+
+async def all_over(org: Organization, polls: list["asyncio.Task[Reply]"]) -> None:
+    """Key, session and polls of ann's are over."""
+    by_key, by_session = [await poll for poll in polls]
+    by_key.refused("INVALID_API_KEY", 401)
+    by_session.refused("UNAUTHORIZED", 401)
+    (await org["ann"].get("/users/me")).refused("INVALID_API_KEY", 401)
+    other = org.node.vault.api_key(org.node.state.credentials[org["ann"].user_id])
+    assert other != org["ann"].api_key
+    org["ann"].api_key = other
+    (await org["ann"].get("/users/me")).ok
+
+
+async def test_a_link_to_a_new_password_ends_key_and_sessions(org: Organization) -> None:
+    polls = await polling(org)
+    (await org["ann"].post("/users/me/android_gcm_reg_id", token="phone")).ok
+    assert org.node.state.push_tokens_of_user.count(org["ann"].user_id) == 1
+    await org.http.post("/reset", data={"email": "ann@example.com"})
+    await org.node.log.catch_up()
+    (letter,) = await mailed(org)
+    browser = fresh(org)
+    await browser.http.post(link_in(letter), data={"password": NEW})
+    await all_over(org, polls)
+    assert org.node.state.push_tokens_of_user.count(org["ann"].user_id) == 0
+    (await browser.get("/users/me")).ok
+    (letter,) = await mailed(org)
+    assert "every program" in letter.text
+
+
+async def test_the_operators_new_password_ends_key_and_sessions(org: Organization) -> None:
+    polls = await polling(org)
+    node = org.node
+    hashed = await node.vault.hash_password(NEW)
+    await node.log.submit(
+        None,
+        sessions.replace_password,
+        org["ann"].user_id,
+        hashed,
+        node.vault.new_key(),
+        "http://chat.test",
+    )
+    await all_over(org, polls)
+    (await fresh(org).post("/sessions", username="ann@example.com", password=NEW)).ok
+    (letter,) = await mailed(org)
+    assert (letter.to, "new password" in letter.text) == ("ann@example.com", True)
+
+
+async def test_signing_out_everywhere_ends_key_and_sessions(org: Organization) -> None:
+    polls = await polling(org)
+    node = org.node
+    ended = await node.log.submit(
+        None, sessions.end_access, org["ann"].user_id, node.vault.new_key()
+    )
+    assert ended == 1
+    await all_over(org, polls)
+    (await fresh(org).post("/sessions", username="ann@example.com", password=PASSWORD)).ok
+
+
+@pytest.mark.parametrize("who", ["ben", "robo"])
+async def test_a_key_does_not_come_back_with_the_account(org: Organization, who: str) -> None:
+    path = f"/users/{org[who].user_id}"
+    (await org["ann"].delete(path)).ok
+    (await org[who].get("/users/me")).refused("USER_DEACTIVATED", 401)
+    (await org["ann"].post(f"{path}/reactivate")).ok
+    (await org[who].get("/users/me")).refused("INVALID_API_KEY", 401)
+    org.know(who, org.node.state.users[org[who].user_id])
+    (await org[who].get("/users/me")).ok
+    # Where nothing is reactivated, nothing is replaced.
+    (await org["ann"].post(f"{path}/reactivate")).ok
+    (await org[who].get("/users/me")).ok
+
+
+async def test_an_own_new_password_leaves_the_key(org: Organization) -> None:
+    own = await signed_in(org)
+    (await own.patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
+    (await org["ann"].get("/users/me")).ok

@@ -1,0 +1,231 @@
+"""Whoever guesses is held up, and written down; whoever is known gets in all the same."""
+
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tertulia import logs
+from tertulia.app import asgi
+from tertulia.config import Config
+from tertulia.wire import pacing
+from tertulia.wire.authentication import DEVICE_COOKIE
+from tests.browsers import FIREFOX, fresh, ready, signed_in
+from tests.support import PASSWORD, Organization, Person, TestClock, founded
+
+pytestmark = pytest.mark.usefixtures("nothing_broke")
+
+WRONG = {"username": "ann@example.com", "password": "something else"}
+RIGHT = {"username": "ann@example.com", "password": PASSWORD}
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+@asynccontextmanager
+async def stopped(config: Config) -> AsyncIterator[Organization]:
+    """An organization in which no time passes."""
+    async with founded(config, clock=TestClock(stopped_at=1_800_000_000)) as org:
+        yield org
+
+
+def at(org: Organization, address: str) -> Person:
+    """A browser on another computer, in which nobody is signed in."""
+    transport = httpx.ASGITransport(
+        app=asgi(org.node), raise_app_exceptions=False, client=(address, 1234)
+    )
+    headers = {"User-Agent": FIREFOX}
+    return Person(
+        httpx.AsyncClient(transport=transport, base_url="http://chat.test", headers=headers)
+    )
+
+
+async def attacked(org: Organization) -> None:
+    """Ann's password is guessed from many computers until all of them are held up."""
+    tried = 0
+    for number in range(1, 256):
+        attacker = at(org, f"203.0.113.{number}")
+        for _ in range(pacing.TRIES_PER_ACCOUNT):
+            reply = await attacker.post("/sessions", **WRONG)
+            if reply.status == 429:
+                break
+            reply.refused("AUTHENTICATION_FAILED", 401)
+            tried += 1
+        else:
+            continue
+        break
+    assert tried == pacing.TRIES_FROM_ANYWHERE
+    (await at(org, "203.0.113.254").post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_one_account_is_not_guessed_from_many_addresses(config: Config) -> None:
+    async with stopped(config) as org:
+        await attacked(org)
+        other = {"username": "nobody@example.com", "password": "x"}
+        reply = await at(org, "203.0.113.254").post("/sessions", **other)
+        reply.refused("AUTHENTICATION_FAILED", 401)
+
+
+async def test_its_owner_gets_in_with_a_browser_that_was_used_before(config: Config) -> None:
+    async with stopped(config) as org:
+        browser = at(org, "192.0.2.1")
+        (await browser.post("/sessions", **RIGHT)).ok
+        ready(browser)
+        (await browser.raw("POST", "/sessions", data=RIGHT)).ok
+        device = browser.http.cookies[DEVICE_COOKIE]
+        await attacked(org)
+        elsewhere = at(org, "203.0.113.254")
+        elsewhere.http.cookies.set(DEVICE_COOKIE, device)
+        (await elsewhere.post("/sessions", **RIGHT)).ok
+        # By itself, it is held up as well: whoever has it is not known by that alone.
+        for _ in range(pacing.TRIES_PER_ACCOUNT):
+            (await elsewhere.post("/sessions", **WRONG)).refused("AUTHENTICATION_FAILED", 401)
+        (await elsewhere.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_its_owner_gets_in_from_where_they_signed_in_before(config: Config) -> None:
+    async with stopped(config) as org:
+        (await at(org, "192.0.2.1").post("/fetch_api_key", **RIGHT)).ok
+        await attacked(org)
+        (await at(org, "192.0.2.1").post("/fetch_api_key", **RIGHT)).ok
+
+
+async def test_a_browser_is_known_for_its_own_accounts_and_their_present_password(
+    config: Config,
+) -> None:
+    async with stopped(config) as org:
+        await org.add("ben")
+        devices = [
+            (await signed_in(org, name)).http.cookies[DEVICE_COOKIE] for name in ("ben", "ann")
+        ]
+        new = {"old_password": PASSWORD, "new_password": "other good words"}
+        (await org["ann"].patch("/settings", **new)).ok
+        await attacked(org)
+        for device in devices:
+            elsewhere = at(org, "203.0.113.254")
+            elsewhere.http.cookies.set(DEVICE_COOKIE, device)
+            (await elsewhere.post("/sessions", **RIGHT)).refused("RATE_LIMIT_HIT", 429)
+
+
+@pytest.mark.parametrize("value", ["", "x", "~~~~~~~~", "a.b", "é", "x" * 5000, "'"])
+async def test_a_browser_that_says_it_is_known_is_not_believed(config: Config, value: str) -> None:
+    async with stopped(config) as org:
+        await attacked(org)
+        headers = {"Cookie": f"{DEVICE_COOKIE}={value}".encode()}
+        reply = await at(org, "203.0.113.254").raw("POST", "/sessions", data=RIGHT, headers=headers)
+        reply.refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_a_browser_is_known_by_all_who_share_it(config: Config) -> None:
+    async with stopped(config) as org:
+        await org.add("ben")
+        browser = await signed_in(org, "ben")
+        del browser.http.headers["X-CSRF-Token"]
+        (await browser.post("/sessions", **RIGHT)).ok
+        assert browser.http.cookies[DEVICE_COOKIE].count("~") == 1
+
+
+@pytest.mark.parametrize("by_cookie", [True, False])
+async def test_the_old_password_is_not_found_out_by_whoever_is_signed_in(
+    config: Config, by_cookie: bool
+) -> None:
+    async with stopped(config) as org:
+        ann = await signed_in(org) if by_cookie else org["ann"]
+        wrong = {"old_password": "something else", "new_password": "other good words"}
+        for _ in range(pacing.TRIES_PER_ACCOUNT):
+            (await ann.patch("/settings", **wrong)).refused()
+        right = wrong | {"old_password": PASSWORD}
+        (await ann.patch("/settings", **right)).refused("RATE_LIMIT_HIT", 429)
+        # What somebody took along holds up nothing else.
+        (await fresh(org).post("/sessions", **RIGHT)).ok
+        other = org["ann"] if by_cookie else await signed_in(org)
+        (await other.patch("/settings", **right)).ok
+
+
+@pytest.mark.parametrize("path", ["/join/i1-" + "x" * 43, "/confirm/x", "/reset/x"])
+async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, path: str) -> None:
+    async with stopped(config) as org:
+        nobody = at(org, "203.0.113.1")
+        for _ in range(pacing.TRIES_PER_CODE):
+            assert (await nobody.http.get(path)).status_code in {404, 410}
+        assert (await nobody.http.get(path)).status_code == 429
+        assert (await at(org, "203.0.113.2").http.get(path)).status_code in {404, 410}
+
+
+def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
+    clock = TestClock(stopped_at=1_800_000_000)
+    tries = pacing.SignIns(clock)
+    for number in range(pacing.TRIES_FROM_ANYWHERE):
+        tries.require(f"192.0.2.{number}", "ann@example.com")
+    for number in range(2 * pacing.MAX_KNOWN):
+        tries.require(f"198.51.{number}", f"{number}@example.com")
+    with pytest.raises(pacing.TooManyTries):
+        tries.require("203.0.113.1", "ann@example.com")
+
+
+def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
+    tries = pacing.SignIns(TestClock(stopped_at=1_800_000_000))
+    for number in range(pacing.MAX_KNOWN + 5):
+        tries.succeeded(f"{number}", "ann@example.com")
+    assert not tries.knows("0", "ann@example.com")
+    assert tries.knows(f"{pacing.MAX_KNOWN}", "ANN@example.com")
+
+
+# What is written down
+
+
+def failregexes() -> list[re.Pattern[str]]:
+    """The filter in the documentation, as fail2ban reads it: the time is taken out of the line."""
+    (block,) = re.findall(r"failregex = (.*?)\n(?:\w|```)", OPERATING.read_text(), re.DOTALL)
+    address = r"(?P<address>[0-9a-fA-F.:]+)"
+    return [re.compile(one.strip().replace("<ADDR>", address)) for one in block.splitlines()]
+
+
+@pytest.mark.parametrize("form", [logs.TextLines(), logs.JsonLines()], ids=["text", "json"])
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
+async def test_a_failed_sign_in_is_a_line_that_the_documented_filter_finds(
+    config: Config,
+    caplog: pytest.LogCaptureFixture,
+    form: logging.Formatter,
+    address: str,
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with stopped(config) as org:
+        computer = at(org, address)
+        (await computer.post("/fetch_api_key", **WRONG)).refused("AUTHENTICATION_FAILED", 401)
+        sent = {"username": "hunter2", "password": "x"}
+        (await computer.post("/sessions", **sent)).refused("AUTHENTICATION_FAILED", 401)
+        await computer.http.post("/login", data=sent)
+        evil = f'event="sign-in failed" from=192.0.2.9 "from":"192.0.2.9" {"x" * 5}'
+        await computer.http.get(f"/{evil}")
+    found = []
+    for record in caplog.records:
+        line = form.format(record)
+        assert "hunter2" not in line
+        assert "something else" not in line
+        bare = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "", line)
+        matches = [
+            m for regex in failregexes() for text in {line, bare} if (m := regex.match(text))
+        ]
+        if matches:
+            found.append({m["address"] for m in matches})
+    assert found == [{address}] * 3
+
+
+async def test_what_opens_something_is_in_no_line(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    path = await org["ann"].upload()
+    url = (await org["ann"].get(f"/user_uploads/{path}")).ok["url"]
+    ticket = url.split("/")[3]
+    assert len(ticket) > 40
+    assert (await org.http.get(url)).content == b"hello"
+    assert (await org.http.get(f"/user_uploads/{path}?api_key={org['ann'].api_key}")).is_success
+    own = [record for record in caplog.records if record.name.startswith("tertulia")]
+    lines = "\n".join(logs.TextLines().format(record) for record in own)
+    assert "/user_uploads/temporary/…" in lines
+    for secret in (ticket, org["ann"].api_key):
+        assert secret not in lines

@@ -1,0 +1,199 @@
+"""Https, links in mails, how long a session lasts, and which passwords are taken."""
+
+import time
+
+import msgspec
+import pytest
+
+from tertulia import config as settings
+from tertulia.config import Config, ConfigError
+from tertulia.model.sessions import LIFETIME
+from tertulia.wire.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tests.browsers import fresh, signed_in
+from tests.mails import mailed, no_postman
+from tests.support import PASSWORD, Organization, TestClock, founded
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_broke"),
+    pytest.mark.usefixtures(no_postman.__name__),
+]
+
+RIGHT = {"username": "ann@example.com", "password": PASSWORD}
+DAY = 86400
+
+
+# Passwords
+
+
+async def test_a_weak_password_is_taken_nowhere(org: Organization) -> None:
+    for weak in ("password", "ann@example.com", "12345678"):
+        new = {"old_password": PASSWORD, "new_password": weak}
+        told = (await org["ann"].patch("/settings", **new)).refused()
+        assert "guessed too easily" in told["msg"]
+    for weak in ("password", "zoe@example.com", "Zoe Zander"):
+        sent = {"email": "zoe@example.com", "full_name": "Zoe Zander", "password": weak}
+        assert "guessed too easily" in (await org["ann"].post("/users", **sent)).refused()["msg"]
+    data = (await org["ann"].register()).data
+    assert (data["password_min_length"], data["password_min_guesses"]) == (8, 1_000_000)
+
+
+async def test_what_is_asked_of_passwords_is_a_setting(config: Config) -> None:
+    lax = msgspec.structs.replace(config, password_min_length=3, password_min_guesses=0)
+    async with founded(lax) as org:
+        (await org["ann"].patch("/settings", old_password=PASSWORD, new_password="abc")).ok
+        data = (await org["ann"].register()).data
+        assert (data["password_min_length"], data["password_min_guesses"]) == (3, 0)
+
+
+# Https
+
+
+async def test_where_the_site_is_https_browsers_are_told_to_stay_so(config: Config) -> None:
+    secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
+    async with founded(secure) as org:
+        for path in ("/login", "/api/v1/server_settings", "/nothing"):
+            told = (await org.http.get(path)).headers["strict-transport-security"]
+            assert told == "max-age=31536000"
+
+
+@pytest.mark.parametrize(
+    ("site", "seconds"), [("http://chat.example.com", 31_536_000), ("https://chat.example.com", 0)]
+)
+async def test_elsewhere_and_where_it_is_not_wanted_they_are_not(
+    config: Config, site: str, seconds: int
+) -> None:
+    plain = msgspec.structs.replace(config, external_url=site, hsts_seconds=seconds)
+    async with founded(plain) as org:
+        assert "strict-transport-security" not in (await org.http.get("/login")).headers
+
+
+async def test_there_nobody_else_can_give_them_our_cookies(config: Config) -> None:
+    secure = msgspec.structs.replace(config, external_url="https://chat.example.com")
+    async with founded(secure) as org:
+        browser = fresh(org, site="https://chat.example.com")
+        reply = await browser.post("/sessions", **RIGHT)
+        cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
+        names = (SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE)
+        assert set(cookies) == {f"__Host-{name}" for name in names}
+        for cookie in cookies.values():
+            assert "; Secure" in cookie
+            assert "; Path=/" in cookie
+            assert "Domain" not in cookie
+        (await browser.get("/users/me")).ok
+        browser.http.headers["X-CSRF-Token"] = browser.http.cookies[f"__Host-{CSRF_COOKIE}"]
+        (await browser.patch("/settings", full_name="Anna")).ok
+        # One without the prefix may be from anywhere, and those of before are such.
+        token = browser.http.cookies[f"__Host-{SESSION_COOKIE}"]
+        headers = {"Cookie": f"{SESSION_COOKIE}={token}"}
+        (await fresh(org).raw("GET", "/users/me", headers=headers)).refused("UNAUTHORIZED", 401)
+
+
+# Sessions
+
+
+async def test_a_session_is_over_after_a_time_however_much_it_is_used(config: Config) -> None:
+    clock = TestClock(stopped_at=time.time())
+    async with founded(msgspec.structs.replace(config, session_days=60), clock=clock) as org:
+        browser = await signed_in(org)
+        for day in (29, 58, 59):
+            clock.ahead = day * DAY
+            (await browser.get("/users/me")).ok
+        assert len((await browser.get("/sessions")).ok["sessions"]) == 1
+        clock.ahead = 60 * DAY
+        (await browser.get("/users/me")).refused("UNAUTHORIZED", 401)
+        assert (await org["ann"].get("/sessions")).ok["sessions"] == []
+
+
+async def test_it_may_last_for_ever(config: Config) -> None:
+    clock = TestClock(stopped_at=time.time())
+    async with founded(msgspec.structs.replace(config, session_days=0), clock=clock) as org:
+        browser = await signed_in(org)
+        for _ in range(20):
+            clock.ahead += LIFETIME - 60
+            (await browser.get("/users/me")).ok
+
+
+# Links in mails
+
+
+@pytest.mark.parametrize("configured", [True, False])
+async def test_a_link_in_a_mail_is_not_where_a_request_says(
+    config: Config, configured: bool
+) -> None:
+    external = "http://chat.test" if configured else ""
+    expected = external or "http://127.0.0.1:9991"
+    async with founded(msgspec.structs.replace(config, external_url=external)) as org:
+        headers = {"Host": "evil.example"}
+        await org.http.post("/reset", data={"email": "ann@example.com"}, headers=headers)
+        await org.node.log.catch_up()
+        ann = org["ann"]
+        invited = {"invitee_emails": "zoe@example.com", "stream_ids": "[]"}
+        (await ann.raw("POST", "/invites", data=invited, headers=headers)).ok
+        new = {"email": "anna@example.com"}
+        (await ann.raw("PATCH", "/settings", data=new, headers=headers)).ok
+        letters = await mailed(org)
+        assert {letter.to for letter in letters} == {
+            "ann@example.com",
+            "zoe@example.com",
+            "anna@example.com",
+        }
+        for letter in letters:
+            assert "evil" not in letter.text + letter.html
+            assert f"{expected}/" in letter.text
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("", ""),
+        ("https://chat.example.com", "https://chat.example.com"),
+        ("https://Chat.Example.com/", "https://chat.example.com"),
+        ("http://[2001:db8::1]:8000", "http://[2001:db8::1]:8000"),
+        ("http://localhost:9991", "http://localhost:9991"),
+    ],
+)
+def test_the_sites_address_is_taken(given: str, taken: str) -> None:
+    assert settings.load({"external_url": given}, environment={}).external_url == taken
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "chat.example.com",
+        "ftp://chat.example.com",
+        "https://",
+        "https:///x",
+        "https://chat.example.com/chat",
+        "https://chat.example.com?x",
+        "https://ann:secret@chat.example.com",
+        "https://chat.example.com:99999",
+        "https://chat example.com",
+        "https://chat.example.com\nX: y",
+        "https://[broken",
+    ],
+)
+def test_what_is_no_sites_address_is_said(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)external_url: .* is not the address of a site"):
+        settings.load({"external_url": given}, environment={})
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("", ""),
+        ("127.0.0.1", "127.0.0.1"),
+        (" 10.0.0.0/8 , ::1", "10.0.0.0/8,::1"),
+        ("*", "*"),
+    ],
+)
+def test_proxies_are_taken(given: str, taken: str) -> None:
+    assert settings.load({"proxy_trusted": given}, environment={}).proxy_trusted == taken
+
+
+@pytest.mark.parametrize("given", ["nginx", "10.0.0.1/8", "10.0.0.1 10.0.0.2", "1.2.3", "**"])
+def test_what_is_no_proxy_is_said(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"proxy_trusted: .* is no address or network"):
+        settings.load({"proxy_trusted": given}, environment={})
