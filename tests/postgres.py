@@ -304,6 +304,11 @@ def _is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
+def can_stand_alone() -> bool:
+    """Whether the machine has a PostgreSQL for `standalone`."""
+    return _binaries() is not None
+
+
 @contextmanager
 def standalone() -> Iterator[Standalone | None]:
     """A running server of one's own for the time of the context. None where the machine has no

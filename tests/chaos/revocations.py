@@ -62,6 +62,7 @@ class Revocations:
         self._channel_id = channel_id
         self._chance = chance
         self._tasks: set[asyncio.Task[None]] = set()
+        self._askers: list[Asker] = []
 
     async def run(self) -> None:
         """Take one right after the other, until cancelled."""
@@ -79,13 +80,15 @@ class Revocations:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for asker in self._askers:
+            await asker.close()
 
     async def _deactivate(self, account: Account) -> None:
         asker = Asker(account)
+        self._askers.append(asker)
         revocation = Revocation(f"account {account.user_id} deactivated")
         path = f"/users/{account.user_id}"
         if not await self._revoke(revocation, "DELETE", path):
-            await asker.close()
             return
 
         async def read(node: Node) -> Answer:
@@ -100,7 +103,7 @@ class Revocations:
                 content=f"of the deactivated {account.user_id}",
             )
 
-        self._spawn(self._use(revocation, read, write, asker))
+        self._spawn(self._use(revocation, read, write))
 
     async def _hide(self, channel_id: int) -> None:
         revocation = Revocation(f"channel {channel_id} made private")
@@ -119,7 +122,7 @@ class Revocations:
                 num_after=0,
             )
 
-        self._spawn(self._use(revocation, read, None, None))
+        self._spawn(self._use(revocation, read, None))
 
     async def _revoke(
         self, revocation: Revocation, method: str, path: str, **parameters: object
@@ -151,9 +154,7 @@ class Revocations:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _use(
-        self, revocation: Revocation, read: Use, write: Use | None, asker: Asker | None
-    ) -> None:
+    async def _use(self, revocation: Revocation, read: Use, write: Use | None) -> None:
         until = revocation.acknowledged + PROBED_SECONDS
         while time.monotonic() < until:
             for node in self._cluster.serving:
@@ -161,9 +162,6 @@ class Revocations:
                 if write is not None:
                     self._spawn(self._probe(revocation, node, write, is_write=True))
             await asyncio.sleep(PROBE_EVERY)
-        await asyncio.sleep(PROBE_PATIENCE)
-        if asker is not None:
-            await asker.close()
 
     async def _probe(self, revocation: Revocation, node: Node, use: Use, *, is_write: bool) -> None:
         sent = time.monotonic()
