@@ -19,7 +19,7 @@ import apsw
 import pytest
 
 from tertulia.config import Config
-from tertulia.log import freshness
+from tertulia.log import freshness, writer
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.state.moment import Decision, Moment
@@ -805,6 +805,7 @@ async def test_a_database_that_goes_away_and_comes_back(
 ) -> None:
     # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
     monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(writer, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,
