@@ -1,9 +1,12 @@
 """Two people who talk, each in a browser of their own."""
 
 import re
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+import httpx
+import pytest
+from playwright.sync_api import APIResponse, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.driving import Window
@@ -118,3 +121,83 @@ def test_what_one_reads_is_read(town: Town, opened: Open) -> None:
     elsewhere.go("inbox")
     expect(elsewhere.page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(elsewhere.page.get_by_role("main").get_by_role("link", name="greetings")).to_be_hidden()
+
+
+def holding(window: Window, asked: Callable[[str], bool]) -> Callable[[], None]:
+    """Hold back the answers to the window's requests for these addresses, which the server has
+    given already, until the returned function is called."""
+    held: list[tuple[Route, APIResponse]] = []
+    is_open = False
+
+    def hold(route: Route) -> None:
+        if is_open or not asked(route.request.url):
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    def let_go() -> None:
+        nonlocal is_open
+        is_open = True
+        for route, response in held:
+            route.fulfill(response=response)
+
+    window.page.route("**/messages?*", hold)
+    return let_go
+
+
+@pytest.mark.parametrize("how", ["edited", "deleted"])
+def test_a_page_that_comes_late_brings_nothing_back(
+    sqlite_town: Town, opened: Open, how: str
+) -> None:
+    server, auth = sqlite_town.server, (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    with httpx.Client(base_url=f"{server.url}/api/v1", auth=auth, timeout=60) as http:
+        about = {
+            "type": "stream",
+            "to": "general",
+            "topic": f"late {how}",
+            "content": "the old text",
+        }
+        sent = http.post("/messages", data=about).json()["id"]
+        http.post("/messages", data={**about, "content": "another one"})
+        ben = opened(server, sqlite_town.ben)
+        ben.go("inbox")
+        expect(ben.page.get_by_role("heading").first).to_be_visible()
+        let_go = holding(ben, lambda url: "late" in url)
+        with ben.page.expect_request(lambda request: "late" in request.url):
+            ben.go(f"narrow/channel/general/topic/late%20{how}")
+        # The answer with the old text has been made; the change comes before it.
+        with ben.page.expect_response(lambda response: "/events" in response.url):
+            if how == "edited":
+                done = http.patch(f"/messages/{sent}", data={"content": "the new text"})
+            else:
+                done = http.delete(f"/messages/{sent}")
+            assert done.json()["result"] == "success"
+        ben.page.wait_for_timeout(300)
+        let_go()
+        expect(ben.message("another one")).to_be_visible()
+        expect(ben.message("the old text")).to_have_count(0)
+        if how == "edited":
+            expect(ben.message("the new text")).to_be_visible()
+
+
+def test_two_windows_without_locks_send_what_waits_once(town: Town, opened: Open) -> None:
+    """Addresses without TLS have no locks: each window takes the other one for closed."""
+    ben = opened(town.server, town.ben)
+    ben.go("narrow/channel/general/topic/greetings")
+    ann = opened(town.server, town.ann)
+    ann.context.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', {})")
+    ann.context.add_init_script("delete Navigator.prototype.locks")
+    ann.go("narrow/channel/general/topic/greetings")
+    expect(ann.box).to_be_visible()
+    # It arrives, and its answer is lost.
+    ann.away = True
+    ann.page.route("**/api/v1/messages", lambda route: (route.fetch(), route.abort())[1])
+    ann.say("Only once")
+    expect(ben.message("Only once")).to_have_count(1)
+    second = Window(ann.context.new_page(), ann.site, away=True)
+    second.go("narrow/channel/general/topic/greetings")
+    expect(second.message("Only once").first).to_be_visible()
+    ann.page.unroute("**/api/v1/messages")
+    ann.page.wait_for_timeout(3000)
+    expect(ben.message("Only once")).to_have_count(1)
+    expect(second.message("Only once")).to_have_count(1)

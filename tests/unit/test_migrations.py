@@ -135,6 +135,27 @@ def test_an_interrupted_migration_leaves_the_version_before_it(
     migrate(database, Told())
 
 
+def test_when_the_last_of_several_migrations_fails_the_database_is_as_it_was(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def good(dialect: Dialect) -> Sequence[str]:
+        return ("CREATE TABLE whole (id BIGINT)",)
+
+    def broken(dialect: Dialect) -> Sequence[str]:
+        return ("CREATE TABLE half (id BIGINT)", "CREATE TABLE half (id BIGINT)")
+
+    migrate(database, Told())
+    connection = database.connect(readonly=False)
+    tables = rows_of_the_schema(connection)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, good, broken))
+        with pytest.raises(Exception, match="half"):
+            migrate(database, Told())
+    assert version(database) == len(MIGRATIONS)
+    assert rows_of_the_schema(connection) == tables
+    connection.close()
+
+
 def rows_of_the_schema(connection: Connection) -> set[str]:
     """The names of the tables that there are."""
     if connection.dialect.name == "sqlite":

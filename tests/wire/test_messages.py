@@ -1,13 +1,17 @@
 """Sending messages."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from tertulia.model.changes import ChannelChanged, RealmChanged, UserDeactivated
+from tertulia.config import Config
+from tertulia.model.changes import ChannelChanged, MessageSent, RealmChanged, UserDeactivated
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
-from tests.support import Organization
+from tertulia.model.messages import Message
+from tertulia.state import sent as sent_messages
+from tests.support import Organization, founded, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -388,6 +392,39 @@ async def test_the_echo_is_in_the_queue_that_it_is_for(org: Organization) -> Non
     await org["ann"].send("lounge", "t", "x", local_id="18")
     await org["ann"].send("lounge", "t", "x", queue_id=first.queue_id)
     assert not any("local_message_id" in event for event in await first.events())
+
+
+async def test_one_attempt_sends_one_message_however_often_it_is_made(config: Config) -> None:
+    attempt = {"queue_id": "q", "local_id": "17.5"}
+    async with founded(config) as org:
+        await org.add("ben")
+        await org.channel("lounge", "ann", "ben")
+        listener = await org["ben"].register()
+        both = [org["ann"].send("lounge", "t", "x", **attempt) for _ in range(5)]
+        (sent,) = set(await asyncio.gather(*both))
+        others = [
+            await org["ann"].send("lounge", "t", "something else", **attempt),
+            await org["ann"].send("lounge", "t", "x", queue_id="q", local_id="18"),
+            await org["ann"].send("lounge", "t", "x", queue_id="r", local_id="17.5"),
+            await org["ben"].send("lounge", "t", "x", **attempt),
+        ]
+        told = [e["message"]["id"] for e in await listener.events() if e["type"] == "message"]
+        assert told == [sent, *others]
+    # The server was away, and the client tries once more.
+    async with reopened(config) as org:
+        assert await org["ann"].send("lounge", "t", "x", queue_id="q", local_id="18") == others[1]
+        assert await org["ann"].send("lounge", "t", "x", **attempt) == sent
+        assert org.node.state.last_message_id == others[-1]
+
+
+def test_few_attempts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sent_messages, "KEPT", 3)
+    kept = sent_messages.SentMessages()
+    for number in range(5):
+        message = Message(id=number, sender_id=1, sent_at=1, content="x")
+        kept.note(MessageSent(message=message, queue_id="q", local_id=str(number)))
+    found = [kept.find(1, "q", str(number), "x") for number in range(5)]
+    assert found == [None, None, 2, 3, 4]
 
 
 async def test_mentions_are_flags_of_those_who_receive_them(org: Organization) -> None:

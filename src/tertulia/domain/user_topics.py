@@ -69,7 +69,11 @@ def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decisio
 
 def send(moment: Moment, draft: Draft) -> Decision[Sent]:
     """Send the message, and let its topic be followed or unmuted by those who wish that of topics
-    in which they write or are mentioned. Raises as `messages.send` does."""
+    in which they write or are mentioned. Where the same attempt (the draft's queue and local ID)
+    has sent it already, that message is the answer. Raises as `messages.send` does."""
+    before = moment.state.sent.find(moment.actor.id, draft.queue_id, draft.local_id, draft.content)
+    if before is not None:
+        return Decision(Sent(message_id=before))
     sent = messages.send(moment, draft)
     changes = list(sent.changes)
     own: Visibility | None = None

@@ -27,13 +27,14 @@ from tertulia.log.requests import (
 )
 from tertulia.log.snapshots import install_reading, load_reading
 from tertulia.log.watching import Watch
-from tertulia.model.changes import Entry
+from tertulia.model.changes import AnyChange, Entry
 from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
+from tertulia.state.sent import RECALLED
 from tertulia.store import history, reading
 from tertulia.store.database import Connection, DatabaseError, DatabaseUnavailable
 from tertulia.store.history import (
@@ -135,10 +136,10 @@ class Log:
         if known is not None and await self.store.read(history.is_lost, known):
             await self._renew(known)
         began = time.monotonic()
-        head, records = await self.store.read_log(
-            lambda c: (history.head(c), reading.records(c)), LOAD_SECONDS
+        head, stored = await self.store.read_log(
+            lambda c: (history.head(c), _stored(c)), LOAD_SECONDS
         )
-        self.state = State.load(head.seq, records)
+        self.state = State.load(head.seq, *stored)
         self.position = head.position
         self.freshness.verified(began)
         self._end_watch = self.store.watch(self._notice, heard)
@@ -591,20 +592,20 @@ class Log:
         known = self.position
         began = time.monotonic()
 
-        def look(connection: Connection) -> tuple[Head, dict[str, list[Any]], Growth | None]:
+        def look(connection: Connection) -> tuple[Head, _Stored, Growth | None]:
             try:
                 growth = reading.growth(connection, known, 2**31)
             except (HistoryChanged, HistoryPruned) as changed:
-                return changed.head, reading.records(connection), None
-            return growth.head, reading.records(connection), growth
+                return changed.head, _stored(connection), None
+            return growth.head, _stored(connection), growth
 
-        head, records, growth = await self.store.read_log(look, LOAD_SECONDS)
+        head, stored, growth = await self.store.read_log(look, LOAD_SECONDS)
         is_pruned = known.seq < head.pruned and known.seq <= head.seq
         if growth is None and head.history == known.history and not is_pruned:
             await self._renew(known)
             return await self._reload()
         # It takes as long as it is large, and nobody sees it yet.
-        self.state = await asyncio.to_thread(State.load, head.seq, records)
+        self.state = await asyncio.to_thread(State.load, head.seq, *stored)
         self.position = head.position
         self.freshness.verified(began)
         if growth is None:
@@ -662,6 +663,14 @@ class Log:
         if self.freshness.write_trouble and not self.freshness.newer:
             self._probe()
         self._watch.beat()
+
+
+_Stored = tuple[dict[str, list[Any]], list[AnyChange]]
+"""What the state is loaded from: the records by table, and what was sent of late."""
+
+
+def _stored(connection: Connection) -> _Stored:
+    return reading.records(connection), reading.recent_sends(connection, RECALLED)
 
 
 def stale() -> Unavailable:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
+from tertulia.model.changes import AnyChange
 from tertulia.model.channels import Channel, Subscription, Topic
 from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
@@ -40,6 +41,7 @@ from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
 from tertulia.state.reading import Reading
+from tertulia.state.sent import SentMessages
 from tertulia.state.tables import Grouped, Ordered, Stretches, Table, next_version
 from tertulia.state.touched import Touched
 from tertulia.state.uploads import Uploads
@@ -79,6 +81,7 @@ class State:
         self.seq = 0
         self.reading = Reading()
         self.touched = Touched()
+        self.sent = SentMessages()
         self.alerts = Alerts()
         self.tables: dict[str, Table[Any]] = {noun.table: Table(noun) for noun in NOUNS}
         self.realms: Table[Realm] = self.tables["realm"]
@@ -217,11 +220,18 @@ class State:
     # Loading and writing down
 
     @classmethod
-    def load(cls, seq: int, records: Mapping[str, Iterable[Struct]]) -> "State":
-        """The state as the tables have it after the log's entry `seq`."""
+    def load(
+        cls,
+        seq: int,
+        records: Mapping[str, Iterable[Struct]],
+        sent: Iterable[AnyChange] = (),
+    ) -> "State":
+        """The state as the tables have it after the log's entry `seq`. `sent` says what was sent
+        of late (`SentMessages.recall`)."""
         state = cls()
         state.seq = seq
         state.touched.floor = seq
+        state.sent.recall(sent)
         # The counters last: loading a record counts it, and the highest may be gone.
         for name, rows in sorted(records.items(), key=lambda item: item[0] == "counters"):
             table = state.tables[name]

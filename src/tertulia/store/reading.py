@@ -407,3 +407,23 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
+
+
+def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
+    """Of so many of the log's newest entries those that say that a message was sent with a local
+    ID, oldest first, with what the messages say now."""
+    rows = connection.query(
+        "SELECT seq, at, actor_id, change FROM log"
+        " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ? AND change LIKE '%\"local_id\"%'"
+        " ORDER BY seq",
+        (entries,),
+    )
+    found = [decode_entry(*row).change for row in rows]
+    sent = [change for change in found if isinstance(change, MessageSent)]
+    known = {one.id: one for one in messages(connection, [s.message.id for s in sent])}
+    replace = msgspec.structs.replace
+    return [
+        replace(change, message=replace(change.message, content=known[change.message.id].content))
+        for change in sent
+        if change.message.id in known
+    ]

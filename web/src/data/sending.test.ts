@@ -14,6 +14,7 @@ it("finds a message that arrived although no answer came", () => {
 
 const pending = (localId: string, more: Partial<Pending> = {}): Pending => ({
   localId,
+  queueId: "q",
   key: "c1/keys",
   to: { kind: "topic", channelId: 1, topic: "keys" },
   content: localId,

@@ -4,6 +4,8 @@ import type { Conversation, ConversationKey } from "./conversations";
 
 export interface Pending {
   localId: string;
+  /** With this and the local ID the server takes it once, whichever window sends it. */
+  queueId: string;
   key: ConversationKey;
   to: Conversation;
   content: string;

@@ -3,6 +3,7 @@
 import { messageOf, type Data, type Message } from "../data/data";
 import { bounded, has, listed, merged, type MessageList } from "../data/lists";
 import { matches, nameOf, type Narrow, type Term } from "../data/narrow";
+import { concerned } from "../wire/events";
 import { get } from "../wire/http";
 import type { WireMessage } from "../wire/objects";
 import type { Store } from "./store.svelte";
@@ -38,6 +39,44 @@ function ask(narrow: Narrow, anchor: Anchor, before: number, after: number): Pro
   });
 }
 
+/** How often a page is asked for whose messages go on changing while it is under way. */
+const ATTEMPTS = 4;
+
+/**
+ * A page as it is when it is there. An event that came while it was under way may be about one of
+ * its messages, and newer than it: then it is asked for again. What was deleted is left out.
+ */
+async function page(
+  store: Store,
+  narrow: Narrow,
+  anchor: Anchor,
+  before: number,
+  after: number,
+): Promise<Answer> {
+  const changed = new Set<number>();
+  const gone = new Set<number>();
+  for (let attempt = 1; ; attempt += 1) {
+    changed.clear();
+    let all = false;
+    const restarts = store.restarts;
+    const stop = store.onEvent((event) => {
+      all ||= event["all"] === true;
+      for (const id of concerned(event)) {
+        (event.type === "delete_message" ? gone : changed).add(id);
+      }
+    });
+    try {
+      const answer = await ask(narrow, anchor, before, after);
+      const messages = answer.messages.filter((message) => !gone.has(message.id));
+      const isNew =
+        !all && restarts === store.restarts && !messages.some((message) => changed.has(message.id));
+      if (isNew || attempt === ATTEMPTS) return { ...answer, messages };
+    } finally {
+      stop();
+    }
+  }
+}
+
 /**
  * Show a narrow around a place: what is there already stays, when the place is within it.
  * Answers the message at the place, or the next one to it; null where there is none, or when it is
@@ -59,7 +98,7 @@ export async function open(
   if (known && !known.stale && anchor === "newest" && known.foundNewest) {
     return known.ids.at(-1) ?? null;
   }
-  const answer = await ask(narrow, anchor, 60, 60);
+  const answer = await page(store, narrow, anchor, 60, 60);
   // Something else was asked for since, and may be there already.
   if (!isWanted()) return null;
   put(store, narrow, answer, "afresh");
@@ -73,7 +112,7 @@ export async function older(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const first = list?.ids[0];
   if (!list || list.foundOldest) return;
-  const answer = await ask(narrow, first ?? "newest", 100, 0);
+  const answer = await page(store, narrow, first ?? "newest", 100, 0);
   // Another part of the narrow may be there by now: then this would leave a gap.
   if (store.data.lists.get(nameOf(narrow))?.ids[0] === first) put(store, narrow, answer, "older");
 }
@@ -83,7 +122,7 @@ export async function newer(store: Store, narrow: Narrow): Promise<void> {
   const list = store.data.lists.get(nameOf(narrow));
   const last = list?.ids.at(-1);
   if (!list || list.foundNewest) return;
-  const answer = await ask(narrow, last ?? "oldest", 0, 100);
+  const answer = await page(store, narrow, last ?? "oldest", 0, 100);
   const now = store.data.lists.get(nameOf(narrow));
   if (last === undefined || (now && has(now.ids, last))) put(store, narrow, answer, "newer");
 }

@@ -58,6 +58,7 @@ export class Outbox {
   send(to: Destination, content: string): void {
     const one: Pending = {
       localId: newId(),
+      queueId: this.connection.queueId,
       key: keyOf(to),
       to,
       content,
@@ -111,7 +112,9 @@ export class Outbox {
     for (const name of this.#kept.names()) {
       if (name !== own && (await isOpen(name))) continue;
       for (const one of this.#kept.read<Pending[]>(name) ?? []) {
-        if (one.sentId === undefined) left.push({ ...one, unclear: true });
+        // (Those that an earlier version kept have no queue.)
+        const queueId = one.queueId ?? this.connection.queueId;
+        if (one.sentId === undefined) left.push({ ...one, queueId, unclear: true });
       }
       this.#kept.forget(name);
     }
@@ -188,7 +191,7 @@ export class Outbox {
       ({ id } = await post<{ id: number }>("/messages", {
         ...to,
         content: one.content,
-        queue_id: this.connection.queueId,
+        queue_id: one.queueId,
         local_id: one.localId,
         read_by_sender: true,
       }));

@@ -49,6 +49,7 @@ def _(state: State, change: changes.MessageSent) -> None:
             state.reading.began(change.new_conversation.id)
         conversation = state.directs[message.direct_id]
         state.directs.put(revised(conversation, {"last_message_id": message.id}))
+    state.sent.note(change)
     state.reading.sent(message)
     claim(state, message.id, change.attachment_ids)
     if change.awaits_previews:
