@@ -28,6 +28,8 @@ AT_ONCE: Final = 5000
 """Entries deleted in one transaction, so that others can write in between."""
 LOOKED_AT: Final = 100_000
 """Entries of which some are looked for in one read, however long the log is."""
+LONGEST_SECONDS: Final = 6 * 3600.0
+"""A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
 OTHER_NODES_SECONDS: Final = 60.0
@@ -43,7 +45,7 @@ def log_pruning(log: Log, retention_days: int) -> Job:
         await asyncio.to_thread(log.store.database.delete_copies, now - COPIES_DAYS * DAY)
         return PERIOD_SECONDS
 
-    return Job("log pruning", once)
+    return Job("log pruning", once, round_seconds=LONGEST_SECONDS)
 
 
 def erasures(log: Log) -> Job:
@@ -68,7 +70,7 @@ def erasures(log: Log) -> Job:
             raise
         return PERIOD_SECONDS
 
-    job = Job("erasures", once)
+    job = Job("erasures", once, round_seconds=LONGEST_SECONDS)
 
     def follow(entries: Sequence[Entry]) -> None:
         nonlocal since
