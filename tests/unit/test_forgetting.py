@@ -116,6 +116,20 @@ async def test_two_that_make_a_checkpoint_at_one_moment_do_not_mix_them(
     }
 
 
+async def test_a_checkpoint_is_made_where_one_was_restored_with_a_backup(
+    quiet: Organization,
+) -> None:
+    """Its rows have IDs that the database did not give out itself."""
+    store = quiet.node.store
+    row = (1, 0, "users", "{}")
+    await store.write(
+        lambda c: c.run("INSERT INTO checkpoints (id, number, noun, doc) VALUES (?, ?, ?, ?)", row)
+    )
+    await pruned_once(store, FUTURE)
+    assert await store.read(pruning.checkpoint_at) == quiet.node.state.seq
+    assert await wrong(quiet) == []
+
+
 async def test_a_checkpoint_is_given_up_when_the_node_stops(
     quiet: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ A checkpoint is what the tables were at one entry of the log, so that what the l
 since can still be compared with what they are. Nothing is forgotten beyond it.
 """
 
+import itertools
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -127,10 +128,13 @@ def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int
         _delete(target, "number <> ?", before)
         if until is not None and made_at >= until:
             return
+        # Not the database's own count, which begins anew where a backup was restored.
+        ((last_id,),) = target.query("SELECT COALESCE(MAX(id), 0) FROM checkpoints")
+        ids = itertools.count(last_id + 1)
         for noun in NOUNS:
-            rows: list[tuple[int, str, str]] = []
+            rows: list[tuple[int, int, str, str]] = []
             for (doc,) in source.scan(f"SELECT doc FROM {noun.table}"):
-                rows.append((number, noun.table, doc))
+                rows.append((next(ids), number, noun.table, doc))
                 if len(rows) == ROWS:
                     _insert(target, rows)
                     rows = []
@@ -151,8 +155,8 @@ def _current(connection: Connection) -> tuple[int, int]:
     return int(number), int(seq)
 
 
-def _insert(connection: Connection, rows: list[tuple[int, str, str]]) -> None:
-    statement = "INSERT INTO checkpoints (number, noun, doc) VALUES (?, ?, ?)"
+def _insert(connection: Connection, rows: list[tuple[int, int, str, str]]) -> None:
+    statement = "INSERT INTO checkpoints (id, number, noun, doc) VALUES (?, ?, ?, ?)"
     if rows:
         _in_transaction(connection, lambda: connection.run_many(statement, rows))
 
