@@ -566,3 +566,15 @@ async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) ->
         ready = await org.http.get("/ready")
         assert ready.status_code == 200
         assert ready.json()["jobs"] == {"files": "failed 1 times in a row"}
+
+
+async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: Any) -> None:
+    """Anybody may read it, and files have the names that people gave them."""
+    aside = SetAside()
+    aside.failed("2/ab/salaries.txt", OSError("no disk"))
+    job = Job("files", Work(pause=60), set_aside=aside)
+    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: (job,))
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        ready = await org.http.get("/ready")
+        assert ready.json()["jobs"] == {"files": "1 set aside"}
