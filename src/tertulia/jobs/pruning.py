@@ -9,7 +9,8 @@ nor in copies that were made before migrations, nor in mails that wait.
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tertulia.jobs.supervisor import Job
@@ -156,7 +157,15 @@ async def _require_checkpoint(store: Store, until: int) -> None:
 
 
 async def _forget(store: Store, until: int) -> None:
-    while await store.write(lambda connection: pruning.prune(connection, until, AT_ONCE)):
-        pass
-    while await asyncio.to_thread(store.database.give_back_space):
-        pass
+    await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, AT_ONCE)))
+    await _in_parts(lambda: asyncio.to_thread(store.database.give_back_space))
+
+
+async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:
+    """Do it until it says that nothing is left. Between two times others can write for as long as
+    one took: whoever waits for an SQLite file looks only now and then whether it is free."""
+    while True:
+        began = time.monotonic()
+        if not await step():
+            return
+        await asyncio.sleep(time.monotonic() - began)

@@ -6,6 +6,7 @@ since can still be compared with what they are. Nothing is forgotten beyond it.
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -172,6 +173,9 @@ def _delete(connection: Connection, condition: str, number: int) -> None:
 
 
 def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None:
+    """Then others can write for as long: whoever waits for an SQLite file looks only now and then
+    whether it is free."""
+    began = time.monotonic()
     connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
     try:
         function()
@@ -179,3 +183,4 @@ def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None
         connection.run("ROLLBACK")
         raise
     connection.run("COMMIT")
+    time.sleep(time.monotonic() - began)
