@@ -606,8 +606,9 @@ class Delivery:
             posted.revise(posted.entry)  # It may have been shown as it never was.
 
     def _end_all(self) -> None:
-        """The log is another history: what clients have seen, and the IDs by which they say so,
-        are of one that is over. (In the database the queues are gone.)"""
+        """The log is another history, and what clients have seen, and the IDs by which they say
+        so, are of one that is over; or a part of it was pruned that this node has not read. (In the
+        database the queues of another history are gone, and others are deleted when they idle.)"""
         self._recent.clear()
         for queue in list(self._queues.values()):
             self._forget(queue)
@@ -631,7 +632,12 @@ class Delivery:
                     return
             case _:
                 pass
-        audience = self.encoder.transient_audience(transient)
+        try:
+            audience = self.encoder.transient_audience(transient)
+        except Exception:
+            # What it is about may be gone, or not known here yet, if another node tells of it.
+            logger.exception("the audience of a transient event is not known")
+            return
         users = self._by_user if audience is None else audience
         own = (self._by_user[user_id] for user_id in users if user_id in self._by_user)
         concerned = [queue for queues in own for queue in queues.values()]
@@ -646,7 +652,11 @@ class Delivery:
         event_id = queue.transient_id(self._head)
         if event_id is None:
             return
-        event = self.encoder.transient(transient, queue.record, event_id)
+        try:
+            event = self.encoder.transient(transient, queue.record, event_id)
+        except Exception:  # It is told to nobody later; the others do not wait behind it.
+            logger.exception("a transient event cannot be shown to %d", queue.user_id)
+            return
         if event is None:
             return
         queue.transients.append((event_id, event))

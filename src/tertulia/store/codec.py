@@ -35,7 +35,7 @@ class _Kind(msgspec.Struct):
 _encoder = msgspec.json.Encoder()
 _change_decoder = msgspec.json.Decoder(AnyChange)
 _kind_decoder = msgspec.json.Decoder(_Kind)
-_KINDS = frozenset(kind.__name__ for kind in get_args(AnyChange))
+_KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyChange))
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
 
 CHUNK_BITS = 16
