@@ -60,14 +60,14 @@ async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> 
         await pictures.squared(picture(20_000, 5_000), 64)
 
 
-def gif(frames: int, blocks: int = 1) -> bytes:
-    """A GIF of so many frames of one pixel, each written in so many blocks."""
+def gif(frames: int, blocks: int = 1, after: bytes = b"") -> bytes:
+    """A GIF of so many frames of one pixel, each written in so many blocks, with that after it."""
     image = picture(1, 1, "GIF")
     start = image.index(b",")
     head, frame = image[:start], image[start:-1]
     table = 3 << ((frame[9] & 7) + 1) if frame[9] & 0x80 else 0
     bits = frame[: 11 + table]
-    return head + (bits + b"\x01\x44" * blocks + b"\0") * frames + b";"
+    return head + (bits + b"\x01\x44" * blocks + b"\0" + after) * frames + b";"
 
 
 async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
@@ -81,8 +81,15 @@ async def test_the_frames_of_a_picture_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [gif(pictures.MAX_FRAMES + 1), gif(1_000_000), gif(1, 1_000_001)],
-    ids=["frames", "many frames", "blocks"],
+    [
+        gif(pictures.MAX_FRAMES + 1),
+        gif(1_000_000),
+        gif(1, 1_000_001),
+        # Decoders go on after what does not belong between two frames.
+        gif(pictures.MAX_FRAMES + 1, after=b"\0\7"),
+        gif(1, after=bytes(1_000_001)),
+    ],
+    ids=["frames", "many frames", "blocks", "frames apart", "nothing"],
 )
 async def test_a_picture_of_too_much_is_not_decoded(tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "picture"

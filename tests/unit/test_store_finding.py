@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from tertulia.config import Config
-from tertulia.model import narrow
+from tertulia.model import narrow, words
 from tertulia.model.changes import AnyChange, Entry, FlagsChanged, MessageSent, MessagesRead
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
@@ -17,7 +18,7 @@ from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.words import Phrase, phrases_of
 from tertulia.store import finding, reading
 from tertulia.store.codec import CHUNK_BITS
-from tertulia.store.database import Connection, Row
+from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 from tertulia.store.writing import Batch, write
@@ -379,3 +380,46 @@ def test_a_reader_may_have_been_in_very_many_channels(connection: Connection) ->
     search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
     page = finding.find(connection, search)
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
+
+
+def saying(*terms: Term) -> Search:
+    return Search(
+        Scope(user_id=READER, channel_ids=frozenset({1})), terms, anchor=LARGEST, before=10, after=0
+    )
+
+
+def test_a_search_of_many_terms_reads_each_message_once(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(connection, archive(lambda mid: f"the message {mid}"), {})
+    folded, counting = 0, Counting(connection)
+
+    def count(texts: Sequence[str]) -> tuple[str, ...]:
+        nonlocal folded
+        folded += 1
+        return words.folded(texts)
+
+    monkeypatch.setattr(finding, "folded", count)
+    absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]
+    page = finding.find(counting, saying(Term(narrow.Matches(phrases_of("the"))), *absent))
+    assert [message.id for message in page.messages] == list(range(MANY - 9, MANY + 1))
+    assert folded < 2 * counting.rows
+
+
+def test_a_search_ends_in_time_where_what_takes_long_is_to_compare(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(connection, archive(lambda mid: f"the message {mid}"), {})
+    compared = 0
+
+    def compare(texts: Sequence[str], phrases: Sequence[Phrase]) -> bool:
+        nonlocal compared
+        compared += 1
+        time.sleep(0.05)
+        return False
+
+    monkeypatch.setattr(finding, "folded_say", compare)
+    connection.begin_read(0.5)
+    with pytest.raises(TimeLimitReached):
+        finding.find(connection, saying(Term(narrow.Matches(phrases_of("the")))))
+    assert compared <= 20

@@ -1,10 +1,14 @@
 """What is told of a mistake of the server's own: nothing but that there was one."""
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
+from tertulia.config import Config
+from tertulia.wire.http import Journal
 from tests.support import Organization
 
 
@@ -30,3 +34,31 @@ async def test_a_mistake_is_logged_and_not_told(
     (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
     assert record.exc_info is not None
     assert "the secret cause" in str(record.exc_info[1])
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> None:
+    async def lasting(scope: Scope, receive: Receive, send: Send) -> None:
+        if has_begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.Event().wait()
+
+    async def received() -> Message:
+        raise AssertionError("nothing is read any more")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Message] = []
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/user_uploads", "headers": []}
+    answering = asyncio.ensure_future(Journal(lasting, Config())(scope, received, send))
+    await asyncio.sleep(0)
+    answering.cancel()
+    if has_begun:
+        # Half an answer has no other end than that of its connection.
+        with pytest.raises(asyncio.CancelledError):
+            await answering
+        return
+    await answering
+    assert sent[0]["status"] == 503
+    assert b"The server is stopping." in sent[1]["body"]

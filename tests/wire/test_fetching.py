@@ -245,6 +245,7 @@ async def test_a_conversation_is_found_by_one_of_its_messages(house: Organizatio
         ('[["search", "a\\u0000b"]]', "BAD_NARROW"),
         ('[["topic", "a\\u0000b"]]', "BAD_NARROW"),
         ("[" + ",".join(['["is", "dm"]'] * 101) + "]", "BAD_NARROW"),
+        ("[" + ",".join(f'["search", "w{n} v"]' for n in range(51)) + "]", "BAD_NARROW"),
         ("[" * 20_000, "REQUEST_VARIABLE_INVALID"),
     ],
 )

@@ -4,7 +4,7 @@ Operators have their present names here; older names are the wire's business.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ _LISTED = 500
 """Topics that are named one by one."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-"""Words and phrases of one search."""
+"""Words and phrases that one narrow searches for, in all of its terms together."""
 
 
 class Asked(Struct, frozen=True):
@@ -76,6 +76,7 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
         if read is None:
             raise BadNarrow(f"unknown operator '{term.operator}'")
         terms += read(reader, term)
+    _require_few_phrases(terms)
     return Compiled(_scope(reader, asked, terms), tuple(terms))
 
 
@@ -346,9 +347,14 @@ def _search(reader: Reader, term: Asked) -> list[Term]:
     if not text.strip():
         raise BadNarrow("there is nothing to search for")
     phrases = phrases_of(text)
-    if len(phrases) > MAX_PHRASES:
-        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
     return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
+
+
+def _require_few_phrases(terms: Iterable[Term]) -> None:
+    conditions = (term.condition for term in terms)
+    asked = sum(len(one.phrases) for one in conditions if isinstance(one, narrow.Matches))
+    if asked > MAX_PHRASES:
+        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
 
 
 def _mentions(reader: Reader, term: Asked) -> list[Term]:

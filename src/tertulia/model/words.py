@@ -203,18 +203,33 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
 
 def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
     """Whether each of the phrases is in one of the texts: what a search finds a message by."""
-    read = [_spaced(text) or [word.text for word in placed_words(text)] for text in texts]
-    return all(any(_has(one, phrase) for one in read) for phrase in phrases)
+    return folded_say(folded(texts), phrases)
 
 
-def _has(text: str | list[str], phrase: Phrase) -> bool:
-    """Whether the text, folded or as its words, has the phrase."""
+def folded(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts as their words, apart by spaces: for asking several times what they say."""
+    found = ((text, _spaced(text)) for text in texts)
+    return tuple(
+        " ".join(word.text for word in placed_words(text)) if spaced is None else spaced
+        for text, spaced in found
+    )
+
+
+def folded_say(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
+    """As `says`, of texts that are `folded`."""
+    return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
+
+
+def _has(text: str, phrase: Phrase) -> bool:
+    """Whether the folded text has the phrase."""
     if len(phrase.words) > LONG_PHRASE:
-        words = text.split() if isinstance(text, str) else text
-        return next(_beginnings([word[:MAX_LENGTH] for word in words], phrase), None) is not None
-    if isinstance(text, str):
-        return _pattern(phrase).search(text) is not None
-    return any(_is_at(text, first, phrase) for first in range(len(text)))
+        words = [word[:MAX_LENGTH] for word in text.split()]
+        return next(_beginnings(words, phrase), None) is not None
+    # Most texts lack a word, which is seen much sooner than that they lack the phrase.
+    for word in phrase.words:
+        if f" {word}" not in text and not text.startswith(word):
+            return False
+    return _pattern(phrase).search(text) is not None
 
 
 def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
@@ -238,14 +253,6 @@ def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
             following = words[after]
             if following.startswith(last) if phrase.is_open else following == last:
                 yield after - len(before)
-
-
-def _is_at(words: Sequence[str], first: int, phrase: Phrase) -> bool:
-    *before, last = phrase.words
-    after = first + len(before)
-    if after >= len(words) or list(words[first:after]) != before:
-        return False
-    return words[after].startswith(last) if phrase.is_open else words[after] == last
 
 
 def _spaced(text: str) -> str | None:

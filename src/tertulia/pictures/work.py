@@ -144,7 +144,13 @@ def _frames_of_gif(file: BinaryIO) -> int:
             file.seek(3 << ((flags & 7) + 1), io.SEEK_CUR)
 
     skip_table(file.read(13)[10])
-    while frames <= MAX_FRAMES and (kind := file.read(1)) in {b",", b"!"}:
+    while frames <= MAX_FRAMES and (kind := file.read(1)) not in {b"", b";"}:
+        if kind not in {b",", b"!"}:
+            # Decoders pass over what does not belong there, and go on.
+            blocks += 1
+            if blocks > _MAX_BLOCKS:
+                return MAX_FRAMES + 1
+            continue
         if kind == b",":
             frames += 1
             skip_table(file.read(9)[8])

@@ -98,6 +98,10 @@ class Connection(Protocol):
         """Start a transaction that sees one moment throughout. What is asked in it must be answered
         in so many seconds altogether: TimeLimitReached afterwards."""
 
+    def require_time(self) -> None:
+        """TimeLimitReached where the transaction has none left: for those who compute for long
+        between two statements."""
+
     def commit(self) -> None:
         """End the transaction; what it wrote is on disk then. CommitUnknown where the connection
         was lost meanwhile; of all other errors nothing is left."""

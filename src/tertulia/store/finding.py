@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from tertulia.model import narrow
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
-from tertulia.model.words import Phrase, says
+from tertulia.model.words import Phrase, folded, folded_say
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.conditions import Clause, compiled, seen
 from tertulia.store.database import Connection
@@ -192,7 +192,7 @@ class _Walk:
                 passed, some, is_end = self._read(way.size)
             else:
                 passed, some, is_end = self._ask(way.size, need)
-            new = [message for message in some if _holds(message, self._said)]
+            new = _holding(self._connection, some, self._said)
             found += new
             if is_end or len(found) >= limit:
                 return found[:limit]
@@ -263,7 +263,7 @@ def matching(connection: Connection, search: Search, ids: list[int]) -> list[Mes
         f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
         [*values, connection.dialect.array(ids)],
     )
-    return [message for message in map(message_of, rows) if _holds(message, texts)]
+    return _holding(connection, map(message_of, rows), texts)
 
 
 def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
@@ -279,10 +279,8 @@ def _rarest(phrases: tuple[Phrase, ...], some: Sequence[Message]) -> tuple[Phras
     would cost the database's search much, and tell little."""
     if len(phrases) < 2:
         return phrases
-    counts = [
-        sum(says((message.content, message.topic), (phrase,)) for message in some)
-        for phrase in phrases
-    ]
+    texts = [folded((message.content, message.topic)) for message in some]
+    counts = [sum(folded_say(one, (phrase,)) for one in texts) for phrase in phrases]
     limit = _MUCH * (min(counts) + 1)
     return tuple(phrase for phrase, count in zip(phrases, counts, strict=True) if count <= limit)
 
@@ -299,6 +297,15 @@ def _parted(terms: Iterable[Term]) -> tuple[list[Said], list[Term]]:
     return said, rest
 
 
-def _holds(message: Message, said: Iterable[Said]) -> bool:
-    texts = (message.content, message.topic)
-    return all(says(texts, phrases) is not negated for phrases, negated in said)
+def _holding(
+    connection: Connection, some: Iterable[Message], said: Sequence[Said]
+) -> list[Message]:
+    """Those that say what they must, and nothing that they must not. TimeLimitReached where that
+    takes longer than the transaction may."""
+    found: list[Message] = []
+    for message in some:
+        connection.require_time()
+        texts = folded((message.content, message.topic))
+        if all(folded_say(texts, phrases) is not negated for phrases, negated in said):
+            found.append(message)
+    return found

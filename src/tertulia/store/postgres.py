@@ -274,9 +274,8 @@ class PostgresConnection:
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
+        self.require_time()
         now = time.monotonic()
-        if now > self._transaction_ends:
-            raise TimeLimitReached("The database took too long to answer.")
         ends = self._transaction_ends if self._is_reading() else now + self._limits.statement
         self._connection.ends = ends + _GRACE_SECONDS
 
@@ -342,6 +341,10 @@ class PostgresConnection:
             # In one, for each is a way to the server and back.
             begin += f"; SET LOCAL statement_timeout = {_milliseconds(seconds)}"
         self.run(begin)
+
+    def require_time(self) -> None:
+        if time.monotonic() > self._transaction_ends:
+            raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
         self._transaction_ends = float("inf")

@@ -222,9 +222,8 @@ class SqliteConnection:
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
+        self.require_time()
         now = time.monotonic()
-        if now > self._transaction_ends:
-            raise TimeLimitReached("The database took too long to answer.")
         is_reading = self._transaction_ends != float("inf")
         self._statement_ends = (
             self._transaction_ends if is_reading else now + self._limits.statement
@@ -265,6 +264,10 @@ class SqliteConnection:
     def begin_read(self, seconds: float) -> None:
         self._transaction_ends = time.monotonic() + seconds
         self.run(self.dialect.begin_read)
+
+    def require_time(self) -> None:
+        if time.monotonic() > self._transaction_ends:
+            raise TimeLimitReached("The database took too long to answer.")
 
     def commit(self) -> None:
         self._transaction_ends = float("inf")

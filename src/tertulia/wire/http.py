@@ -1,5 +1,6 @@
 """From an HTTP request to a handler's call, and from what it answers to a response."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -284,6 +285,11 @@ class Journal:
             await self._app(scope, receive, sending)
         except ClientDisconnect:
             status = 499
+        except asyncio.CancelledError:
+            # The server ends, and has waited for this request as long as it does for any.
+            if status:
+                raise
+            await failure(Unavailable("The server is stopping."))(scope, receive, sending)
         finally:
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             note(scope["method"], scope["path"], user.id if user else None, status, began, code)
