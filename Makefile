@@ -10,7 +10,7 @@ DATA ?= .demo
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help serve client test lint format fuzz lexers histories bench soak lock clean
+.PHONY: help serve client test lint format fuzz lexers histories bench soak chaos lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ MINUTES ?= 20
 
 soak: $(VENV)/.dev ## 2,000 clients for twenty minutes, and whether all holds then; MINUTES=2 for less
 	$(BIN)/python -m bench.soak --minutes $(MINUTES)
+
+SEED ?=
+
+chaos: MINUTES := $(if $(filter file,$(origin MINUTES)),5,$(MINUTES))
+chaos: $(VENV)/.dev ## nodes and PostgreSQL fail for MINUTES=5, and whether all holds; SEED=1 for the same faults
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lock: ## choose the newest dependencies again (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group build -o requirements.txt

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -243,6 +244,19 @@ class Standalone:
         """End it as a crash does."""
         self._control("-m", "immediate", "stop")
 
+    def crash(self) -> None:
+        """Kill all of its processes at once: nothing is written down, nobody is told."""
+        pids = self._signal(signal.SIGSTOP)  # Lest one sees another die.
+        self._signal(signal.SIGKILL)
+        until = time.monotonic() + 30
+        while any(_is_alive(pid) for pid in pids):
+            assert time.monotonic() < until
+            time.sleep(0.02)  # They are no children of ours.
+        # Who reaps them may be slow about it, and until then they seem to be there.
+        (self.directory / "data" / "postmaster.pid").unlink()
+        for lock in self.directory.glob(".s.PGSQL.*.lock"):
+            lock.unlink()
+
     def pause(self) -> None:
         """Let all of its processes stand still."""
         self._signal(signal.SIGSTOP)
@@ -251,13 +265,17 @@ class Standalone:
         """Let them go on."""
         self._signal(signal.SIGCONT)
 
-    def _signal(self, number: int) -> None:
-        (postmaster, *_) = (self.directory / "data" / "postmaster.pid").read_text().split()
-        os.kill(int(postmaster), number)
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        for child in children:
+    def _signal(self, number: int) -> list[int]:
+        """Send it to all of its processes; their IDs, that of the one above all first."""
+        postmaster = int((self.directory / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children")
+        if number == signal.SIGSTOP:
+            os.kill(postmaster, number)  # So that it has no more children in a moment.
+        pids = [postmaster, *map(int, children.read_text().split())]
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), number)
+                os.kill(pid, number)
+        return pids
 
     def make(self) -> None:
         """Make its files."""
@@ -276,6 +294,19 @@ class Standalone:
             stdout=subprocess.DEVNULL,
             timeout=60,
         )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def can_stand_alone() -> bool:
+    """Whether the machine has a PostgreSQL for `standalone`."""
+    return _binaries() is not None
 
 
 @contextmanager
@@ -297,7 +328,8 @@ def standalone() -> Iterator[Standalone | None]:
     try:
         yield server
     finally:
-        with contextlib.suppress(subprocess.CalledProcessError):  # A test may have ended it.
+        # A test may have ended it.
+        with contextlib.suppress(subprocess.CalledProcessError, OSError):
             server.resume()
             server.kill()
         shutil.rmtree(directory, ignore_errors=True)

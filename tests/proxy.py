@@ -40,6 +40,8 @@ class Fault(enum.Enum):
 class _Rule:
     pattern: bytes
     fault: Fault
+    mark: bytes | None = None
+    is_of_answer: bool = False
 
 
 class Link:
@@ -53,6 +55,8 @@ class Link:
         self._passing.set()
         self._answer_fault: Fault | None = None
         self.is_open = True
+        self.marks: set[bytes] = set()
+        """Those of the proxy's that its client has sent."""
         for source, goal, is_request in ((client, server, True), (server, client, False)):
             threading.Thread(
                 target=self._forward, args=(source, goal, is_request), daemon=True
@@ -98,13 +102,15 @@ class Link:
     def _strike(self, data: bytes, is_request: bool) -> None:
         """Do to the connection what is to be done when these bytes pass."""
         if not is_request:
-            if self._answer_fault is Fault.CUT_AFTER:
+            fault = self._answer_fault or self._proxy.fault_of(data, self.marks, is_answer=True)
+            if fault is Fault.CUT_AFTER:
                 self.cut()
-            elif self._answer_fault is Fault.FREEZE_AFTER:
+            elif fault is Fault.FREEZE_AFTER:
                 self.freeze()
             self._answer_fault = None
             return
-        match self._proxy.fault_of(data):
+        self.marks.update(mark for mark in self._proxy.marks if mark in data)
+        match self._proxy.fault_of(data, self.marks):
             case Fault.CUT_BEFORE:
                 self.cut()
             case Fault.FREEZE_BEFORE:
@@ -123,6 +129,8 @@ class Proxy:
     port: int = 0
     delay_seconds: float = 0.0
     """So long each piece of data is on its way, in each direction."""
+    marks: tuple[bytes, ...] = ()
+    """What connections are told from each other by, where a client sends it in one piece."""
     links: list[Link] = field(default_factory=list)
     """All connections that there were, oldest first."""
     _rules: list[_Rule] = field(default_factory=list)
@@ -174,17 +182,29 @@ class Proxy:
         with self._lock:
             self._rules.append(_Rule(pattern, fault))
 
+    def when_answered(self, pattern: bytes, fault: Fault, mark: bytes) -> None:
+        """Do that (CUT_AFTER or FREEZE_AFTER), once, to the first connection with that one of the
+        `marks` on which the server answers with these bytes in one piece."""
+        with self._lock:
+            self._rules.append(_Rule(pattern, fault, mark, is_of_answer=True))
+
+    def forget(self) -> None:
+        """Do nothing any more of what `when` asked for."""
+        with self._lock:
+            self._rules.clear()
+
     @property
     def waits_for_pattern(self) -> bool:
         """Whether there is a fault that `when` asked for and that has not happened yet."""
         with self._lock:
             return bool(self._rules)
 
-    def fault_of(self, data: bytes) -> Fault | None:
-        """The fault that these bytes of a client bring about, which is done with."""
+    def fault_of(self, data: bytes, marks: set[bytes], *, is_answer: bool = False) -> Fault | None:
+        """The fault that these bytes bring about, which is done with."""
         with self._lock:
             for rule in self._rules:
-                if rule.pattern in data:
+                is_marked = rule.mark is None or rule.mark in marks
+                if rule.is_of_answer == is_answer and is_marked and rule.pattern in data:
                     self._rules.remove(rule)
                     return rule.fault
         return None

@@ -435,6 +435,14 @@ def _operations() -> Sequence[Operation]:
             ),
         ),
         (
+            "subscribe 5,000 to five channels",
+            lambda c: c.do(
+                *("POST", "/users/me/subscriptions", c.owner),
+                subscriptions=[{"name": f"channel {n}"} for n in range(210, 215)],
+                principals=[*c.in_large],
+            ),
+        ),
+        (
             "unsubscribe 5,000",
             lambda c: c.do(
                 *("DELETE", "/users/me/subscriptions", c.owner),

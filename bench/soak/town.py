@@ -67,7 +67,7 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
                 user = User(id=first + number, address=f"{name}@example.com", full_name=name)
                 batch[user] = await vault.credential(user.id, None)
                 found.append(Person(user.id, user.address, vault.api_key(batch[user]), []))
-            await log.submit(None, _join, list(batch.items()))
+            await log.submit(None, join, list(batch.items()))
         inhabitants: list[list[int]] = [[] for _ in range(CHANNELS)]
         for number, person in enumerate(found):
             homes = HOMES if number < people else MIRRORED
@@ -75,21 +75,23 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
                 inhabitants[place].append(person.id)
         channels: dict[int, str] = {}
         for place, own in enumerate(inhabitants):
-            channel_id = await log.submit(None, _open, f"channel {place}", own)
+            channel_id = await log.submit(None, open_channel, f"channel {place}", own)
             channels[channel_id] = f"channel {place}"
             for user_id in own:
                 found[user_id - first].homes.append(channel_id)
-        everybody = await log.submit(None, _open, EVERYBODY, [person.id for person in found])
+        everybody = await log.submit(None, open_channel, EVERYBODY, [person.id for person in found])
     vault.close()
     return Town(found[:people], found[people:], channels, everybody)
 
 
-def _join(moment: Moment, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
+def join(moment: Moment, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
+    """Let these accounts exist, who may not exist yet."""
     state, now = moment.state, moment.now
     return Decision(None, [users.created(state, user, own, now) for user, own in batch])
 
 
-def _open(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision[int]:
+def open_channel(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision[int]:
+    """A new public channel with these subscribers; its ID."""
     state = moment.state
     channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
     people = [state.users[user_id] for user_id in user_ids]

@@ -32,7 +32,7 @@ from tertulia.wire.html import MARK, STYLES, page
 from tertulia.wire.http import Journal, failure
 from tertulia.wire.pacing import SignIns, who_tries
 from tertulia.wire.pages import packaged, static
-from tertulia.wire.signing_in import note_failed, password_rules
+from tertulia.wire.signing_in import note_failed, note_signed_in, password_rules
 from tertulia.wire.visit import LOGIN, MAX_BODY, Field, new_password_field
 
 logger = logging.getLogger("tertulia.http")
@@ -164,6 +164,7 @@ class FirstRun:
         session = await log.submit(owner.id, sessions.begin, new)
         credential = log.state.credentials[owner.id]
         now = log.clock()
+        note_signed_in(request, "code", owner.id)
         return keeping.kept(self._config, vault, request, session, token, credential, now)
 
     async def _there_already(self) -> Response:

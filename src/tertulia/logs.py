@@ -61,7 +61,8 @@ class JsonLines(_Lines):
 
 
 class TextLines(_Lines):
-    """`key=value` pairs; a traceback follows on lines of its own."""
+    """`key=value` pairs; a traceback follows on lines of its own, each behind a bar: what somebody
+    sent may be in it, and must not look like a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = self.facts(record)
@@ -69,13 +70,19 @@ class TextLines(_Lines):
         line = " ".join(
             [str(facts.pop("at")), *(f"{name}={_quoted(value)}" for name, value in facts.items())]
         )
-        return f"{line}\n{error}" if error else line
+        return "\n".join([line, *map(_behind_bar, error.splitlines())]) if error else line
 
 
 @lru_cache(maxsize=1)
 def _second(at: int) -> str:
     """The second, told once for all lines that are written in it."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _behind_bar(text: str) -> str:
+    """A line of a traceback, which can neither begin a line of the log nor steer a terminal."""
+    shown = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "| " + "".join(shown)
 
 
 def _quoted(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +37,24 @@ def test_a_value_cannot_break_out_of_its_place_in_the_line(value: Any, shown: st
     assert line == (
         f"1970-01-01T00:00:00.500Z level=info logger=tertulia.x event=request path={shown}"
     )
+
+
+def test_a_traceback_cannot_look_like_a_line_of_the_log() -> None:
+    sent = "2026-03-01T08:15:00.123Z level=warning"
+    made = record("request failed")
+    try:
+        raise ValueError(f"\n{sent}\r{sent}\x1b[2J\u2028{sent}\x85{sent}")
+    except ValueError as error:
+        made.exc_info = (type(error), error, error.__traceback__)
+    first, *others = re.split("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", TextLines().format(made))
+    assert first.endswith('event="request failed"')
+    assert [line for line in others if sent in line] == [
+        f"| {sent}",
+        f"| {sent}\\x1b[2J",
+        f"| {sent}",
+        f"| {sent}",
+    ]
+    assert all(line.startswith("| ") and line.isprintable() for line in others)
 
 
 def test_json_lines_have_the_same_facts() -> None:

@@ -91,6 +91,11 @@ class Server:
 
     def start(self, path: str = "/ready", *more: str) -> None:
         """Start the process, and return when it answers there. `more` are flags of `serve`."""
+        self.launch(*more)
+        self.wait(lambda: self._answers(path), f"the server answers at {path}")
+
+    def launch(self, *more: str) -> None:
+        """Start the process, and do not wait for it."""
         assert self.process is None or self.process.poll() is not None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -100,7 +105,6 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self.wait(lambda: self._answers(path), f"the server answers at {path}")
 
     def stop(self) -> int:
         """End the process as an operator does; its exit status."""

@@ -9,10 +9,10 @@ from hypothesis import given
 
 from tertulia.config import Config
 from tertulia.delivery.posted import Posted
-from tests.property.histories import History, on_a_new_database
+from tests.property.histories import History, move_messages, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
-from tests.reference_client import WAYS, ReferenceClient, differences
-from tests.support import Listener, Organization, reopened
+from tests.reference_client import MODERN, WAYS, ReferenceClient, differences
+from tests.support import Listener, Organization, Person, reopened
 from tests.unit.test_log import until
 
 VIEWERS = ("ann", "cleo", "gus", "robo")
@@ -57,6 +57,116 @@ def test_what_hangs_on_a_message_by_events_is_what_is_fetched(
 
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check)
+
+
+@both
+@examples(4)
+@given(seed=seeds)
+def test_messages_of_ones_channels_by_events_are_what_is_fetched(
+    request: pytest.FixtureRequest, kind: str, seed: int
+) -> None:
+    """What is sent and what is moved into sight, where it is, and what it says."""
+
+    async def check(history: History, config: Config) -> None:
+        readers = [await Reader.begin(history.org[viewer]) for viewer in VIEWERS]
+        for _ in range(4):
+            for _ in range(8):
+                await history.step()
+                await move_messages(history)
+            for viewer, reader in zip(VIEWERS, readers, strict=True):
+                await reader.catch_up()
+                assert reader.held == await reader.fetched(), (viewer, history.done)
+
+    with new_database(request, kind) as url:
+        on_a_new_database(url, seed, check)
+
+
+class Reader:
+    """A client that holds the messages of its channels. What it had and what became of its
+    channels it is told; of a channel to which it comes it fetches what was there before."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.channels = {channel["stream_id"] for channel in listener.data["subscriptions"]}
+        self.held: dict[int, tuple[int, str, str]] = {}
+        """Channel, topic and content."""
+        self._unknown: set[int] = set()
+        """Channels of which something must be fetched."""
+
+    @classmethod
+    async def begin(cls, person: Person) -> "Reader":
+        reader = cls(await person.register(client_capabilities=MODERN))
+        reader.held = await reader.fetched()
+        return reader
+
+    async def fetched(self) -> dict[int, tuple[int, str, str]]:
+        found = {}
+        for channel_id in self.channels:
+            answer = await self.listener.person.get(
+                "/messages",
+                anchor="newest",
+                num_before=1000,
+                num_after=0,
+                narrow=[{"operator": "channel", "operand": channel_id}],
+                apply_markdown=False,
+                allow_empty_topic_name=True,
+            )
+            for one in answer.ok["messages"]:
+                found[one["id"]] = (one["stream_id"], one["subject"], one["content"])
+        return found
+
+    async def catch_up(self) -> None:
+        for event in await everything(self.listener):
+            self._take(event)
+        if self._unknown:
+            for message_id, one in (await self.fetched()).items():
+                if one[0] in self._unknown:
+                    self.held[message_id] = one
+            self._unknown.clear()
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["type"], event.get("op"):
+            case "message", _ if "stream_id" in event["message"]:
+                one = event["message"]
+                self.held[one["id"]] = (one["stream_id"], one["subject"], one["content"])
+            case "update_message", _:
+                self._change(event)
+            case "delete_message", _:
+                for message_id in event["message_ids"]:
+                    self.held.pop(message_id, None)
+            case "subscription", "add":
+                ids = {channel["stream_id"] for channel in event["subscriptions"]}
+                self.channels |= ids
+                self._unknown |= ids
+            case "subscription", "remove":
+                self._lose({channel["stream_id"] for channel in event["subscriptions"]})
+            case "stream", "delete":
+                self._lose(set(event["stream_ids"]))
+            case "stream", "update":
+                # Its history may be open now.
+                self._unknown |= {event["stream_id"]} & self.channels
+
+    def _change(self, event: dict[str, Any]) -> None:
+        if "content" in event and event["message_id"] in self.held:
+            place = self.held[event["message_id"]][:2]
+            self.held[event["message_id"]] = (*place, event["content"])
+        if "propagate_mode" not in event:
+            return
+        channel_id = event.get("new_stream_id", event["stream_id"])
+        topic = event.get("subject", event["orig_subject"])
+        for message_id in event["message_ids"]:
+            if channel_id not in self.channels:
+                self.held.pop(message_id, None)
+            elif message_id in self.held:
+                self.held[message_id] = (channel_id, topic, self.held[message_id][2])
+            else:
+                # It could have read it before, in a channel that it has not joined.
+                self._unknown.add(channel_id)
+
+    def _lose(self, channel_ids: set[int]) -> None:
+        self.channels -= channel_ids
+        self._unknown -= channel_ids
+        self.held = {i: one for i, one in self.held.items() if one[0] not in channel_ids}
 
 
 async def assert_hanging(client: ReferenceClient, viewer: str) -> None:

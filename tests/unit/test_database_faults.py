@@ -19,10 +19,11 @@ import apsw
 import pytest
 
 from tertulia.config import Config
+from tertulia.log import freshness, writer
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import migrations, postgres, reading, sqlite
+from tertulia.store import history, migrations, postgres, sqlite
 from tertulia.store import store as store_module
 from tertulia.store.database import (
     LONG,
@@ -32,12 +33,14 @@ from tertulia.store.database import (
     CommitUnknown,
     Connection,
     ConnectionLost,
+    Database,
     DatabaseError,
     DatabaseUnavailable,
     Dialect,
     Limits,
     TimeLimitReached,
 )
+from tertulia.store.history import Position
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.postgres import PostgresDatabase
 from tertulia.store.sqlite import SqliteDatabase
@@ -61,6 +64,25 @@ def entry(seq: int) -> Entry:
 
 def rename(moment: Moment, name: str) -> Decision[str]:
     return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+
+
+START = Position("the history", 0, "")
+
+
+def begin_history(database: Database) -> None:
+    """Let the empty log be that of `START`."""
+    with contextlib.closing(database.connect(readonly=False)) as connection:
+        connection.run("UPDATE head SET history = ?", (START.history,))
+
+
+def seq(connection: Connection) -> int:
+    """The number of the log's newest entry."""
+    return history.head(connection).seq
+
+
+async def began(store: Store) -> list[Entry]:
+    """Begin to write, at the log's beginning; its entries."""
+    return (await store.begin(START)).entries
 
 
 async def ends(awaited: Any) -> Any:
@@ -93,6 +115,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def schema_url(postgres_url: str) -> Iterator[str]:
     with servers.schema(postgres_url) as url:
         servers.migrate_lent(url)
+        begin_history(PostgresDatabase(url))
         yield url
 
 
@@ -165,9 +188,9 @@ async def test_the_connection_itself_is_watched(schema_url: str, proxy: Proxy) -
 async def test_a_frozen_node_holds_the_head_for_seconds_only(
     far: Store, near: Store, proxy: Proxy
 ) -> None:
-    await ends(far.begin(0))
+    await ends(began(far))
     proxy.freeze()
-    await ends(near.begin(0))  # Waits until the server has ended the other one.
+    await ends(began(near))  # Waits until the server has ended the other one.
     await ends(near.commit(Batch([entry(1)], {})))
     proxy.thaw()
     # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
@@ -175,14 +198,14 @@ async def test_a_frozen_node_holds_the_head_for_seconds_only(
         await ends(far.commit(Batch([entry(1)], {})))
     assert not isinstance(caught.value, CommitUnknown)
     await far.rollback()
-    assert [e.seq for e in await ends(far.begin(0))] == [1]
+    assert [e.seq for e in await ends(began(far))] == [1]
     await ends(far.commit(Batch([entry(2)], {})))
-    assert await near.read(reading.head) == 2
+    assert await near.read(seq) == 2
 
 
 async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: Store) -> None:
     """Also where nothing but the commit itself is left to do."""
-    await ends(near.begin(0))
+    await ends(began(near))
     connection = near._write_connection
     assert connection is not None
     connection.run("UPDATE head SET seq = 7")
@@ -199,7 +222,7 @@ async def test_a_transaction_that_was_ended_is_not_committed_in_silence(near: St
     with pytest.raises(ConnectionLost):
         connection.commit()
     await near.rollback()
-    assert await near.read(reading.head) == 0
+    assert await near.read(seq) == 0
 
 
 async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
@@ -211,10 +234,10 @@ async def test_a_wait_for_the_head_ends_and_can_be_taken_up_again(
         for statement in holder.dialect.begin_write:
             holder.run(statement)
         with pytest.raises(DatabaseUnavailable) as caught:
-            await ends(near.begin(0))
+            await ends(began(near))
         assert not isinstance(caught.value, CommitUnknown)
         await near.rollback()
-    assert await ends(near.begin(0)) == []
+    assert await ends(began(near)) == []
     await near.commit(Batch([], {}, (FactNoted("a", "b"),)))
 
 
@@ -224,15 +247,16 @@ async def test_sqlite_waits_for_another_process_for_so_long_only(
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
     database = SqliteDatabase(tmp_path / "db")
     migrate(database, lambda _: None)
+    begin_history(database)
     async with store_at(f"sqlite:///{database.path}") as store:
         with contextlib.closing(database.connect(readonly=False)) as holder:
             holder.run("BEGIN IMMEDIATE")
             with pytest.raises(DatabaseUnavailable):
-                await ends(store.begin(0))
+                await ends(began(store))
             await store.rollback()
-        assert await ends(store.begin(0)) == []
+        assert await ends(began(store)) == []
         await store.commit(Batch([entry(1)], {}))
-        assert await store.read(reading.head) == 1
+        assert await store.read(seq) == 1
 
 
 # Connections that are cut
@@ -246,14 +270,14 @@ async def test_sqlite_waits_for_another_process_for_so_long_only(
 async def test_a_connection_cut_at_each_step_of_a_commit(
     far: Store, near: Store, proxy: Proxy, pattern: bytes, begins: bool, fault: Fault
 ) -> None:
-    await ends(far.begin(0))
+    await ends(began(far))
     await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
     proxy.when(pattern, fault)
-    await ends(far.begin(0))  # Where it is cut here, it is begun again: nothing was done.
+    await ends(began(far))  # Where it is cut here, it is begun again: nothing was done.
     if begins:
         assert not proxy.waits_for_pattern
         await ends(far.commit(Batch([entry(1)], {})))
-        assert await near.read(reading.head) == 1
+        assert await near.read(seq) == 1
         return
     with pytest.raises(DatabaseUnavailable) as caught:
         await ends(far.commit(Batch([entry(1)], {})))
@@ -262,10 +286,10 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
     assert is_unknown == (pattern == b"COMMIT")
     await far.rollback()
     # Whoever holds the head sees what became of it.
-    found = [e.seq for e in await ends(near.begin(0))]
+    found = [e.seq for e in await ends(began(near))]
     assert found == ([1] if pattern == b"COMMIT" and fault is Fault.CUT_AFTER else [])
     await near.rollback()
-    assert await far.read(reading.head) == len(found)
+    assert await far.read(seq) == len(found)
 
 
 @pytest.mark.parametrize("fault", [Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER])
@@ -282,7 +306,7 @@ async def test_a_connection_frozen_at_each_step_of_a_commit(
     proxy.when(pattern, fault)
 
     async def write() -> None:
-        await far.begin(0)
+        await began(far)
         await far.commit(Batch([entry(1)], {}))
 
     with pytest.raises(DatabaseUnavailable) as caught:
@@ -292,7 +316,7 @@ async def test_a_connection_frozen_at_each_step_of_a_commit(
     found = [e.seq for e in await ends(begun(near))]
     assert found == ([1] if pattern == b"COMMIT" and fault is Fault.FREEZE_AFTER else [])
     await near.rollback()
-    assert await ends(far.read(reading.head)) == len(found)
+    assert await ends(far.read(seq)) == len(found)
 
 
 async def begun(store: Store) -> list[Entry]:
@@ -300,7 +324,7 @@ async def begun(store: Store) -> list[Entry]:
     head for longer than others wait at once."""
     while True:
         try:
-            return await store.begin(0)
+            return await began(store)
         except DatabaseUnavailable:
             await store.rollback()
 
@@ -308,43 +332,43 @@ async def begun(store: Store) -> list[Entry]:
 async def test_a_read_is_tried_once_more_where_its_connection_was_cut(
     far: Store, proxy: Proxy
 ) -> None:
-    assert await far.read(reading.head) == 0
+    assert await far.read(seq) == 0
     proxy.cut()
-    assert await asyncio.gather(*(far.read(reading.head) for _ in range(10))) == [0] * 10
+    assert await asyncio.gather(*(far.read(seq) for _ in range(10))) == [0] * 10
     runs = 0
 
     def look(connection: Connection) -> int:
         nonlocal runs
         runs += 1
         proxy.cut()
-        return reading.head(connection)
+        return seq(connection)
 
     with pytest.raises(ConnectionLost):
         await ends(far.read(look))
     assert runs == 2
-    assert await far.read(reading.head) == 0
+    assert await far.read(seq) == 0
 
 
 async def test_a_read_on_a_frozen_connection_ends(far: Store, proxy: Proxy) -> None:
-    assert await far.read(reading.head) == 0
+    assert await far.read(seq) == 0
     proxy.freeze()
     for failure in await asyncio.gather(
-        *(ends(far.read(reading.head)) for _ in range(8)), return_exceptions=True
+        *(ends(far.read(seq)) for _ in range(8)), return_exceptions=True
     ):
         assert isinstance(failure, DatabaseUnavailable)
     with pytest.raises(DatabaseUnavailable):
-        await ends(far.begin(0))
+        await ends(began(far))
     await far.rollback()
     proxy.thaw()
     await until_it_reads(far)
-    assert await ends(far.begin(0)) == []
+    assert await ends(began(far)) == []
 
 
 async def until_it_reads(store: Store) -> None:
     deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
-            await store.read(reading.head)
+            await store.read(seq)
             return
         except DatabaseUnavailable:
             assert time.monotonic() < deadline
@@ -353,14 +377,14 @@ async def until_it_reads(store: Store) -> None:
 async def test_a_database_that_refuses_is_an_honest_error(far: Store, proxy: Proxy) -> None:
     proxy.shut()
     with pytest.raises(DatabaseUnavailable, match="Cannot connect to PostgreSQL"):
-        await ends(far.read(reading.head))
+        await ends(far.read(seq))
     with pytest.raises(DatabaseUnavailable, match="Cannot connect to PostgreSQL"):
-        await ends(far.begin(0))
+        await ends(began(far))
     await far.rollback()
     with pytest.raises(DatabaseUnavailable):
         await ends(far.write(lambda c: None))
     proxy.open()
-    assert await far.read(reading.head) == 0
+    assert await far.read(seq) == 0
     await far.announce("hello")
 
 
@@ -370,7 +394,7 @@ async def test_what_could_not_be_read_is_logged_now_and_then(
     proxy.shut()
     for _ in range(5):
         with pytest.raises(DatabaseUnavailable):
-            await ends(far.read(reading.head))
+            await ends(far.read(seq))
     (record,) = (r for r in caplog.records if r.name == "tertulia.store")
     assert (record.levelname, record.getMessage()) == ("WARNING", "a read of the database failed")
 
@@ -395,7 +419,7 @@ async def test_a_slow_read_is_stopped_and_others_go_on(config: Config, short_lim
         for task in slow:
             with pytest.raises(TimeLimitReached):
                 await ends(task)
-        assert await store.read(reading.head) == org.node.log.durable
+        assert await store.read(seq) == org.node.log.durable
 
 
 async def test_a_slow_look_in_a_snapshot_is_its_own_fault_alone(
@@ -457,10 +481,10 @@ async def test_reads_that_wait_are_bounded(
         ]
         await asyncio.sleep(0)
         with pytest.raises(DatabaseUnavailable, match="Too much"):
-            await store.read(reading.head)
+            await store.read(seq)
         gate.set()
         assert all(await asyncio.gather(*waiting))
-        assert await store.read(reading.head) == 0
+        assert await store.read(seq) == 0
 
 
 async def test_a_read_whose_turn_does_not_come_is_given_up(
@@ -475,7 +499,7 @@ async def test_a_read_whose_turn_does_not_come_is_given_up(
         ]
         await asyncio.sleep(0)
         with pytest.raises(TimeLimitReached):
-            await ends(org.node.store.read(reading.head))
+            await ends(org.node.store.read(seq))
         gate.set()
         await asyncio.gather(*stuck, return_exceptions=True)
 
@@ -493,7 +517,7 @@ async def test_a_frozen_listener_is_noticed_and_replaced(
         proxy.freeze(new=False)
         await until(lambda: len(grown) > 1)
         assert grown == [None, None]
-        await near.begin(0)
+        await began(near)
         await near.commit(Batch([entry(1)], {}))
         await until(lambda: grown[-1] == 1)
     finally:
@@ -773,8 +797,15 @@ async def refuses(org: Organization, asked: Any) -> None:
 
 @pytest.mark.parametrize("way", ["killed", "paused"])
 async def test_a_database_that_goes_away_and_comes_back(
-    server: servers.Standalone, tmp_path: Path, short_limits: None, way: str
+    server: servers.Standalone,
+    tmp_path: Path,
+    short_limits: None,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
+    monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(writer, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,

@@ -1,7 +1,9 @@
 """What is forgotten: the log's beginning, behind a checkpoint; and what an erasure removes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import outbox, pruning, reading
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, Database
 from tests.mails import no_postman
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.own import later
@@ -97,6 +99,70 @@ async def test_a_checkpoint_that_came_to_no_end_does_not_count(
         lambda c: c.query("SELECT COUNT(DISTINCT number) FROM checkpoints")
     )
     assert (seq, numbers) == (quiet.node.state.seq, 1)
+
+
+async def test_two_that_make_a_checkpoint_at_one_moment_do_not_mix_them(
+    quiet: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "ROWS", 1)
+    if quiet.node.store.is_shared:  # Other nodes are other processes.
+        monkeypatch.setattr(pruning, "_making", threading.Semaphore(3))
+    database = quiet.node.store.database
+    await asyncio.gather(*(asyncio.to_thread(pruning.make_checkpoint, database) for _ in range(3)))
+    _, records = await quiet.node.store.read(pruning.checkpoint)
+    present = await quiet.node.store.read(reading.records)
+    assert {table: sorted(map(repr, found)) for table, found in records.items()} == {
+        table: sorted(map(repr, found)) for table, found in present.items()
+    }
+
+
+async def test_a_checkpoint_is_made_where_one_was_restored_with_a_backup(
+    quiet: Organization,
+) -> None:
+    """Its rows have IDs that the database did not give out itself."""
+    store = quiet.node.store
+    row = (1, 0, "users", "{}")
+    await store.write(
+        lambda c: c.run("INSERT INTO checkpoints (id, number, noun, doc) VALUES (?, ?, ?, ?)", row)
+    )
+    await pruned_once(store, FUTURE)
+    assert await store.read(pruning.checkpoint_at) == quiet.node.state.seq
+    assert await wrong(quiet) == []
+
+
+async def test_a_checkpoint_is_given_up_when_the_node_stops(
+    quiet: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def made(_: Database, goes_on: Callable[[], bool], *, until: int | None = None) -> None:
+        begun.set()
+        while goes_on():
+            time.sleep(0.001)
+        ended.set()
+
+    monkeypatch.setattr(pruning, "make_checkpoint", made)
+    task = asyncio.create_task(pruned_once(quiet.node.store, FUTURE))
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    assert await asyncio.to_thread(ended.wait, 10)
+
+
+@pytest.mark.usefixtures(no_postman.__name__)
+async def test_a_long_log_is_looked_through_in_parts(
+    quiet: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "LOOKED_AT", 3)
+    store = quiet.node.store
+    user_id, first = await live(quiet), quiet.node.state.seq
+    await erase(quiet, user_id)
+    await quiet.channel("den", "ann")
+    young = quiet.node.state.seq
+    await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (young,)))
+    await erased_once(store)
+    assert first < await store.read(reading.pruned) < young - 1
+    await pruned_once(store, 2)
+    assert await store.read(reading.pruned) == young - 1
 
 
 async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> None:

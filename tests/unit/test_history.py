@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tertulia.config import Config
@@ -12,8 +13,9 @@ from tertulia.log.bookmark import FILE, Bookmark
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
 from tertulia.store import history, migrations, reading
+from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
-from tertulia.store.history import Position
+from tertulia.store.history import NewerDatabase, Position
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 from tests.support import Listener, Organization, founded, reopened
@@ -229,3 +231,21 @@ def test_queues_of_before_there_were_histories_stay_valid(
     assert connection.query("SELECT id FROM queues") == [("q",)]
     assert reading.head(connection) == 1
     connection.close()
+
+
+# What is written in it
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"type":"of_the_future"}', NewerDatabase),
+        ('{"type":"user_changed"}', msgspec.ValidationError),
+    ],
+)
+def test_only_a_kind_that_is_not_known_is_of_a_newer_program(
+    text: str, error: type[Exception]
+) -> None:
+    """What cannot be understood of a known one is damage, and no reason to look for a newer one."""
+    with pytest.raises(error):
+        decode_entry(1, 1.0, None, text)

@@ -251,9 +251,9 @@ async def test_a_state_that_must_be_loaded_again_is_loaded_in_a_thread(
     threads: list[int] = []
     load = State.load
 
-    def noted(seq: int, records: Any) -> State:
+    def noted(*arguments: Any) -> State:
         threads.append(threading.get_ident())
-        return load(seq, records)
+        return load(*arguments)
 
     async def failing(_: Batch) -> None:
         raise OSError("the disk is gone")

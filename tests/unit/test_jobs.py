@@ -12,7 +12,7 @@ import pytest
 from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
 from tertulia.domain import deleting
-from tertulia.jobs import supervisor
+from tertulia.jobs import previews, supervisor
 from tertulia.jobs.due import ATTEMPTS, due_job
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.queues import heartbeats
@@ -169,6 +169,7 @@ def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert aside.next_attempt() == 1
     clock.ahead = 1
     assert not aside.is_resting(1)
+    assert aside.next_attempt() == supervisor.FIRST_PAUSE  # Whoever cannot take it yet waits.
     assert aside.failed(1, ValueError("odd")) == 2
     assert aside.next_attempt() == 2
     assert aside.reasons() == {"1": "ValueError: odd"}
@@ -516,6 +517,28 @@ async def test_previews_that_fail_do_not_keep_the_others(
         assert sorted(shown) == made[1:]
 
 
+async def test_previews_of_a_message_that_is_gone_are_not_tried_without_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        await org.channel("lounge", "ann")
+        await org.do(RealmChanged(values={"inline_url_embed_preview": True}))
+        message_id = await org["ann"].send("lounge", "t", "https://a.example/")
+
+        async def show(_: Previewer, pending: Any) -> None:
+            raise Unavailable("away")
+
+        monkeypatch.setattr(Previewer, "show", show)
+        job = Previewer(org.node).job()
+        async with Supervisor().running([job]):
+            await until(lambda: job.trouble is not None)
+        assert (await org["ann"].delete(f"/messages/{message_id}")).ok
+        monkeypatch.setattr(job.set_aside, "_clock", TestClock(stopped_at=2**40))
+        assert await job.once() == previews.LONGEST_SLEEP
+        assert job.trouble is None
+
+
 async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> None:
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
@@ -542,4 +565,16 @@ async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) ->
         await until(lambda: bool(org.node.failing_jobs()))
         ready = await org.http.get("/ready")
         assert ready.status_code == 200
-        assert ready.json()["jobs"] == {"files": "failed 1 times in a row: OSError: no disk"}
+        assert ready.json()["jobs"] == {"files": "failed 1 times in a row"}
+
+
+async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: Any) -> None:
+    """Anybody may read it, and files have the names that people gave them."""
+    aside = SetAside()
+    aside.failed("2/ab/salaries.txt", OSError("no disk"))
+    job = Job("files", Work(pause=60), set_aside=aside)
+    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: (job,))
+    async with AsyncExitStack() as stack:
+        org = await stage.enter(stack)
+        ready = await org.http.get("/ready")
+        assert ready.json()["jobs"] == {"files": "1 set aside"}

@@ -26,7 +26,12 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.letters import Letter, Letters
-from tertulia.outbound.postman import GIVEN_UP_AFTER, LEASE_SECONDS, Postman
+from tertulia.outbound.postman import (
+    GIVEN_UP_AFTER,
+    LEASE_SECONDS,
+    ROUND_SECONDS,
+    Postman,
+)
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
     Delayed,
@@ -93,6 +98,23 @@ class Failing:
 
 
 # Written down with the decision
+
+
+async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) -> None:
+    passed = itertools.count(0.0, ROUND_SECONDS * 0.4)
+    sent: list[str] = []
+
+    class Slow:
+        async def send(self, letter: Letter, mail_id: str) -> None:
+            sent.append(mail_id)
+
+    letters = Letters(lambda: nodes.log.state, nodes.links)
+    postman = Postman(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
+    await nodes.ask(*[MAIL] * 5)
+    assert await postman.once() < 1  # There is more to do.
+    assert len(sent) == 2
+    await postman.deliver()
+    assert len(set(sent)) == len(sent) == 5
 
 
 async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(

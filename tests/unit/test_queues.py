@@ -20,7 +20,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
-from tertulia.model.transients import Typing
+from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.store import reading
 from tests.support import Listener, Organization, reopened
 from tests.unit.test_log import Counting, until
@@ -71,6 +71,25 @@ def typing(org: Organization, who: str, to: str, *, started: bool = True) -> Typ
 @pytest.fixture
 async def lounge(org: Organization) -> int:
     return await org.channel("lounge", "ann", "ben")
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        PresenceChanged(user_id=999, active_at=1, idle_at=1, update_id=1, at=1),
+        EditTyping(sender_id=999, message_id=1, started=True, at=1.0, direct_id=999),
+    ],
+)
+async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
+    org: Organization, lounge: int, unknown: Transient
+) -> None:
+    """It may know of accounts and conversations that this one has not read of yet."""
+    ben = await org["ben"].register()
+    async with polling(org, ben) as poll:
+        org.node.delivery.heard(msgspec.json.encode(("another node", unknown)).decode())
+        org.node.delivery.publish(typing(org, "ann", "ben"))
+        (event,) = decoded(await asyncio.wait_for(poll, 20))
+    assert event["type"] == "typing"
 
 
 async def test_events_come_again_until_they_are_acknowledged(

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tertulia.store import attached
+from tertulia.store.attached import MAX_ARRIVALS
 from tests.support import Organization
 
 Data = dict[str, Any]
@@ -197,3 +199,191 @@ async def test_notices_of_moves_name_no_channel_that_is_not_their_readers(
     assert len(notices) == 2
     assert all("another channel" in text for text in notices)
     assert not any("vault" in text for text in notices)
+
+
+async def arrived(org: Organization, listener: Any, message_ids: list[int]) -> list[Data]:
+    """The messages that came in, which must be as they are fetched."""
+    events = await listener.events()
+    found = [event for event in events if event["type"] == "message"]
+    assert [event["message"]["id"] for event in found] == message_ids
+    if message_ids:
+        answer = await listener.person.get("/messages", message_ids=message_ids)
+        fetched = {message["id"]: message for message in answer.ok["messages"]}
+        for event in found:
+            shown = fetched[event["message"]["id"]]
+            assert event["flags"] == shown.pop("flags")
+            assert {**event["message"], "content_type": ""} == {**shown, "content_type": ""}
+    return events
+
+
+async def test_a_moved_message_is_new_to_who_could_not_read_it(org: Organization) -> None:
+    """As a message like any other, and nothing is said of where it was."""
+    lounge = await org.channel("lounge", "ann", "ben", "cleo")
+    await org.channel("safe", "ann", "ben", is_private=True)
+    first = await org["ann"].send("safe", "heist", "the plan of @**Ben**")
+    poll = await org["ann"].send("safe", "heist", "/poll When?\n- now")
+    assert (await org["ben"].post(f"/messages/{first}/reactions", emoji_name="tada")).ok
+    people = {"subscriptions": [{"name": "lounge"}], "principals": [org["gus"].user_id]}
+    assert (await org["ann"].post("/users/me/subscriptions", **people)).ok
+    listeners = {
+        who: await org[who].register(apply_markdown=True, client_gravatar=True)
+        for who in ("ben", "cleo", "gus")
+    }
+    await move(org, first, lounge, topic="outing", propagate_mode="change_all")
+    for who, listener in listeners.items():
+        late = listener.last_event_id
+        events = await arrived(org, listener, [] if who == "ben" else [first, poll])
+        kinds = [event["type"] for event in events]
+        assert ("update_message" in kinds) is (who == "ben")
+        if who != "ben":
+            assert "safe" not in json.dumps(events)
+            assert "heist" not in json.dumps(events)
+            event = events[0]
+            assert event["flags"] == (["read"] if who == "cleo" else ["read", "historical"])
+            assert [one["emoji_name"] for one in event["message"]["reactions"]] == ["tada"]
+            assert events[1]["message"]["submessages"]
+            listener.last_event_id = late
+            await arrived(org, listener, [first, poll])
+
+
+async def test_a_queue_has_of_moved_messages_what_it_asked_for(org: Organization) -> None:
+    """By its narrow, by all public channels, by the types of its events, in source or as HTML."""
+    lounge = await org.channel("lounge", "ann", "cleo")
+    await org.channel("vault", "ann", is_private=True)
+    first = await org["ann"].send("vault", "t", "*one*")
+    second = await org["ann"].send("vault", "t", "two")
+    starred = {"op": "add", "flag": "starred", "messages": [second]}
+    assert (await org["ann"].post("/users/me/subscriptions", subscriptions=[{"name": "vault"}])).ok
+    people = {"subscriptions": [{"name": "vault"}], "principals": [org["cleo"].user_id]}
+    assert (await org["ann"].post("/users/me/subscriptions", **people)).ok
+    assert (await org["cleo"].post("/messages/flags", **starred)).ok
+    assert (await org["cleo"].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
+    cleo, robo, gus = org["cleo"], org["robo"], org["gus"]
+    waiting = [
+        (await cleo.register(), [first, second]),
+        (await cleo.register(narrow=[["topic", "t"]]), [first, second]),
+        (await cleo.register(narrow=[["is", "starred"]]), [second]),
+        (await cleo.register(narrow=[["topic", "other"]]), []),
+        (await cleo.register(event_types=["reaction"]), []),
+        (await robo.register(all_public_streams=True), [first, second]),
+        (await robo.register(), []),
+        (await gus.register(), []),
+    ]
+    await move(org, first, lounge, propagate_mode="change_all")
+    for number, (listener, wanted) in enumerate(waiting):
+        events = await listener.events()
+        found = [event for event in events if event["type"] == "message"]
+        assert [event["message"]["id"] for event in found] == wanted, number
+        assert "update_message" not in [event["type"] for event in events]
+        if second in wanted and listener.person is cleo:
+            assert "starred" in found[-1]["flags"]
+        if first in wanted:
+            assert found[0]["message"]["content"] == "*one*"
+
+
+async def test_what_is_deleted_or_moved_on_is_not_new_to_who_slept(org: Organization) -> None:
+    """From memory, and from the log."""
+    lounge = await org.channel("lounge", "ann", "cleo")
+    vault = await org.channel("vault", "ann", is_private=True)
+    listeners = [await org["cleo"].register(event_types=["message"]) for _ in range(2)]
+    ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(4)]
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    assert (await org["ann"].delete(f"/messages/{ids[0]}")).ok
+    await move(org, ids[1], vault)
+    assert (await org["ann"].patch(f"/messages/{ids[2]}", content="another")).ok
+    places = []
+    for number, listener in enumerate(listeners):
+        if number:
+            org.node.delivery._recent.clear()
+        events = await listener.events()
+        assert [event["message"]["id"] for event in events] == ids[2:]
+        places.append([event["id"] for event in events])
+    assert places[0] == places[1]
+
+
+async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "cleo")
+    await org.channel("vault", "ann", is_private=True)
+    ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(MAX_ARRIVALS + 5)]
+    cleo = await org["cleo"].register(event_types=["message"])
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    assert [event["message"]["id"] for event in await cleo.events()] == ids[5:]
+
+
+async def test_of_moved_messages_with_very_much_on_them_fewer_are_told(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attached, "MAX_ATTACHED", 3)
+    lounge = await org.channel("lounge", "ann", "cleo")
+    await org.channel("vault", "ann", "ben", is_private=True)
+    ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(4)]
+    for message_id in ids:
+        for who in ("ann", "ben"):
+            reply = await org[who].post(f"/messages/{message_id}/reactions", emoji_name="tada")
+            assert reply.ok
+    cleo = await org["cleo"].register(event_types=["message"])
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    assert [event["message"]["id"] for event in await cleo.events()] == ids[3:]
+
+
+async def test_the_log_has_no_copy_of_what_moved_messages_say(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "cleo")
+    await org.channel("vault", "ann", is_private=True)
+    sent = await org["ann"].send("vault", "t", "/poll wherefore\n- thereupon")
+    await move(org, sent, lounge)
+    rows = await org.node.store.read(lambda c: c.query("SELECT change FROM log"))
+    log = " ".join(change for (change,) in rows)
+    assert '"arrivals":[{"message_id"' in log
+    assert "wherefore" not in log
+    assert "thereupon" not in log
+
+
+async def test_guests_of_limited_sight_do_not_learn_who_wrote_what_is_moved(
+    org: Organization,
+) -> None:
+    lounge = await org.channel("lounge", "ann", "cleo")
+    people = {"subscriptions": [{"name": "lounge"}], "principals": [org["gus"].user_id]}
+    assert (await org["ann"].post("/users/me/subscriptions", **people)).ok
+    await org.channel("open", "ann", "ben")
+    assert (await org["ann"].patch("/realm", can_access_all_users_group={"new": 6})).ok
+    sent = await org["ben"].send("open", "t", "hello")
+    assert (await org["ben"].post(f"/messages/{sent}/reactions", emoji_name="tada")).ok
+    gus = await org["gus"].register(client_gravatar=True, apply_markdown=True)
+    await move(org, sent, lounge)
+    (event,) = await arrived(org, gus, [sent])
+    assert event["message"]["sender_full_name"] == "Unknown user"
+    assert "Ben" not in json.dumps(event)
+
+
+async def test_what_is_new_to_somebody_counts_as_read(org: Organization) -> None:
+    """Even where they noted that it is unread while they could read it."""
+    lounge = await org.channel("lounge", "ann", "cleo")
+    attic = await org.channel("attic", "ann", "cleo")
+    vault = await org.channel("vault", "ann", "cleo", is_private=True)
+    sent = await org["ann"].send("attic", "t", "hello")
+    assert (await org["cleo"].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
+    people = {"subscriptions": [{"name": "vault"}], "principals": [org["cleo"].user_id]}
+    assert (await org["ann"].post("/users/me/subscriptions", **people)).ok
+    await move(org, sent, vault)
+    assert (await org["cleo"].delete("/users/me/subscriptions", subscriptions=["vault"])).ok
+    cleo = await org["cleo"].register()
+    await move(org, sent, lounge)
+    event = next(event for event in await cleo.events() if event["type"] == "message")
+    assert "read" in event["flags"]
+    assert (await org["cleo"].register()).data["unread_msgs"]["streams"] == []
+    assert attic in org.node.state.channels
+
+
+async def test_what_is_new_is_encoded_once_for_all_who_see_alike(org: Organization) -> None:
+    lounge = await org.channel("lounge", "ann", "cleo", "ben")
+    await org.channel("vault", "ann", is_private=True)
+    ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(3)]
+    listeners = [
+        await org[who].register(event_types=["message"])
+        for who in ("ben", "cleo", "ben", "cleo", "ben")
+    ]
+    await move(org, ids[0], lounge, propagate_mode="change_all")
+    before = org.node.delivery.encoder.encoded
+    for listener in listeners:
+        assert [event["message"]["id"] for event in await listener.events()] == ids
+    assert org.node.delivery.encoder.encoded == before + len(ids)

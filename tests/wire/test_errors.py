@@ -1,5 +1,6 @@
 """What is answered to requests that are no proper ones."""
 
+import logging
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from tertulia.config import Config
 from tertulia.model.errors import Unavailable
-from tests.support import Organization, founded
+from tests.support import Organization, Person, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -207,6 +208,28 @@ async def test_a_body_beyond_the_limit_is_too_large(config: Config) -> None:
         (await org.nobody.raw("POST", "/messages", content=huge)).refused("UNAUTHORIZED", 401)
         just_below = b"type=stream&to=lounge&topic=t&content=" + b"x" * (1024 * 1024 - 38)
         (await ann.raw("POST", "/messages", content=just_below)).ok
+
+
+async def test_the_line_of_what_was_refused_says_why(
+    org: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tertulia.http")
+    ben = org["ben"]
+    stranger = Person(org.http, email=ben.email, api_key="x" * 32)
+    (await ben.get("/users/me")).ok
+    (await ben.patch("/realm", name="Ours")).refused("UNAUTHORIZED_PRINCIPAL")
+    (await ben.get("/messages", anchor="newest", num_before="x", num_after=0)).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
+    (await stranger.get("/users/me")).refused("INVALID_API_KEY", 401)
+    lines = [vars(record)["fields"] for record in caplog.records]
+    told = [(line["path"], line["user"], line["status"], line.get("code")) for line in lines]
+    assert told == [
+        ("/api/v1/users/me", ben.user_id, 200, None),
+        ("/api/v1/realm", ben.user_id, 400, "UNAUTHORIZED_PRINCIPAL"),
+        ("/api/v1/messages", ben.user_id, 400, "REQUEST_VARIABLE_INVALID"),
+        ("/api/v1/users/me", "-", 401, "INVALID_API_KEY"),
+    ]
 
 
 @pytest.mark.parametrize("host", ["[", "[::1", "a b", "", "x" * 5000, "chat.test:port"])

@@ -214,6 +214,24 @@ async def test_a_failed_sign_in_is_a_line_that_the_documented_filter_finds(
     assert found == [{address}] * 3
 
 
+async def test_who_signs_in_is_a_line_with_where_they_came_from(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with stopped(config) as org:
+        computer = at(org, "192.0.2.7")
+        (await computer.post("/fetch_api_key", **RIGHT)).ok
+        (await computer.post("/sessions", **RIGHT)).ok
+        assert (await computer.http.post("/login", data=RIGHT)).status_code == 303
+        (await computer.post("/sessions", **WRONG)).refused("AUTHENTICATION_FAILED", 401)
+    told = [record for record in caplog.records if record.getMessage() == "signed in"]
+    assert [(record.name, record.levelname) for record in told] == [
+        ("tertulia.sign_in", "INFO")
+    ] * 3
+    fields = {"from": "192.0.2.7", "way": "password", "user": org["ann"].user_id}
+    assert [record.__dict__["fields"] for record in told] == [fields] * 3
+
+
 async def test_what_opens_something_is_in_no_line(
     org: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:

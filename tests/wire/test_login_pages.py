@@ -257,6 +257,21 @@ async def test_signing_out_takes_a_button(org: Organization) -> None:
     assert len(org.node.state.sessions) == 0
 
 
+async def test_who_signs_out_leaves_nothing_in_the_browser(org: Organization) -> None:
+    browser, other, programs = await signed_in(org), await signed_in(org), org["ann"]
+    own = (await other.get("/sessions")).ok["sessions"]
+    current = next(one["id"] for one in own if one["current"])
+    for asked in ("GET", "POST"):  # As pages of other servers can have a browser ask.
+        kept = await org.http.request(asked, "/logout")
+        assert "clear-site-data" not in kept.headers
+    assert "clear-site-data" not in (await browser.http.get("/logout")).headers
+    assert "clear-site-data" not in (await programs.get("/users/me")).headers
+    left = await browser.http.post("/logout")
+    ended = await other.delete(f"/sessions/{current}")
+    for response in (left, ended):
+        assert response.headers["clear-site-data"] == '"storage"'
+
+
 async def test_a_page_of_ours_signs_out_with_the_header(org: Organization) -> None:
     browser, other = await signed_in(org), await signed_in(org)
     response = await browser.http.post("/logout")
@@ -452,7 +467,8 @@ async def test_a_mail_that_waited_until_the_password_was_new_is_not_sent(
 ) -> None:
     await org.http.post("/reset", data={"email": "ann@example.com"})
     (await org["ann"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
-    assert await letters(org) == []
+    sent = [letter.subject for letter in await letters(org)]
+    assert sent == ["Your password for Example has changed"]
 
 
 async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:

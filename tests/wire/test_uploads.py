@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.config import Config
 from tertulia.domain import attachments, users
-from tertulia.jobs.files import FileKeeper
+from tertulia.jobs.files import PERIOD_SECONDS, FileKeeper
 from tertulia.model.users import Bot, BotKind, User
 from tertulia.store.uploads import Draft, Uploads
 from tests.pictures import picture
@@ -677,6 +677,23 @@ async def test_what_arrived_and_was_never_written_down_is_deleted_a_day_later(
     monkeypatch.setattr(org.node.log, "clock", TestClock(ahead=2 * 86400))
     await keeper(org).once()
     assert on_disk(org) == []
+
+
+async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError("away")
+
+    monkeypatch.setattr(Uploads, "delete", failing)
+    job = keeper(org).job()
+    await org["ann"].upload()
+    await org["ann"].delete("/attachments/1")
+    assert await job.once() < PERIOD_SECONDS
+    assert job.trouble is not None
+    await org.node.log.submit(None, attachments.files_deleted, [1])
+    assert await job.once() == PERIOD_SECONDS
+    assert job.trouble is None
 
 
 async def test_a_file_whose_deletion_a_crash_cut_off_is_deleted_at_the_next_start(

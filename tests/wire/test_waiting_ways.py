@@ -301,4 +301,4 @@ async def test_a_session_that_polls_is_renewed(config: Config, way: str) -> None
             [name for name, _ in (await line.ask(data)).headers].count("set-cookie")
             for _ in range(2)
         ]
-        assert cookies == [2, 0]
+        assert cookies == [3, 0]

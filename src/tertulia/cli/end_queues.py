@@ -35,5 +35,5 @@ def end_queues(
             connection.run(statement)
         ((count,),) = connection.query("SELECT COUNT(*) FROM queues")
         history.renew(connection)
-        connection.run("COMMIT")
+        connection.commit()
     typer.echo(f"Ended {count} event queues. The log has a new identity.")

@@ -27,7 +27,6 @@ from tertulia.log.steady import Steady
 from tertulia.log.writer import Log, stale
 from tertulia.model import changes
 from tertulia.model.changes import (
-    AnyChange,
     Entry,
     MessageEdited,
     MessagesDeleted,
@@ -474,7 +473,7 @@ class Delivery:
             self._recent.clear()
         self._recent.extend(batch)
         for entry in entries:
-            self._take_back(entry.change)
+            self._take_back(entry)
         untold = self._untold
         for posted in batch:
             for queue in self._waiting_of(self._audience(posted.entry)):
@@ -575,8 +574,9 @@ class Delivery:
         if present is None or credential is None or present.key_digest != credential.key_digest:
             raise _key_void()
 
-    def _take_back(self, change: AnyChange) -> None:
+    def _take_back(self, entry: Entry) -> None:
         """What is deleted, or moved out of sight, is not told any more by what came before."""
+        change = entry.change
         match change:
             case MessagesDeleted(message_ids=ids):
                 values: dict[str, Any] = {"gone": True}
@@ -590,6 +590,13 @@ class Delivery:
             if isinstance(told, MessageSent | MessageEdited) and told.message.id in concerned:
                 revised = msgspec.structs.replace(told, **values)
                 posted.revise(msgspec.structs.replace(posted.entry, change=revised))
+            elif (
+                isinstance(told, MessagesMoved)
+                and posted.entry.seq < entry.seq
+                and any(one.message_id in concerned for one in told.arrivals)
+            ):
+                taken = _arrivals_taken_back(told, concerned, change)
+                posted.revise(msgspec.structs.replace(posted.entry, change=taken))
 
     def _reloaded(self) -> None:
         """The state was loaded anew; what is in memory of the log is still what was committed."""
@@ -599,8 +606,9 @@ class Delivery:
             posted.revise(posted.entry)  # It may have been shown as it never was.
 
     def _end_all(self) -> None:
-        """The log is another history: what clients have seen, and the IDs by which they say so,
-        are of one that is over. (In the database the queues are gone.)"""
+        """The log is another history, and what clients have seen, and the IDs by which they say
+        so, are of one that is over; or a part of it was pruned that this node has not read. (In the
+        database the queues of another history are gone, and others are deleted when they idle.)"""
         self._recent.clear()
         for queue in list(self._queues.values()):
             self._forget(queue)
@@ -624,7 +632,12 @@ class Delivery:
                     return
             case _:
                 pass
-        audience = self.encoder.transient_audience(transient)
+        try:
+            audience = self.encoder.transient_audience(transient)
+        except Exception:
+            # What it is about may be gone, or not known here yet, if another node tells of it.
+            logger.exception("the audience of a transient event is not known")
+            return
         users = self._by_user if audience is None else audience
         own = (self._by_user[user_id] for user_id in users if user_id in self._by_user)
         concerned = [queue for queues in own for queue in queues.values()]
@@ -639,7 +652,11 @@ class Delivery:
         event_id = queue.transient_id(self._head)
         if event_id is None:
             return
-        event = self.encoder.transient(transient, queue.record, event_id)
+        try:
+            event = self.encoder.transient(transient, queue.record, event_id)
+        except Exception:  # It is told to nobody later; the others do not wait behind it.
+            logger.exception("a transient event cannot be shown to %d", queue.user_id)
+            return
         if event is None:
             return
         queue.transients.append((event_id, event))
@@ -759,6 +776,20 @@ class Delivery:
         notes += self.presence.take_unwritten()
         for first in range(0, len(notes), size):
             yield notes[first : first + size]
+
+
+def _arrivals_taken_back(
+    told: MessagesMoved, concerned: Collection[int], change: MessagesDeleted | MessagesMoved
+) -> MessagesMoved:
+    """The move, after some of its messages were deleted, or moved again."""
+    values: dict[str, Any] = {"message": None, "submessages": ()}
+    if isinstance(change, MessagesMoved):
+        values = {"moved_to": change.new_channel_id}
+    replace = msgspec.structs.replace
+    arrivals = (
+        replace(one, **values) if one.message_id in concerned else one for one in told.arrivals
+    )
+    return replace(told, arrivals=tuple(arrivals))
 
 
 def _nothing(_: Moment) -> Decision[None]:

@@ -210,7 +210,7 @@ class Stage:
     async def move(self, said: Said, moved: Moved) -> None:
         """Somebody moves it, alone or with others."""
         found, excerpt = await gathering.to_move(
-            self.log, self.message(said), whole=moved.how != "one"
+            self.log, self.message(said), whole=moved.how != "one", away=True
         )
         wanted = moving.Move(
             topic=moved.topic,

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
@@ -12,14 +13,13 @@ from tertulia.domain.messages import ToChannel
 from tertulia.domain.notices import Notice, Render
 from tertulia.domain.topics import RESOLVED, Excerpt, Line
 from tertulia.model.changes import AnyChange, MessagesMoved
-from tertulia.model.changes.editing import Groups
+from tertulia.model.changes.editing import Arrival, Groups
 from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
 from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
 from tertulia.state.moment import Decision, Moment
-from tertulia.state.organization import State
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -183,16 +183,21 @@ def _moved(
     recorded: Groups = ()
     lost: Groups = ()
     mentioned: Groups = ()
+    new_to: Groups = ()
+    arrivals: tuple[Arrival, ...] = ()
     if source.id != target.id:
         firsts = {
             source.id: topics.first_without(source, excerpt, gone),
             target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
         }
         concerned = _Moved(ids)
-        marked_read, recorded = _kept_unread(state, source, target, concerned, excerpt)
+        marked_read, recorded = _kept_unread(moment, source, target, concerned, excerpt)
         lost = _losing(moment, source, target, concerned, excerpt.holders)
         to_all = _Moved(tuple(line.id for line in moved if line.mentions_all))
         mentioned = _mentioned(moment, source, target, concerned, to_all)
+        new_to = _gaining(moment, source, target, concerned)
+        if new_to or _opens(source, target):
+            arrivals = _arrivals(excerpt, concerned, new_to, target, topic)
     return MessagesMoved(
         message_ids=ids,
         anchor_id=message.id,
@@ -211,6 +216,8 @@ def _moved(
         flags=_flags_then(found, mentioned, ids),
         read_by=tuple(sorted(found.read_by)),
         mentions_all=message.mentions_all and source.id == target.id,
+        new_to=new_to,
+        arrivals=arrivals,
     )
 
 
@@ -253,11 +260,12 @@ class _Moved:
 
 
 def _kept_unread(
-    state: State, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read in the new channel, because it was not there to be read in the
     old one; and of what a record must be kept, because it was, and is theirs to read now too."""
-    alike: dict[tuple[Places | None, Places, int, Places], list[int]] = defaultdict(list)
+    state = moment.state
+    alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions_of_channel.get(source.id, {})
     record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
     for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
@@ -268,12 +276,17 @@ def _kept_unread(
                 was_new = moved.places(((state.unread_since(here), None),))
             is_new = moved.places(((state.unread_since(there), None),))
             received = moved.places(there.spans)
-            alike[(was_new, is_new, record_of.get(user_id, -1), received)].append(user_id)
+            number = record_of.get(user_id, -1)
+            known: Places = ()
+            if number >= 0:
+                user = state.users[user_id]
+                known = moved.places(permissions.readable_spans(state, user, source, moment.now))
+            alike[(was_new, is_new, number, received, known)].append(user_id)
     read: list[tuple[BitMap, Iterable[int]]] = []
     kept: list[tuple[BitMap, Iterable[int]]] = []
-    for (was_new, is_new, number, received), users in alike.items():
+    for (was_new, is_new, number, received, known), users in alike.items():
         recorded = excerpt.records[number][0] & moved.whole if number >= 0 else BitMap()
-        before = BitMap() if was_new is None else moved.at(was_new) | recorded
+        before = BitMap() if was_new is None else moved.at(was_new) | recorded & moved.at(known)
         then = moved.at(is_new)
         read.append(((then | recorded) - before, users))
         own = before - then
@@ -302,6 +315,57 @@ def _losing(
     return moved.grouped(
         (moved.at(before) - moved.at(after), users) for (before, after), users in alike.items()
     )
+
+
+def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
+    """Which subscribers of the new channel could not read which of the messages in the old one, and
+    can now."""
+    state, now = moment.state, moment.now
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
+    subscribers: Iterable[int] = state.subscribers(target.id)
+    if _open_to_members(source):
+        subscribers = state.maybe_guests & BitMap(subscribers)
+    for user_id in subscribers:
+        user = state.users[user_id]
+        before = moved.places(permissions.readable_spans(state, user, source, now))
+        after = moved.places(permissions.readable_spans(state, user, target, now))
+        if after != before:
+            alike[(before, after)].append(user_id)
+    return moved.grouped(
+        (moved.at(after) - moved.at(before), users) for (before, after), users in alike.items()
+    )
+
+
+def _open_to_members(channel: Channel) -> bool:
+    """Whether all but guests may read all of it."""
+    return not channel.is_private and channel.history_public
+
+
+def _opens(source: Channel, target: Channel) -> bool:
+    """Whether there may be others than subscribers to whom the messages are new: those who follow
+    all public channels."""
+    return not target.is_private and not _open_to_members(source)
+
+
+def _arrivals(
+    excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
+) -> tuple[Arrival, ...]:
+    """The newest messages as they are in the new channel, each with the flags of those to whom it
+    is new."""
+    replace = msgspec.structs.replace
+    newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
+    found = []
+    for one in excerpt.newest:
+        if one.message is None or one.message_id not in moved.whole:
+            continue
+        flags = {
+            user_id: flag
+            for user_id, flag in one.flags.items()
+            if any(one.message_id in ids and user_id in users for ids, users in newcomers)
+        }
+        message = replace(one.message, channel_id=target.id, topic=topic, mentions_all=False)
+        found.append(replace(one, message=message, flags=dict(sorted(flags.items()))))
+    return tuple(found)
 
 
 def _mentioned(

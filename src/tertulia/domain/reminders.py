@@ -66,12 +66,6 @@ def of_user(state: State, user_id: int) -> list[Reminder]:
     return sorted(state.reminders_of_user[user_id], key=lambda one: (one.deliver_at, one.id))
 
 
-def next_time(state: State, now: float) -> float | None:
-    """When the next reminder is to come; None where none waits."""
-    first = state.reminders_by_time.first
-    return None if first is None else first.deliver_at
-
-
 def deliver(
     moment: Moment, render: Render, reminder: Reminder, message: Message | None
 ) -> Decision[None]:

@@ -82,12 +82,6 @@ def of_user(state: State, user_id: int) -> list[ScheduledMessage]:
     return sorted(state.scheduled_of_user[user_id], key=lambda one: (one.deliver_at, one.id))
 
 
-def next_time(state: State, now: float) -> float | None:
-    """When the next message is to be sent; None where none waits."""
-    first = state.scheduled_by_time.first
-    return None if first is None else first.deliver_at
-
-
 def destination(scheduled: ScheduledMessage) -> messages.ToChannel | messages.ToPeople:
     """Where it goes."""
     if scheduled.channel_id is not None:

@@ -1,7 +1,7 @@
 """Who is subscribed to which channel, and each subscriber's own settings of it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,10 @@ MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
 """Beyond so many people at once, nobody is told by message that they were subscribed."""
 MAX_AT_ONCE = 250_000
 """Subscriptions that one request may begin or end."""
+PART = 1000
+"""Subscriptions that one decision begins or ends: what is more is done in several."""
+CHANNELS_IN_PART = 50
+"""Channels that one decision is about."""
 PROPERTIES = (
     "color",
     "is_muted",
@@ -56,6 +60,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tell_subscribed: bool = True
     must_be_new: bool = False
     """Refuse a name that is in use."""
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What would become of one channel: `channel` is None where it is closed to the actor."""
+
+    name: str
+    channel: Channel | None = None
+    is_new: bool = False
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -107,30 +119,19 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
     these people.
     """
-    state, actor = moment.state, moment.actor
+    actor = moment.actor
     people = accounts(moment, wanted.principals)
     _check_size(len(wanted.channels), people)
     created: list[Channel] = []
     allowed: list[Channel] = []
     unauthorized: list[str] = []
-    for new in _each_once(wanted.channels):
-        known = _known(moment, new)
-        name = known.name if known else names.channel_name(new.name)
-        if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
-            unauthorized.append(name)
-            continue
-        channel = _existing(moment, new, wanted)
-        is_new = channel is None
-        if channel is None:
-            channels.check_unlike(created, name)
-            channel = channels.made(moment, new, state.channels.next_id() + len(created))
-        if _may_subscribe(moment, people, channel):
-            allowed.append(channel)
-            created.extend([channel] if is_new else [])
-        elif wanted.refusals_are_fatal:
-            raise Refused(f"You cannot subscribe these people to '{name}'.")
+    for new in each_once(wanted.channels):
+        checked = _checked_channel(moment, wanted, new, people, created)
+        if checked.channel is None:
+            unauthorized.append(checked.name)
         else:
-            unauthorized.append(name)
+            allowed.append(checked.channel)
+            created.extend([checked.channel] if checked.is_new else [])
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
     outcome = Outcome(
         subscribed={},
@@ -147,7 +148,88 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     return Decision(msgspec.structs.replace(outcome, told=told), changes)
 
 
-def _each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
+def _checked_channel(
+    moment: Moment,
+    wanted: Wanted,
+    new: NewChannel,
+    people: Sequence[User],
+    created: Sequence[Channel],
+) -> Checked:
+    """Refused as `subscribe`. `created` are the channels that are created with it."""
+    known = _known(moment, new)
+    name = known.name if known else names.channel_name(new.name)
+    if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
+        return Checked(name=name)
+    channel = _existing(moment, new, wanted)
+    is_new = channel is None
+    if channel is None:
+        channels.check_unlike(created, name)
+        channel = channels.made(moment, new, moment.state.channels.next_id() + len(created))
+    if _may_subscribe(moment, people, channel):
+        return Checked(name=name, channel=channel, is_new=is_new)
+    if wanted.refusals_are_fatal:
+        raise Refused(f"You cannot subscribe these people to '{name}'.")
+    return Checked(name=name)
+
+
+def check_people(moment: Moment, channel_count: int, principals: Principals) -> Decision[list[int]]:
+    """The people that a request for so many channels names, in an order in which they can be
+    subscribed in parts: owners of bots before their bots. Refused for unknown people, and for too
+    many subscriptions."""
+    people = accounts(moment, principals)
+    _check_size(channel_count, people)
+    return Decision([user.id for user in sorted(people, key=lambda user: user.is_bot)])
+
+
+def check(
+    moment: Moment, wanted: Wanted, new: NewChannel, created: Sequence[Channel]
+) -> Decision[Checked]:
+    """What would become of one of the channels; `created` are those that would be created before
+    it. Changes nothing. Refused as `subscribe`."""
+    people = accounts(moment, wanted.principals)
+    return Decision(_checked_channel(moment, wanted, new, people, created))
+
+
+def subscribe_more(
+    moment: Moment, wanted: Wanted, channel_id: int, *, is_created: bool
+) -> Decision[Outcome]:
+    """Subscribe more people to a channel, without telling them: the next part of a request that is
+    done in parts. `is_created` says that the request created it, with the right to subscribe them.
+
+    Refused for people who are gone, and where refusals are fatal without the right.
+    """
+    channel = moment.state.channels[channel_id]
+    people = accounts(moment, wanted.principals)
+    may = _bots_may_be_in if is_created else _may_subscribe
+    unauthorized: list[str] = []
+    if not may(moment, people, channel):
+        if wanted.refusals_are_fatal:
+            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
+        unauthorized, people = [channel.name], []
+    outcome = Outcome(
+        subscribed={}, already_subscribed={}, unauthorized=unauthorized, told=False, created=()
+    )
+    fresh = _subscribed(moment, wanted, people, [channel], outcome)
+    return Decision(outcome, [change for _, change in fresh])
+
+
+def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
+    """Tell people that the actor subscribed them to channels of these names, as `subscribe` does.
+    Returns whether they are told, so many."""
+    if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+        return Decision(False)
+    state = moment.state
+    letters = []
+    for user_id, named in subscribed.items():
+        found = (state.channel_named(name) for name in named)
+        new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
+        if new_to and user_id != moment.actor.id and not state.users[user_id].is_bot:
+            letters.append(notices.subscribed(moment.actor, user_id, new_to))
+    return Decision(True, [*notices.sent(moment, letters, render)])
+
+
+def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
+    """Those of different names. Refused for names that cannot be one."""
     found: dict[str, NewChannel] = {}
     for new in wanted:
         found.setdefault(names.channel_name(new.name).casefold(), new)
@@ -185,12 +267,14 @@ def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> 
         if is_new
         else permissions.may_subscribe_others(state, actor, channel, now)
     )
-    brought = {user.id for user in people}
-    return all(
-        (own if user.id == actor.id else others)
-        and permissions.bot_may_be_in(state, user, channel, brought)
-        for user in people
+    return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
+        moment, people, channel
     )
+
+
+def _bots_may_be_in(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
+    brought = {user.id for user in people}
+    return all(permissions.bot_may_be_in(moment.state, user, channel, brought) for user in people)
 
 
 def _subscribed(
@@ -261,18 +345,12 @@ def unsubscribe(
     Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
     right to remove them.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, now = moment.state, moment.now
     people = accounts(moment, principals)
     _check_size(len(channel_names), people)
-    others = [user for user in people if user.id != actor.id]
     found: dict[int, Channel] = {}
     for name in channel_names:
-        channel = permissions.visible_channel(state, actor, now, name=name)
-        if others:
-            permissions.require(
-                permissions.may_unsubscribe_others(state, actor, others, channel, now),
-                "You are not allowed to do this.",
-            )
+        channel = _open_to_unsubscribe(moment, name, people)
         found[channel.id] = channel
     removed: list[str] = []
     not_removed: list[str] = []
@@ -287,6 +365,24 @@ def unsubscribe(
                 subscribing.unsubscribed(state, channel, _with_bots(state, channel, leaving), now)
             )
     return Decision(Removal(removed=removed, not_removed=not_removed), changes)
+
+
+def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = permissions.visible_channel(state, actor, now, name=name)
+    others = [user for user in people if user.id != actor.id]
+    if others:
+        permissions.require(
+            permissions.may_unsubscribe_others(state, actor, others, channel, now),
+            "You are not allowed to do this.",
+        )
+    return channel
+
+
+def check_unsubscribe(moment: Moment, name: str, principals: Principals) -> Decision[str]:
+    """The channel's name as it is spelled. Changes nothing. Raises as `unsubscribe`."""
+    people = accounts(moment, principals)
+    return Decision(_open_to_unsubscribe(moment, name, people).name)
 
 
 def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.model.changes.editing import Arrival
 from tertulia.model.channels import Channel, Topic, topic_key
 from tertulia.model.messages import Flag
 
@@ -39,6 +40,9 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Where messages are to be moved, those who have sparse flags on them."""
     records: Sequence[tuple[BitMap, tuple[int, ...]]] = ()
     """And of which of them users keep a record: everybody is named once."""
+    newest: Sequence[Arrival] = ()
+    """Where they are to be moved to another channel, the newest of them with what they say and
+    everybody's flags on them."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

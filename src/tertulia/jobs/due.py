@@ -112,7 +112,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
             pause = _pause(log, due)
             if pause > 0:
                 again = set_aside.next_attempt()
-                return pause if again is None else min(pause, max(again, 0.1))
+                return pause if again is None else min(pause, again)
             one = first()
             if one is None:
                 break

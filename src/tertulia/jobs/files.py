@@ -46,6 +46,8 @@ class FileKeeper:
 
     async def _round(self) -> float:
         await self.once()
+        # Another node may have deleted what could not be deleted here.
+        self._set_aside.keep_only(file.path for file in self._log.state.removed_files)
         again = self._set_aside.next_attempt()
         return PERIOD_SECONDS if again is None else min(again, PERIOD_SECONDS)
 

@@ -79,6 +79,9 @@ class Previewer:
             task = asyncio.create_task(self._do(pending))
             self._working[pending] = task
             task.add_done_callback(partial(self._done, pending))
+        # A message may be gone, or was shown by another node.
+        awaiting = self._log.state.pending_previews
+        self._set_aside.keep_only(pending.message_id for pending in awaiting)
         again = self._set_aside.next_attempt()
         return LONGEST_SLEEP if again is None else min(again, LONGEST_SLEEP)
 

@@ -8,7 +8,9 @@ nor in copies that were made before migrations, nor in mails that wait.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tertulia.jobs.supervisor import Job
@@ -16,6 +18,7 @@ from tertulia.log.writer import Log
 from tertulia.model.changes import Entry, UserChanged
 from tertulia.store import outbox, pruning, reading
 from tertulia.store.database import Connection
+from tertulia.store.pruning import Erasure
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.jobs")
@@ -24,6 +27,10 @@ PERIOD_SECONDS: Final = 3600.0
 DAY: Final = 86400
 AT_ONCE: Final = 5000
 """Entries deleted in one transaction, so that others can write in between."""
+LOOKED_AT: Final = 100_000
+"""Entries of which some are looked for in one read, however long the log is."""
+LONGEST_SECONDS: Final = 6 * 3600.0
+"""A checkpoint takes as long as the organization is large, and begins anew when it is ended."""
 COPIES_DAYS: Final = 30
 """Copies made before migrations are kept so long."""
 OTHER_NODES_SECONDS: Final = 60.0
@@ -39,7 +46,7 @@ def log_pruning(log: Log, retention_days: int) -> Job:
         await asyncio.to_thread(log.store.database.delete_copies, now - COPIES_DAYS * DAY)
         return PERIOD_SECONDS
 
-    return Job("log pruning", once)
+    return Job("log pruning", once, round_seconds=LONGEST_SECONDS)
 
 
 def erasures(log: Log) -> Job:
@@ -64,7 +71,7 @@ def erasures(log: Log) -> Job:
             raise
         return PERIOD_SECONDS
 
-    job = Job("erasures", once)
+    job = Job("erasures", once, round_seconds=LONGEST_SECONDS)
 
     def follow(entries: Sequence[Entry]) -> None:
         nonlocal since
@@ -73,28 +80,36 @@ def erasures(log: Log) -> Job:
                 since = entry.at
                 job.want()
 
+    def look_again() -> None:
+        nonlocal since
+        since = 0.0
+        job.want()
+
     log.follow(follow)
+    log.on_history(look_again)  # What came meanwhile was not told.
     return job
 
 
 async def pruned_once(store: Store, before: float) -> None:
     """Forget the log's entries from before that UNIX time, as far as there is a checkpoint, which
     is made anew where it would keep any of them."""
-    until = await store.read(pruning.newest_before, before)
+    until = await _newest_before(store, before)
     if until <= await store.read(reading.pruned):
         return
-    if await store.read(pruning.checkpoint_at) < until:
-        await asyncio.to_thread(pruning.make_checkpoint, store.database)
+    await _require_checkpoint(store, until)
     await _forget(store, until)
 
 
 async def erased_once(store: Store) -> None:
     """Forget everything up to the last erasure, if there is one in the log."""
-    until = await store.read(pruning.newest_erasure)
-    if not until:
+    found = await _erasures(store)
+    if not found:
         return
-    await asyncio.to_thread(pruning.make_checkpoint, store.database)
-    await store.write(lambda connection: _drop_mails(connection, until))
+    until = found[-1].seq
+    await _require_checkpoint(store, until)
+    addresses = {erasure.address for erasure in found if erasure.address}
+    user_ids = {erasure.user_id for erasure in found}
+    await store.write(lambda connection: outbox.drop(connection, addresses, user_ids))
     await asyncio.to_thread(store.database.delete_copies)
     await _forget(store, until)
     logger.info(
@@ -102,23 +117,55 @@ async def erased_once(store: Store) -> None:
     )
 
 
-def _drop_mails(connection: Connection, until: int) -> None:
-    """Those that wait for the addresses which deleted accounts had."""
-    entries = reading.entries(connection, reading.pruned(connection), 2**31, until)
-    outbox.drop(
-        connection,
-        {
-            str(entry.change.was["address"])
-            for entry in entries
-            if isinstance(entry.change, UserChanged)
-            and entry.change.values.get("is_deleted")
-            and "address" in entry.change.was
-        },
-    )
+async def _newest_before(store: Store, before: float) -> int:
+    """The last entry of the log's beginning in which all are older than that UNIX time."""
+    after, head = await store.read(_extent)
+    while after < head:
+        until = min(after + LOOKED_AT, head)
+        young = await store.read(pruning.first_since, before, after, until)
+        if young is not None:
+            return young - 1
+        after = until
+    return head
+
+
+async def _erasures(store: Store) -> list[Erasure]:
+    """All that the log says, in order."""
+    found: list[Erasure] = []
+    after, head = await store.read(_extent)
+    while after < head:
+        until = min(after + LOOKED_AT, head)
+        found += await store.read(pruning.erasures, after, until)
+        after = until
+    return found
+
+
+def _extent(connection: Connection) -> tuple[int, int]:
+    return reading.pruned(connection), reading.head(connection)
+
+
+async def _require_checkpoint(store: Store, until: int) -> None:
+    """Have a checkpoint from that entry or later. One that is being made is given up when this is
+    cancelled."""
+    is_over = threading.Event()
+    try:
+        await asyncio.to_thread(
+            pruning.make_checkpoint, store.database, lambda: not is_over.is_set(), until=until
+        )
+    finally:
+        is_over.set()
 
 
 async def _forget(store: Store, until: int) -> None:
-    while await store.write(lambda connection: pruning.prune(connection, until, AT_ONCE)):
-        pass
-    while await asyncio.to_thread(store.database.give_back_space):
-        pass
+    await _in_parts(lambda: store.write(lambda c: pruning.prune(c, until, AT_ONCE)))
+    await _in_parts(lambda: asyncio.to_thread(store.database.give_back_space))
+
+
+async def _in_parts(step: Callable[[], Awaitable[bool]]) -> None:
+    """Do it until it says that nothing is left. Between two times others can write for as long as
+    one took: whoever waits for an SQLite file looks only now and then whether it is free."""
+    while True:
+        began = time.monotonic()
+        if not await step():
+            return
+        await asyncio.sleep(time.monotonic() - began)

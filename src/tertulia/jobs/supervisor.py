@@ -82,10 +82,11 @@ class SetAside:
         return item is not None and item.until > self._clock()
 
     def next_attempt(self) -> float | None:
-        """Seconds until the next attempt at one of them; None where nothing is set aside."""
+        """Seconds until the next attempt at one of them, `FIRST_PAUSE` at least: one whose time
+        has come may have to wait for others. None where nothing is set aside."""
         if not self._items:
             return None
-        return max(min(item.until for item in self._items.values()) - self._clock(), 0.0)
+        return max(min(item.until for item in self._items.values()) - self._clock(), FIRST_PAUSE)
 
     def reasons(self) -> dict[str, str]:
         """What is set aside, and why."""

@@ -35,9 +35,10 @@ class Commits:
         """Whether nothing is waited for any more."""
 
     async def begin(self, position: Position) -> Growth:
-        """Keep others out, and learn what they wrote since. A connection that was lost is replaced
-        once, without a word to anybody. NotBegun where the database does not let it; HistoryChanged
-        and NewerDatabase. `abandon` follows whatever fails between this and `commit`."""
+        """Keep others out, and learn what they wrote since. Whatever keeps it from that, it is
+        tried once more on a new connection, without a word to anybody. NotBegun where the database
+        does not let it; HistoryChanged, HistoryPruned and NewerDatabase. `abandon` follows
+        whatever fails between this and `commit`."""
         try:
             return await self._begun_or_again(position)
         except (NewerDatabase, HistoryChanged, HistoryPruned):

@@ -50,24 +50,29 @@ class Freshness:
         self.write_trouble = ""
 
     def problems(self) -> list[str]:
-        """What is wrong, each in a sentence; nothing where all is well."""
+        """What is wrong, each in a sentence; nothing where all is well. Anybody may read it: of an
+        error it has the kind. What the error says is in the log."""
         now = time.monotonic()
         found = []
         if self.newer:
             found.append(self.newer)
         if now - self.verified_at > STALE_SECONDS:
-            why = f" ({self.look_trouble})" if self.look_trouble else ""
+            why = f" ({_kind(self.look_trouble)})" if self.look_trouble else ""
             found.append(
                 f"The node could not see for {now - self.verified_at:.0f} s whether it is up to"
                 f" date{why}."
             )
         if self.write_trouble:
-            found.append(f"Nothing can be written ({self.write_trouble}).")
+            found.append(f"Nothing can be written ({_kind(self.write_trouble)}).")
         elif self.busy_since is not None and now - self.busy_since > STALE_SECONDS:
             found.append(
                 f"The writer waits for the database for {now - self.busy_since:.0f} s already."
             )
         return found
+
+
+def _kind(trouble: str) -> str:
+    return trouble.partition(":")[0]
 
 
 def described(error: BaseException) -> str:

@@ -45,7 +45,10 @@ class Watch:
             self._look = asyncio.create_task(self.look(), name="log-look")
         was_stale, self._is_stale = self._is_stale, self._freshness.is_stale
         if self._is_stale and not was_stale:
-            logger.error("the node cannot see whether it is up to date, and answers nothing")
+            logger.error(
+                "the node cannot see whether it is up to date, and answers nothing: %s",
+                self._freshness.look_trouble or "it heard nothing",
+            )
             for callback in self.on_stale:
                 callback()
         elif was_stale and not self._is_stale:

@@ -172,7 +172,8 @@ class Log:
         self._postmen.append(callback)
 
     def on_history(self, callback: Callable[[], None]) -> None:
-        """Call when the log has become another history: what was known of its entries is void."""
+        """Call when the log has become another history, or a part of it was pruned that this node
+        has not read: what was known of its entries is void."""
         self._histories.append(callback)
 
     def on_stale(self, callback: Callable[[], None]) -> None:
@@ -583,7 +584,10 @@ class Log:
                 await asyncio.sleep(RETRY_SECONDS)
         self._settling = None
         for callback in [*self._reloads, *(self._histories if is_other else ())]:
-            callback()
+            try:
+                callback()
+            except Exception:  # The writer goes on.
+                logger.exception("a new state was not followed")
 
     async def _reload(self) -> bool:
         """Load the state, and tell what was committed meanwhile (by others, or by a commit whose

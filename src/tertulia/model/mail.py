@@ -1,6 +1,7 @@
 """Mails that are to be sent."""
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
@@ -23,7 +24,6 @@ class MailKind(Enum):
     link lasts, and which password it was."""
     CREDENTIAL_CHANGED = "credential_changed"
     """There is another password in place of a forgotten one. `about` is the account's ID."""
-
     NEW_SIGN_IN = "new_sign_in"
     """Somebody signed in from where nobody did before. `about` is the account's ID; the facts say
     when, with what program, and from which computer."""
@@ -31,6 +31,19 @@ class MailKind(Enum):
     """Somebody who knew the password has another one now. `about` is the account's ID."""
     KEY_CHANGED = "key_changed"
     """There is another API key. `about` is the account's ID."""
+
+
+OF_ACCOUNTS: Final = frozenset(
+    {
+        MailKind.ADDRESS_CHANGED,
+        MailKind.FORGOTTEN,
+        MailKind.CREDENTIAL_CHANGED,
+        MailKind.NEW_SIGN_IN,
+        MailKind.PASSWORD_CHANGED,
+        MailKind.KEY_CHANGED,
+    }
+)
+"""Those that are about an account. They may be to an address that it had before."""
 
 
 class Mail(Struct, frozen=True, kw_only=True, omit_defaults=True):

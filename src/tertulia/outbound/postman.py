@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import math
 import random
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -22,6 +24,9 @@ LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
 """Seconds since the mail was asked for."""
+ROUND_SECONDS: Final = 120.0
+"""After so long a round ends between two mails. A round that takes too long is ended anywhere, and
+the mail that it was at would be sent twice."""
 LONGEST_SLEEP: Final = 60.0
 """Seconds: after so long it looks again, because another node may have left something to do."""
 
@@ -30,23 +35,31 @@ class Postman:
     """One node's sender."""
 
     def __init__(
-        self, store: Store, letters: Letters, transport: Transport, clock: Callable[[], float]
+        self,
+        store: Store,
+        letters: Letters,
+        transport: Transport,
+        clock: Callable[[], float],
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
         self._store = store
         self._letters = letters
         self._transport = transport
         self._clock = clock
+        self._elapsed = elapsed
 
     async def once(self) -> float:
         """Send what is to be sent now. Returns the seconds until something may be due."""
-        await self.deliver()
+        await self.deliver(ROUND_SECONDS)
         due = await self._store.read(outbox.next_due)
         pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
         return min(pause, LONGEST_SLEEP)
 
-    async def deliver(self) -> None:
-        """Send everything that is due now."""
-        while not _is_cancelled() and await self._is_due():
+    async def deliver(self, seconds: float = math.inf) -> None:
+        """Send everything that is due now; of many no more than in so many seconds."""
+        until = self._elapsed() + seconds
+        while not _is_cancelled() and self._elapsed() < until and await self._is_due():
             for waiting in await self._store.write(self._take):
                 await self._send(waiting)
 
@@ -59,7 +72,7 @@ class Postman:
 
     async def _send(self, waiting: Waiting) -> None:
         """One attempt. What a mail says and whom it is for is not logged."""
-        facts = {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
+        facts = _facts(waiting)
         try:
             letter = self._letters.written(waiting.mail, self._clock())
         except Exception as error:  # The others do not wait for one that cannot be written.
@@ -89,14 +102,7 @@ class Postman:
             return
         logger.warning(
             "mail given up, it could not be sent for too long",
-            extra={
-                "fields": {
-                    "mail": waiting.id,
-                    "kind": waiting.mail.kind.value,
-                    "attempt": waiting.attempts,
-                    "reason": trouble,
-                }
-            },
+            extra={"fields": {**_facts(waiting), "reason": trouble}},
         )
         await self._store.write(lambda c: outbox.done(c, waiting))
 
@@ -106,16 +112,14 @@ class Postman:
         until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
         logger.warning(
             "mail delayed",
-            extra={
-                "fields": {
-                    "mail": waiting.id,
-                    "kind": waiting.mail.kind.value,
-                    "attempt": waiting.attempts,
-                    "reason": trouble,
-                }
-            },
+            extra={"fields": {**_facts(waiting), "reason": trouble}},
         )
         await self._store.write(lambda c: outbox.postpone(c, waiting, until, trouble))
+
+
+def _facts(waiting: Waiting) -> dict[str, str | int]:
+    """What is logged of a mail."""
+    return {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
 
 
 def _is_cancelled() -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
-from tertulia.store import bitmaps, reading
+from tertulia.store import bitmaps, editing, reading
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
@@ -23,6 +24,11 @@ class Attached(Struct, frozen=True):
 
 
 NOTHING = Attached()
+MAX_ARRIVALS = 100
+"""Messages of a move that are told in full to those to whom they are new."""
+MAX_ATTACHED = 2000
+"""Reactions, parts of widgets and flags that they have, all together; so many messages are told
+that they have no more. (The newest is told whatever it has.)"""
 
 
 class Seen(Struct, frozen=True):
@@ -86,6 +92,49 @@ def attached(connection: Connection, message_ids: Sequence[int]) -> dict[int, At
         mid: Attached(reactions.get(mid, ()), submessages.get(mid, ()))
         for mid in reactions.keys() | submessages.keys()
     }
+
+
+def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival]:
+    """The newest of these (ascending) messages with what is attached to them and everybody's flags
+    on them, ascending; as many as one move tells in full."""
+    newest = message_ids[-MAX_ARRIVALS:]
+    counts = _attached_counts(connection, newest)
+    chosen: list[int] = []
+    total = 0
+    for message_id in reversed(newest):
+        total += counts[message_id]
+        if chosen and total > MAX_ATTACHED:
+            break
+        chosen.append(message_id)
+    chosen.reverse()
+    with_parts = attached(connection, chosen)
+    flags: dict[int, dict[int, Flag]] = defaultdict(dict)
+    for user_id, of_user in editing.flags_on(connection, chosen).items():
+        for message_id, flag in of_user.items():
+            flags[message_id][user_id] = flag
+    return [
+        Arrival(
+            message_id=message.id,
+            message=message,
+            reactions=tuple(with_parts.get(message.id, NOTHING).reactions),
+            submessages=tuple(with_parts.get(message.id, NOTHING).submessages),
+            flags=flags[message.id],
+        )
+        for message in reading.messages(connection, chosen)
+    ]
+
+
+def _attached_counts(connection: Connection, message_ids: Sequence[int]) -> dict[int, int]:
+    found: dict[int, int] = defaultdict(int)
+    dialect = connection.dialect
+    for table in ("message_flags", "reactions", "submessages"):
+        for message_id, count in connection.query(
+            f"SELECT message_id, COUNT(*) FROM {table} WHERE {dialect.among('message_id')}"
+            " GROUP BY message_id",
+            (dialect.array(message_ids),),
+        ):
+            found[message_id] += count
+    return found
 
 
 def holders(connection: Connection, message_id: int) -> tuple[int, ...]:

@@ -13,12 +13,14 @@ from tertulia.model.changes import (
     MessageEdited,
     MessageScheduled,
     MessageSent,
+    MessagesMoved,
     ReminderSet,
     ScheduledMessageChanged,
     SnippetChanged,
     SnippetCreated,
     SubmessageAdded,
 )
+from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Message
 from tertulia.model.nouns import NOUNS, Noun
 from tertulia.store.history import NewerDatabase
@@ -33,7 +35,7 @@ class _Kind(msgspec.Struct):
 _encoder = msgspec.json.Encoder()
 _change_decoder = msgspec.json.Decoder(AnyChange)
 _kind_decoder = msgspec.json.Decoder(_Kind)
-_KINDS = frozenset(kind.__name__ for kind in get_args(AnyChange))
+_KINDS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyChange))
 _record_decoders = {noun.table: msgspec.json.Decoder(noun.type) for noun in NOUNS}
 
 CHUNK_BITS = 16
@@ -68,7 +70,15 @@ def encode_change(change: Any) -> str:
         change = replace(change, was_content="", was_rendered="")
     if isinstance(change, SubmessageAdded):
         change = replace(change, submessage=replace(change.submessage, content=""))
+    if isinstance(change, MessagesMoved) and change.arrivals:
+        change = replace(change, arrivals=tuple(_blank(one) for one in change.arrivals))
     return encode(with_records(change, lambda table, record: replace(record, **BLANK[table])))
+
+
+def _blank(arrival: Arrival) -> Arrival:
+    replace = msgspec.structs.replace
+    parts = tuple(replace(part, content="") for part in arrival.submessages)
+    return replace(arrival, message=None, moved_to=None, submessages=parts)
 
 
 BLANK: Mapping[str, Mapping[str, str]] = {

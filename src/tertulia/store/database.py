@@ -130,6 +130,9 @@ class Dialect(ABC):
     overwrite_deleted: Sequence[str] = ()
     """From then on, what the connection deletes is overwritten, where the database would leave it
     lying about in free space."""
+    claim_checkpoint: Sequence[str] = ()
+    """Waits until no other connection makes a checkpoint, and keeps others from it until this one
+    is closed. Empty where one process alone makes them."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
     has grown (one parameter, the sequence number as text). Empty where they see it by themselves.

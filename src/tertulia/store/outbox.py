@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.model.mail import Mail
+from tertulia.model.mail import OF_ACCOUNTS, Mail
 from tertulia.store.codec import encode
 from tertulia.store.database import Connection
 
@@ -80,10 +80,17 @@ def postpone(connection: Connection, waiting: Waiting, until: float, trouble: st
     )
 
 
-def drop(connection: Connection, addresses: Collection[str]) -> None:
-    """Forget the mails that wait for these addresses."""
+def drop(
+    connection: Connection, addresses: Collection[str], user_ids: Collection[int] = ()
+) -> None:
+    """Forget the mails that wait for these addresses, and those about these accounts."""
     folded = {address.casefold() for address in addresses}
-    ids = [one.id for one in waiting(connection) if one.mail.to.casefold() in folded]
+    ids = [
+        one.id
+        for one in waiting(connection)
+        if one.mail.to.casefold() in folded
+        or (one.mail.kind in OF_ACCOUNTS and one.mail.about in user_ids)
+    ]
     connection.run_many("DELETE FROM mails WHERE id = ?", [(mail_id,) for mail_id in ids])
 
 

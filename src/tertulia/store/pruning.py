@@ -4,19 +4,37 @@ A checkpoint is what the tables were at one entry of the log, so that what the l
 since can still be compared with what they are. Nothing is forgotten beyond it.
 """
 
+import itertools
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
+
+from tertulia.model.changes import UserChanged
 from tertulia.model.nouns import NOUNS
 from tertulia.store import installation
-from tertulia.store.codec import decode_record
+from tertulia.store.codec import decode_entry, decode_record
 from tertulia.store.database import Connection, Database
 
 ROWS: Final = 2000
 """Rows of a checkpoint written in one transaction, so that others can write in between."""
 _AT: Final = "checkpoint"
 """The fact that says which checkpoint counts: its number, and the entry it was made at."""
+_making: Final = threading.Lock()
+"""Held by the thread that makes a checkpoint: two would delete each other's rows."""
+
+
+class Erasure(Struct, frozen=True):
+    """An account was deleted with what was of its person."""
+
+    seq: int
+    """The entry that says so."""
+    user_id: int
+    address: str
+    """The one that the account had; empty where that is not known."""
 
 
 def prune(connection: Connection, until: int, limit: int) -> bool:
@@ -36,23 +54,27 @@ def prune(connection: Connection, until: int, limit: int) -> bool:
     return bool(last < until)
 
 
-def newest_before(connection: Connection, before: float) -> int:
-    """The last entry of the log's beginning in which all are older than that UNIX time; 0 where
-    there is none. (Times may go back where the clock did.)"""
-    ((young,),) = connection.query("SELECT MIN(seq) FROM log WHERE at >= ?", (before,))
-    if young is not None:
-        return int(young) - 1
-    ((last,),) = connection.query("SELECT MAX(seq) FROM log")
-    return int(last or 0)
-
-
-def newest_erasure(connection: Connection) -> int:
-    """The last entry of the log that says that an account was deleted with what was of its person;
-    0 where there is none."""
-    ((last,),) = connection.query(
-        "SELECT MAX(seq) FROM log WHERE change LIKE '%\"is_deleted\":true%'"
+def first_since(connection: Connection, moment: float, after: int, until: int) -> int | None:
+    """The first of these entries (`after` < seq <= `until`) that is not older than that UNIX time.
+    (Times may go back where the clock did.)"""
+    ((found,),) = connection.query(
+        "SELECT MIN(seq) FROM log WHERE seq > ? AND seq <= ? AND at >= ?", (after, until, moment)
     )
-    return int(last or 0)
+    return None if found is None else int(found)
+
+
+def erasures(connection: Connection, after: int, until: int) -> list[Erasure]:
+    """Those that these entries (`after` < seq <= `until`) say, in order."""
+    rows = connection.query(
+        "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
+        " AND change LIKE '%\"is_deleted\":true%' ORDER BY seq",
+        (after, until),
+    )
+    return [
+        Erasure(entry.seq, entry.change.user_id, str(entry.change.was.get("address", "")))
+        for entry in (decode_entry(*row) for row in rows)
+        if isinstance(entry.change, UserChanged)
+    ]
 
 
 def checkpoint_at(connection: Connection) -> int:
@@ -73,26 +95,52 @@ def checkpoint(connection: Connection) -> tuple[int, dict[str, list[Any]]]:
     return seq, found
 
 
-def make_checkpoint(database: Database, goes_on: Callable[[], bool] = lambda: True) -> None:
-    """Write down what the tables are now, in place of the checkpoint that there is. Takes a while,
-    during which others write; ends early, with nothing changed, when `goes_on` says no."""
+def make_checkpoint(
+    database: Database,
+    goes_on: Callable[[], bool] = lambda: True,
+    *,
+    until: int | None = None,
+) -> None:
+    """Write down what the tables are now, in place of the checkpoint that there is; with `until`,
+    only where that one was made before this entry. Takes a while, during which others write; ends
+    early, with nothing changed, when `goes_on` says no.
+
+    One is made at a time, whoever makes it: DatabaseUnavailable where another takes too long.
+    """
+    while not _making.acquire(timeout=1):
+        if not goes_on():
+            return
+    try:
+        _make_checkpoint(database, goes_on, until)
+    finally:
+        _making.release()
+
+
+def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int | None) -> None:
     source, target = database.connect(readonly=True), database.connect(readonly=False)
     try:
+        for statement in (*target.dialect.claim_checkpoint, *target.dialect.overwrite_deleted):
+            target.run(statement)
         source.run(source.dialect.begin_read)
         ((seq,),) = source.query("SELECT seq FROM head WHERE id = 1")
-        before, _ = _current(source)
+        before, made_at = _current(source)
         number = before + 1
-        for statement in target.dialect.overwrite_deleted:
-            target.run(statement)
         # What another attempt left that came to no end.
         _delete(target, "number <> ?", before)
+        if until is not None and made_at >= until:
+            return
+        # Not the database's own count, which begins anew where a backup was restored.
+        ((last_id,),) = target.query("SELECT COALESCE(MAX(id), 0) FROM checkpoints")
+        ids = itertools.count(last_id + 1)
         for noun in NOUNS:
-            rows: list[tuple[int, str, str]] = []
+            rows: list[tuple[int, int, str, str]] = []
             for (doc,) in source.scan(f"SELECT doc FROM {noun.table}"):
-                rows.append((number, noun.table, doc))
+                rows.append((next(ids), number, noun.table, doc))
                 if len(rows) == ROWS:
                     _insert(target, rows)
                     rows = []
+                    if not goes_on():
+                        return
             _insert(target, rows)
             if not goes_on():
                 return
@@ -108,8 +156,8 @@ def _current(connection: Connection) -> tuple[int, int]:
     return int(number), int(seq)
 
 
-def _insert(connection: Connection, rows: list[tuple[int, str, str]]) -> None:
-    statement = "INSERT INTO checkpoints (number, noun, doc) VALUES (?, ?, ?)"
+def _insert(connection: Connection, rows: list[tuple[int, int, str, str]]) -> None:
+    statement = "INSERT INTO checkpoints (id, number, noun, doc) VALUES (?, ?, ?, ?)"
     if rows:
         _in_transaction(connection, lambda: connection.run_many(statement, rows))
 
@@ -125,6 +173,9 @@ def _delete(connection: Connection, condition: str, number: int) -> None:
 
 
 def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None:
+    """Then others can write for as long: whoever waits for an SQLite file looks only now and then
+    whether it is free."""
+    began = time.monotonic()
     connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
     try:
         function()
@@ -132,3 +183,4 @@ def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None
         connection.run("ROLLBACK")
         raise
     connection.run("COMMIT")
+    time.sleep(time.monotonic() - began)

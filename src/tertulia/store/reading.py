@@ -9,7 +9,15 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model import narrow
-from tertulia.model.changes import AnyChange, Entry, MessageEdited, MessageSent, SubmessageAdded
+from tertulia.model.changes import (
+    AnyChange,
+    Entry,
+    MessageEdited,
+    MessageSent,
+    MessagesMoved,
+    SubmessageAdded,
+)
+from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
@@ -111,6 +119,10 @@ def entries(
         if isinstance(e.change, MessageSent | SubmessageAdded)
         and (part := _submessage_in(e.change)) is not None
     ]
+    for entry in found:
+        if isinstance(entry.change, MessagesMoved):
+            ids += [one.message_id for one in entry.change.arrivals]
+            parts += [part.id for one in entry.change.arrivals for part in one.submessages]
     if not ids and not parts:
         return found
     edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
@@ -188,6 +200,10 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
         if content is None:
             return replace(change, gone=True)
         return replace(change, submessage=replace(change.submessage, content=content))
+    if isinstance(change, MessagesMoved):
+        return replace(
+            change, arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals)
+        )
     if not isinstance(change, MessageSent | MessageEdited):
         return change
     if isinstance(change, MessageEdited) and seq in words.before:
@@ -203,6 +219,22 @@ def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
         widget = replace(change.widget, content=words.parts[change.widget.id])
         change = replace(change, widget=widget)
     return change
+
+
+def _arrival_filled(change: MessagesMoved, arrival: Arrival, words: _Words) -> Arrival:
+    replace = msgspec.structs.replace
+    present = words.messages.get(arrival.message_id)
+    if present is None:
+        return replace(arrival, message=None, submessages=())
+    is_elsewhere = present.channel_id != change.new_channel_id
+    return replace(
+        arrival,
+        message=replace(present, channel_id=change.new_channel_id, topic=change.new_topic),
+        moved_to=present.channel_id if is_elsewhere else None,
+        submessages=tuple(
+            replace(part, content=words.parts[part.id]) for part in arrival.submessages
+        ),
+    )
 
 
 def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int, str]:

@@ -161,8 +161,8 @@ class _Readers:
 
 
 class Store:
-    """One node's access to the database: one thread that writes, one that reads for the log, and a
-    few that read for everybody else.
+    """One node's access to the database: one thread that writes, one that reads for the log, one
+    that looks where its end is, one that tells other nodes, and a few that read for everybody else.
 
     Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
     time; what is not known to be done was not done, but for CommitUnknown.

@@ -21,6 +21,7 @@ from tertulia.wire.errors import NotFound
 from tertulia.wire.forms import MIB
 from tertulia.wire.http import failure
 from tertulia.wire.objects.users import AVATARS_PATH, DRAWN_PATH
+from tertulia.wire.policies import PICTURE
 
 MAX_PICTURE_MIB: Final = 5
 """Largest avatar, icon, and logo."""
@@ -28,7 +29,7 @@ SIZE: Final = 100
 MEDIUM_SIZE: Final = 500
 _YEAR_SECONDS: Final = 31_536_000
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Content-Security-Policy": PICTURE,
     "Access-Control-Allow-Origin": "*",
 }
 

@@ -48,9 +48,9 @@ def _found(state: State, looked: _One) -> Found:
     )
 
 
-async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Excerpt]:
-    """The message, and of its topic all (`whole`) or what moving this one concerns. Refused where
-    there is no such message."""
+async def to_move(log: Log, message_id: int, *, whole: bool, away: bool) -> tuple[Found, Excerpt]:
+    """The message, and of its topic all (`whole`) or what moving this one concerns, perhaps to
+    another channel (`away`). Refused where there is no such message."""
 
     def look(connection: Connection) -> tuple[_One, Excerpt]:
         one = _one(connection, message_id)
@@ -58,7 +58,11 @@ async def to_move(log: Log, message_id: int, *, whole: bool) -> tuple[Found, Exc
             return None, _NO_TOPIC
         excerpt = _excerpt(connection, [one[0]], whole=whole)
         holders, records = editing.records_on(connection, [line.id for line in excerpt.lines])
-        return one, msgspec.structs.replace(excerpt, holders=holders, records=records)
+        concerned = [line.id for line in excerpt.lines] if whole else [message_id]
+        newest = attached.arrivals(connection, concerned) if away else ()
+        return one, msgspec.structs.replace(
+            excerpt, holders=holders, records=records, newest=newest
+        )
 
     def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
         return _found(state, looked[0]), looked[1]

@@ -20,6 +20,7 @@ from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
 from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
+from tertulia.wire import policies
 from tertulia.wire.authentication import WEBSITE, authenticated, require_open
 from tertulia.wire.call import Call, Node, Upload
 from tertulia.wire.errors import MethodNotAllowed, NotFound, told
@@ -70,11 +71,19 @@ def success(answer: Any, ignored: list[str]) -> list[Part]:
     return [begins + (b"," + fields[1:-1] if len(fields) > 2 else b""), told + b"}"]
 
 
-def failure(error: Exception) -> JsonResponse:
+class Failure(JsonResponse):
+    """A response that tells an error. `code` is what programs know it by."""
+
+    code = ""
+
+
+def failure(error: Exception) -> Failure:
     """The response that tells an error."""
     status, fields, headers = told(error)
     body = _encoder.encode({"result": "error", **fields})
-    return JsonResponse(body, status_code=status, headers=headers)
+    response = Failure(body, status_code=status, headers=headers)
+    response.code = fields["code"]
+    return response
 
 
 class Endpoint:
@@ -87,6 +96,8 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         response = await self._response(request)
+        if isinstance(response, Failure):
+            request.state.code = response.code
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:
@@ -280,12 +291,15 @@ class Journal:
                 raise
             await failure(Unavailable("The server is stopping."))(scope, receive, sending)
         finally:
-            user = scope["state"].get("user")
-            note(scope["method"], scope["path"], user.id if user else None, status, began)
+            user, code = scope["state"].get("user"), scope["state"].get("code", "")
+            note(scope["method"], scope["path"], user.id if user else None, status, began, code)
 
 
-def note(method: str, path: str, user_id: int | None, status: int, began: float) -> None:
-    """Write the line of a request that is answered. It `began` by `time.perf_counter`.
+def note(
+    method: str, path: str, user_id: int | None, status: int, began: float, code: str = ""
+) -> None:
+    """Write the line of a request that is answered. It `began` by `time.perf_counter`. `code` is of
+    what was refused: the status alone does not tell a missing right from what makes no sense.
 
     Polls that succeed are for those who search for a mistake: a busy organization has thousands
     of them each second.
@@ -299,6 +313,8 @@ def note(method: str, path: str, user_id: int | None, status: int, began: float)
             "status": status,
             "ms": round((time.perf_counter() - began) * 1000, 1),
         }
+        if code:
+            fields["code"] = code
         logger.log(level, "request", extra={"fields": fields})
 
 
@@ -311,5 +327,7 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
-_HEADERS = _encoded({"X-Content-Type-Options": "nosniff"})
+_HEADERS = _encoded(
+    {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": policies.NOTHING}
+)
 HEADERS_API = _HEADERS + _encoded({**_CORS, "Cache-Control": "no-store"})

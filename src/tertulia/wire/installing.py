@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Route
 from tertulia.wire.caching import unless_known
 from tertulia.wire.call import Node
 from tertulia.wire.client import CLIENT_PATH, client_page, worker_script
+from tertulia.wire.policies import NOTHING
 
 MANIFEST: Final = "/manifest.webmanifest"
 WORKER: Final = "/worker.js"
@@ -26,7 +27,7 @@ _SHORTCUTS: Final = (
 )
 _WORKER_HEADERS: Final = {
     "Cache-Control": "no-cache",
-    "Content-Security-Policy": "default-src 'none'; connect-src 'self'",
+    "Content-Security-Policy": f"{NOTHING}; connect-src 'self'",
 }
 
 

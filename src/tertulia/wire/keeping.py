@@ -29,6 +29,8 @@ from tertulia.wire.call import Node
 from tertulia.wire.hosts import site_of
 
 _CHALLENGE: Final = b"www-authenticate"
+_FORGET: Final = (b"clear-site-data", b'"storage"')
+"""What our pages keep in a browser, drafts for example, is not for whoever uses it next."""
 DEVICE_SECONDS: Final = 365 * 86400
 """So long after it was last signed in with, or used, a browser is known as an account's."""
 _DEVICE: Final = "device"
@@ -50,6 +52,12 @@ def take_away(node: Node, request: Request) -> None:
     request.state.cookies = [
         _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
     ]
+
+
+def forget(request: Request) -> None:
+    """Have the browser forget what our pages kept in it, with the response to the request. For
+    those alone who prove that they ask for it: another server's page can make a browser ask."""
+    request.state.is_to_forget = True
 
 
 def kept(
@@ -151,6 +159,7 @@ class Keeper:
                 message["headers"] = [
                     *headers,
                     *((b"set-cookie", cookie.encode()) for cookie in cookies),
+                    *([_FORGET] if "is_to_forget" in scope["state"] else ()),
                 ]
             await send(message)
 

@@ -29,6 +29,7 @@ from tertulia.wire.objects.realm import (
     picture_path,
 )
 from tertulia.wire.objects.users import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.policies import PICTURE
 from tertulia.wire.resources.emoji import emoji_pages
 
 DAY_SECONDS: Final = 86400
@@ -124,7 +125,7 @@ def packaged(name: str) -> Callable[[], bytes]:
 
 _PICTURE_HEADERS: Final = {
     "Cache-Control": f"public, max-age={DAY_SECONDS}",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "Content-Security-Policy": f"{PICTURE}; style-src 'unsafe-inline'",
     # Other origins may show the pictures: web clients are not always at home here.
     "Access-Control-Allow-Origin": "*",
 }

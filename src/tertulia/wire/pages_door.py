@@ -141,7 +141,8 @@ async def _signed_in(visit: Visit) -> None:
         user = node.state.user_with_address(resident) if resident in node.residents else None
         if user is None:
             raise WrongPassword("There is no such account in this demonstration.")
-        await signing_in.sign_in(node, request, signing_in.require_usable(node, user.id))
+        user = signing_in.require_usable(node, user.id)
+        await signing_in.sign_in(node, request, user, way="demonstration")
         return
     checked = await signing_in.by_password(
         node, request, visit.said("username"), visit.said("password")
@@ -316,6 +317,7 @@ async def _reset(visit: Visit) -> Response:
         except Refused as refusal:
             trouble = str(refusal)
         else:
+            signing_in.note_signed_in(visit.request, "link", user.id)
             keeping.give(node, visit.request, session, token)
             return visit.go(HOME)
     return visit.form(

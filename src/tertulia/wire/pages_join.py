@@ -120,7 +120,7 @@ async def _make_account(
     if visit.is_post:
         try:
             user = await _joined(visit, by, address or visit.said("email"))
-            await signing_in.sign_in(visit.node, visit.request, user)
+            await signing_in.sign_in(visit.node, visit.request, user, way="link")
         except (Over, HasAccount):
             raise
         except Refused as refusal:

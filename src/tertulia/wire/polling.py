@@ -155,7 +155,7 @@ class Parked:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
         self._connection.reply(self, head + self._rate, bytes(response.body))
-        note("GET", POLLS, self._user_id, status, self._began)
+        note("GET", POLLS, self._user_id, status, self._began, response.code)
 
     @property
     def _rate(self) -> bytes:

@@ -1,6 +1,7 @@
 """Whether the node can do its work: what /health and /ready say, and what is refused when it
 cannot."""
 
+import re
 from typing import Final
 
 from starlette.requests import Request
@@ -35,7 +36,10 @@ def readiness_pages(node: Node) -> list[BaseRoute]:
     async def ready(_: Request) -> Response:
         """The node can do all of its work."""
         problems = await problems_of(node)
-        jobs = dict(node.failing_jobs())  # Which are tried again, and keep nobody from asking.
+        # They are tried again, and keep nobody from asking. Why they fail may name anything: hosts,
+        # or what somebody wrote. That is in the log, and `tertulia check` says it; and which item
+        # of them is set aside, which may be a file's name.
+        jobs = {name: re.split("[,:]", why)[0] for name, why in node.failing_jobs().items()}
         if problems:
             content = {"status": "not ready", "problems": problems, "jobs": jobs}
             return JSONResponse(content, status_code=503)

@@ -117,6 +117,12 @@ def note_failed(request: Request, way: str, user: User | None = None) -> None:
     logger.warning("sign-in failed", extra={"fields": fields})
 
 
+def note_signed_in(request: Request, way: str, user_id: int) -> None:
+    """Write down who signed in, from where, and with what (`way`)."""
+    fields = {"from": address_of(request), "way": way, "user": user_id}
+    logger.info("signed in", extra={"fields": fields})
+
+
 def require_usable(node: Node, user_id: int) -> User:
     """The account as it is now. OrganizationDeactivated, AccountDeactivated."""
     user = node.state.users[user_id]
@@ -150,11 +156,17 @@ def place_of(node: Node, request: Request) -> Place:
 
 
 async def sign_in(
-    node: Node, request: Request, user: User, checked: Checked | None = None
+    node: Node,
+    request: Request,
+    user: User,
+    checked: Checked | None = None,
+    *,
+    way: str = "password",
 ) -> Session:
     """Sign the browser in: it gets its cookies with the response. Raises as `sessions.begin`."""
     token, new = new_session(node, request, checked)
     session = await node.log.submit(user.id, sessions.begin, new)
+    note_signed_in(request, way, user.id)
     keeping.give(node, request, session, token)
     return session
 
@@ -164,4 +176,5 @@ async def sign_out(node: Node, request: Request) -> None:
     session = session_of(node, request)
     if session is not None:
         await node.log.submit(session.user_id, signing_out.end, session.id)
+        keeping.forget(request)
     keeping.take_away(node, request)

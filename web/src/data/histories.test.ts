@@ -9,8 +9,11 @@ import { describe, expect, it } from "vitest";
 import type { ServerEvent } from "../wire/events";
 import type { GroupSetting } from "../wire/objects";
 import type { Snapshot } from "../wire/snapshot";
+import { topicKey } from "./conversations";
 import { dataOf, type Data } from "./data";
 import { fold } from "./fold";
+import type { MessageList } from "./lists";
+import type { Narrow } from "./narrow";
 
 interface Round {
   name: string;
@@ -89,6 +92,57 @@ function shown(data: Data): Record<string, unknown> {
     onboarding: data.onboarding,
   };
 }
+
+describe("a message that is older than others", () => {
+  const { snapshot } = histories()[0] as Round;
+  const data = dataOf(snapshot);
+  const at = data.newestMessage;
+  const [channelId = 0] = data.channels.keys();
+  const event = (id: number, flags: string[]): ServerEvent => ({
+    id: 1,
+    type: "message",
+    flags,
+    message: {
+      ...{ id, type: "stream", stream_id: channelId, subject: "moved", sender_id: data.me },
+      ...{ content: "hi", timestamp: 1, reactions: [], submessages: [], topic_links: [] },
+    },
+  });
+  const list = (ids: number[], foundOldest: boolean, foundNewest: boolean): MessageList => ({
+    ...{ narrow: [], ids, foundOldest, foundNewest, stale: false },
+  });
+
+  it("is placed in order, where the list would have no gap", () => {
+    const lists = new Map([
+      ["around", list([at - 9, at - 1], false, false)],
+      ["later", list([at - 2, at], false, true)],
+      ["whole", list([at - 2, at], true, true)],
+    ]);
+    const after = fold({ ...data, lists }, [event(at - 5, ["read"]), event(at + 1, ["read"])]);
+    expect(after.lists.get("around")?.ids).toEqual([at - 9, at - 5, at - 1]);
+    expect(after.lists.get("later")?.ids).toEqual([at - 2, at, at + 1]);
+    expect(after.lists.get("whole")?.ids).toEqual([at - 5, at - 2, at, at + 1]);
+    expect(after.newestMessage).toBe(at + 1);
+  });
+
+  it("is in no list of what one received where one did not", () => {
+    const of: Narrow = [{ operator: "channel", operand: channelId }];
+    const lists = new Map([
+      ["all", list([at - 2, at], true, true)],
+      ["channel", { ...list([at - 2, at], true, true), narrow: of }],
+    ]);
+    const after = fold({ ...data, lists }, [event(at - 5, ["read", "historical"])]);
+    expect(after.lists.get("all")?.ids).toEqual([at - 2, at]);
+    expect(after.lists.get("channel")?.ids).toEqual([at - 5, at - 2, at]);
+  });
+
+  it("is unread where it says so, in order", () => {
+    const after = fold({ ...data, lists: new Map() }, [event(at + 1, []), event(at - 5, [])]);
+    const key = topicKey(channelId, "moved");
+    expect(after.unread.by.get(key)).toEqual([at - 5, at + 1]);
+    const read = fold(data, [event(at - 5, ["read"])]);
+    expect(read.unread.by.get(key)).toBeUndefined();
+  });
+});
 
 describe("a snapshot and later events", () => {
   it.each(histories().map((one) => [one.name, one] as const))("%s", (_, round) => {

@@ -106,4 +106,13 @@ describe("topics", () => {
     expect(after[0]).toEqual({ name: "OLD", max_id: 99 });
     expect(after).toHaveLength(topics.length);
   });
+
+  it("stay in order when older messages come in", () => {
+    const newest = Math.max(...topics.map((topic) => topic.max_id));
+    const [first] = withTopic(topics, "New", newest + 9);
+    expect(first?.name).toBe("New");
+    const more = withTopic(withTopic(topics, "New", newest + 9), "Moved", newest + 5);
+    expect(more.map((topic) => topic.name).slice(0, 2)).toEqual(["New", "Moved"]);
+    expect(withTopic(more, "new", newest + 1)).toEqual(more);
+  });
 });

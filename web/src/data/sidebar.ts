@@ -157,5 +157,10 @@ export function fewTopics(rows: readonly TopicRow[], here: ConversationKey | nul
 /** Topics after a message came in. */
 export function withTopic(topics: readonly Topic[], name: string, max_id: number): Topic[] {
   const lower = name.toLowerCase();
-  return [{ name, max_id }, ...topics.filter((topic) => topic.name.toLowerCase() !== lower)];
+  const known = topics.find((topic) => topic.name.toLowerCase() === lower);
+  if (known && known.max_id > max_id) return [...topics];
+  const others = topics.filter((topic) => topic !== known);
+  const older = others.findIndex((topic) => topic.max_id < max_id);
+  const place = older < 0 ? others.length : older;
+  return [...others.slice(0, place), { name, max_id }, ...others.slice(place)];
 }

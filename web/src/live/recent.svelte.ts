@@ -94,7 +94,12 @@ export class Recent {
   #hear(event: ServerEvent): void {
     if (!this.#started) return;
     if (event.type === "message") {
-      this.#take([event["message"] as WireMessage]);
+      const message = event["message"] as WireMessage;
+      // What is older than all that is known here (it was moved into sight) comes with the others
+      // of its time.
+      const { seen } = this;
+      const isWithin = this.whole || !seen.size || message.id > Math.min(...seen.keys());
+      if (isWithin) this.#take([message]);
     } else if (event.type === "delete_message") {
       const ids = (event["message_ids"] as number[] | undefined) ?? [event["message_id"] as number];
       const left = new Map(this.seen);

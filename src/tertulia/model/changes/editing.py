@@ -1,8 +1,11 @@
 """What becomes of messages after they were sent."""
 
+from msgspec import Struct
+
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
-from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.messages import Flag, Message, Propagation, Submessage
+from tertulia.model.reactions import Reaction
 from tertulia.model.stretches import Some
 
 Groups = tuple[tuple[Some, tuple[int, ...]], ...]
@@ -42,6 +45,23 @@ class PreviewsGivenUp(Change, frozen=True, tag="previews_given_up"):
     message_id: int
 
 
+class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A moved message, with all that somebody must be told to whom it is new.
+
+    Of what people wrote the log has no copy: read back from it, `message` and the contents of
+    `submessages` are as they are now. `message` is None when it has been deleted since, and
+    `moved_to` is in which other channel it is now. `reactions` are as they were at the move, and
+    `flags` the sparse flags then of those to whom it is new.
+    """
+
+    message_id: int
+    message: Message | None = None
+    moved_to: int | None = None
+    reactions: tuple[Reaction, ...] = ()
+    submessages: tuple[Submessage, ...] = ()
+    flags: dict[int, Flag] = {}
+
+
 class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     """Messages of one topic are in another one, perhaps of another channel.
 
@@ -76,6 +96,10 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     mentioned: Groups = ()
     mentions_all: bool = False
     """Whether the anchor mentions everybody who received it, where it is then."""
+    new_to: Groups = ()
+    """Subscribers of the new channel who could not read them in the old one, and can now."""
+    arrivals: tuple[Arrival, ...] = ()
+    """The newest of the messages, ascending, where they are new to somebody."""
 
     @property
     def changes_channel(self) -> bool:

@@ -1,6 +1,7 @@
 """Events of messages that change after they were sent."""
 
-from collections.abc import Collection, Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -13,13 +14,30 @@ from tertulia.model.changes import (
     MessagesMoved,
     PreviewsGivenUp,
 )
-from tertulia.model.messages import Flag, Message
+from tertulia.model.changes.editing import Arrival
+from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.model.users import Role, User
 from tertulia.state.organization import State
+from tertulia.store.attached import Attached
 from tertulia.store.reading import Relation
-from tertulia.wire.events import Event, Projection, Scene, Unseen, Viewer
-from tertulia.wire.objects.messages import TopicLink, flags_of, topic_links, topic_shown
-from tertulia.wire.projections.messages import FlagsEvent, reads_where_it_is
+from tertulia.wire.events import Encoded, Event, Projection, Scene, Unseen, Viewer, encoded
+from tertulia.wire.objects.messages import (
+    TopicLink,
+    flag_names,
+    flags_of,
+    message_object,
+    topic_links,
+    topic_shown,
+)
+from tertulia.wire.objects.reactions import Reactor, reaction_object, reactor
+from tertulia.wire.projections.messages import (
+    FlagsEvent,
+    MessageEvent,
+    in_narrow,
+    reads_where_it_is,
+)
+from tertulia.wire.projections.visibility import sees_user
 
 
 class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
@@ -135,6 +153,24 @@ class PreviewsGivenUpProjection(Unseen):
     of = PreviewsGivenUp
 
 
+class _NewView(NamedTuple):
+    """Messages that are new to a viewer, and how they look."""
+
+    new: Some
+    received: Some
+    mentioned: Some
+    """Those that mention the viewer with everybody else."""
+    flags: tuple[tuple[int, Flag], ...]
+    """The viewer's other flags, by message."""
+    unknown: tuple[int, ...]
+    """Those of the senders, and of the people who reacted, of whom the viewer does not know."""
+    role: Role
+    own_id: int
+    """The viewer's, where they are one of these people; otherwise 0."""
+    apply_markdown: bool
+    client_gravatar: bool
+
+
 class _MoveView(NamedTuple):
     lost: Some
     """Messages that are out of sight."""
@@ -143,6 +179,7 @@ class _MoveView(NamedTuple):
     flags: tuple[str, ...]
     empty_topic_name: bool
     bulk: bool
+    news: _NewView | None
 
 
 class _Moved:
@@ -153,32 +190,73 @@ class _Moved:
         self.ids = BitMap(change.message_ids)
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
-        self._parts: dict[tuple[Some, Places | None, Places], tuple[Some, Some]] = {}
+        self._parts: dict[tuple[Some, Some, Places | None, Places], tuple[Some, Some]] = {}
+        self.new_of: dict[int, Some] = {}
+        self.mentioned_of: dict[int, Some] = {}
+        self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
+        self.people = BitMap()
+        """Who wrote the arrivals, and who reacted to them."""
+        self.elsewhere: list[Arrival] = []
+        """Those that are in yet another channel now."""
+        self._arrived = BitMap()
+        self._news: dict[tuple[Some | None, Places, Places], BitMap] = {}
+        if change.arrivals:
+            self._look_at_arrivals(change)
 
-    def parts(self, lost: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
-        """What is out of sight, and what is seen where it is, of one who lost those then, could
-        read the first in the old channel (None: it is the same), and can read the others in the
-        new one, now. To whom they are new, nothing is said of where they were."""
+    def _look_at_arrivals(self, change: MessagesMoved) -> None:
+        self.new_of = {user_id: some for some, users in change.new_to for user_id in users}
+        self.mentioned_of = {user_id: some for some, users in change.mentioned for user_id in users}
+        for one in change.arrivals:
+            if one.message is None:
+                continue
+            self._arrived.add(one.message_id)
+            self.people.add(one.message.sender_id)
+            self.people.update(reaction.user_id for reaction in one.reactions)
+            for user_id, flag in one.flags.items():
+                self.flags_of[user_id].append((one.message_id, flag))
+            if one.moved_to is not None:
+                self.elsewhere.append(one)
+
+    def news(self, new: Some | None, before: Spans, after: Spans) -> BitMap:
+        """The arrivals of one to whom those messages were new then (None: all that they cannot
+        read in the old channel now), and who can read these in the new one, now."""
+        ids = self.change.message_ids
+        key = (new, () if new is not None else places(ids, before), places(ids, after))
+        found = self._news.get(key)
+        if found is None:
+            found = ids_at(ids, self.ids, key[2]) & self._arrived
+            if new is not None:
+                found &= ids_of(new, self.ids)
+            else:
+                found -= ids_at(ids, self.ids, key[1])
+            self._news[key] = found
+        return found
+
+    def parts(self, lost: Some, new: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
+        """What is out of sight, and what is seen where it is, of one who lost the first then, and
+        to whom the second were new; who can read those in the old channel (None: it is the same),
+        and these in the new one, now. To whom they are new, nothing is said of where they were."""
         ids = self.change.message_ids
         places_before = None if before is None else places(ids, before)
-        key = (lost, places_before, places(ids, after))
+        key = (lost, new, places_before, places(ids, after))
         found = self._parts.get(key)
         if found is None:
             gone = ids_of(lost, self.ids)
-            shown = ids_at(ids, self.ids, key[2]) - gone
+            shown = ids_at(ids, self.ids, key[3]) - gone
             if places_before is not None:
                 known = ids_at(ids, self.ids, places_before)
                 gone = (gone | known) - shown
-                shown &= known
+                shown = (shown & known) - ids_of(new, self.ids)
             found = self._parts[key] = told(gone, self.ids), told(shown, self.ids)
         return found
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to those who may read the messages where they were and where they are; to those who
-    cannot read them any more, they are deleted."""
+    """A move, to those who may read the messages where they were and where they are. To those who
+    cannot read them any more, they are deleted; to those who could not, the newest come in."""
 
     of = MessagesMoved
+    for_all_public = True
 
     def __init__(self) -> None:
         self._last: _Moved | None = None
@@ -197,6 +275,16 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             *(user_id for _, user_ids in change.lost for user_id in user_ids),
         }
 
+    def _concerns(self, state: State, change: MessagesMoved, user_id: int) -> bool:
+        """Whether the user is in the audience."""
+        ever = state.subscriptions_of_channel
+        return (
+            user_id in ever.get(change.new_channel_id, {})
+            or user_id in ever.get(change.channel_id, {})
+            or user_id in change.flags
+            or user_id in self._moved(change).lost_of
+        )
+
     def view(self, scene: Scene, change: MessagesMoved, viewer: Viewer) -> Hashable | None:
         state, user, moved = scene.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
@@ -206,8 +294,15 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             source = state.channels[change.channel_id]
             before = permissions.readable_spans(state, user, source, scene.at)
         after = permissions.readable_spans(state, user, channel, scene.at)
-        lost, shown = moved.parts(moved.lost_of.get(user.id, ()), before, after)
-        if not lost and not shown:
+        news = None
+        if change.arrivals and before is not None:
+            news = self._news(scene, moved, viewer, before, after)
+        lost: Some = ()
+        shown: Some = ()
+        if self._concerns(state, change, user.id):
+            new = moved.new_of.get(user.id, ())
+            lost, shown = moved.parts(moved.lost_of.get(user.id, ()), new, before, after)
+        if not lost and not shown and news is None:
             return None
         flags: tuple[str, ...] = ()
         if change.anchor_id in ids_of(shown, moved.ids):
@@ -221,9 +316,70 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             flags = _flags(state, user.id, anchor, change.flags, moved.read_by)
         capabilities = viewer.registration.capabilities
         bulk = bool(lost) and capabilities.bulk_message_deletion
-        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk)
+        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk, news)
+
+    def _news(
+        self, scene: Scene, moved: _Moved, viewer: Viewer, before: Spans, after: Spans
+    ) -> _NewView | None:
+        """What of it is new to the viewer, where their queue wants it."""
+        state, change, user = scene.state, moved.change, viewer.user
+        registration = viewer.registration
+        new = moved.new_of.get(user.id)
+        if new is None and not (
+            registration.all_public_channels
+            and not state.channels[change.new_channel_id].is_private
+        ):
+            return None
+        ids = moved.news(new, before, after)
+        for one in moved.elsewhere:
+            if one.message_id in ids and not _reads(scene, user, one):
+                ids = ids - BitMap([one.message_id])
+        if not ids:
+            return None
+        subscription = state.subscription(user.id, change.new_channel_id)
+        spans = () if subscription is None else subscription.spans
+        message_ids = change.message_ids
+        received = ids_at(message_ids, moved.ids, places(message_ids, spans)) & ids
+        view = _NewView(
+            new=told(ids, moved.ids),
+            received=told(received, moved.ids),
+            mentioned=moved.mentioned_of.get(user.id, ()),
+            flags=tuple(moved.flags_of.get(user.id, ())),
+            unknown=_unknown(scene, user, moved.people),
+            role=permissions.role_of(state, user),
+            own_id=user.id if user.id in moved.people else 0,
+            apply_markdown=registration.apply_markdown,
+            client_gravatar=registration.client_gravatar,
+        )
+        if registration.narrow:
+            wanted = BitMap(
+                message.id
+                for message, flags in _new_messages(moved, view)
+                if in_narrow(scene, message, viewer, flags)
+            )
+            return view._replace(new=told(wanted, moved.ids)) if wanted else None
+        return view
+
+    def encoded(self, scene: Scene, change: MessagesMoved, view: Any) -> Sequence[Encoded]:
+        # Each arrival has a place of its own: others may be gone by the next time.
+        place_of = {one.message_id: place for place, one in enumerate(change.arrivals)}
+        place = len(place_of)
+        found = []
+        for event in self.events(scene, change, view):
+            if isinstance(event, MessageEvent):
+                found.append(encoded(event, scene.entry.seq, place_of[event.message.id]))
+            else:
+                found.append(encoded(event, scene.entry.seq, place))
+                place += 1
+        return found
 
     def events(self, scene: Scene, change: MessagesMoved, view: Any) -> Iterable[Event]:
+        if view.news is not None:
+            moved = self._moved(change)
+            yield from _news_events(scene, moved, view.news, view.empty_topic_name)
+        yield from self._move_events(scene, change, view)
+
+    def _move_events(self, scene: Scene, change: MessagesMoved, view: _MoveView) -> Iterable[Event]:
         old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
         moved = self._moved(change)
         if view.lost:
@@ -251,6 +407,73 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
             event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
             event.topic_links = topic_links(scene.state, change.new_topic)
         yield event
+
+
+def _reads(scene: Scene, user: User, arrival: Arrival) -> bool:
+    """Whether the user may read an arrival that has been moved to another channel since."""
+    there = MessagePlace(id=arrival.message_id, channel_id=arrival.moved_to)
+    return permissions.reads_message(scene.state, user, there, scene.at)
+
+
+def _unknown(scene: Scene, user: User, people: BitMap) -> tuple[int, ...]:
+    """Those of the people of whom the user may not know, or did not when the entry was written."""
+    state = scene.state
+    if user.id not in state.limited_guests and user.id not in state.acquaintances.gainers:
+        return ()
+    return tuple(one for one in people if not sees_user(scene, user, state.users[one]))
+
+
+def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
+    """The arrivals of a view, with their flags as they are when they arrive: what is new to
+    somebody counts as read."""
+    new, received, mentioned = (
+        ids_of(some, moved.ids) for some in (view.new, view.received, view.mentioned)
+    )
+    flags = dict(view.flags)
+    for one in moved.change.arrivals:
+        if one.message is None or one.message_id not in new:
+            continue
+        own = flags.get(one.message_id, Flag(0))
+        if one.message_id in mentioned:
+            own |= Flag.CHANNEL_WILDCARD_MENTIONED
+        historical = one.message_id not in received
+        yield one.message, flag_names(own, read=True, historical=historical)
+
+
+def _news_events(
+    scene: Scene, moved: _Moved, view: _NewView, empty_topic_name: bool
+) -> Iterable[Event]:
+    state, unknown = scene.state, frozenset(view.unknown)
+    arrivals = {one.message_id: one for one in moved.change.arrivals}
+
+    def sees_address(user_id: int) -> bool:
+        user = state.users[user_id]
+        return user_id == view.own_id or permissions.shows_address(state, user, view.role)
+
+    def by(user_id: int) -> Reactor:
+        return reactor(
+            state,
+            state.users[user_id],
+            scene.host,
+            sees_user=user_id not in unknown,
+            sees_address=sees_address(user_id),
+        )
+
+    for message, flags in _new_messages(moved, view):
+        arrival = arrivals[message.id]
+        shown = message_object(
+            state,
+            message,
+            scene.host,
+            sees_sender=message.sender_id not in unknown,
+            sees_address=sees_address(message.sender_id),
+            apply_markdown=view.apply_markdown,
+            client_gravatar=view.client_gravatar,
+            empty_topic_name=empty_topic_name,
+            attached=Attached(submessages=arrival.submessages),
+        )
+        shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
+        yield MessageEvent(message=shown, flags=flags)
 
 
 class _DeletedView(NamedTuple):

@@ -12,6 +12,7 @@ from tertulia.model.channels import Channel, TopicsPolicy
 from tertulia.model.errors import Refused
 from tertulia.model.groups import GroupSetting
 from tertulia.model.users import User
+from tertulia.wire import subscribing
 from tertulia.wire.call import Call
 from tertulia.wire.objects.channels import ChannelObject, channel_object
 from tertulia.wire.objects.groups import (
@@ -281,7 +282,7 @@ async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
         tell_subscribed=params.send_new_subscription_messages,
         must_be_new=True,
     )
-    outcome = await call.submit(subscriptions.subscribe, wanted, call.node.renderer.render)
+    outcome = await subscribing.subscribed(call, wanted)
     (channel,) = outcome.created
     return CreatedChannel(
         id=channel.id,

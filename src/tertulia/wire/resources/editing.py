@@ -105,7 +105,9 @@ async def _edit(call: Call, params: UpdateMessage, text: str) -> tuple[int, ...]
 
 async def _move(call: Call, message_id: int, wanted: Move) -> None:
     whole = wanted.propagation is not Propagation.ONE
-    found, excerpt = await gathering.to_move(call.node.log, message_id, whole=whole)
+    found, excerpt = await gathering.to_move(
+        call.node.log, message_id, whole=whole, away=wanted.channel_id is not None
+    )
     await call.submit(moving.move, found, excerpt, wanted, call.node.renderer.render)
 
 

@@ -17,6 +17,7 @@ from tertulia.wire.call import Call, Node
 from tertulia.wire.forms import MIB
 from tertulia.wire.objects.reactions import CustomEmojiObject, custom_emoji
 from tertulia.wire.parameters import Params, Path
+from tertulia.wire.policies import PICTURE
 from tertulia.wire.routing import Answer
 
 MAX_MIB: Final = 5
@@ -97,7 +98,7 @@ def emoji_pages(node: Node) -> tuple[Route, ...]:
     """Where the pictures are. Anybody may fetch one who knows its name, which cannot be guessed."""
     headers = {
         "Cache-Control": f"public, max-age={_YEAR_SECONDS}, immutable",
-        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Content-Security-Policy": PICTURE,
         "Access-Control-Allow-Origin": "*",
     }
 

@@ -102,12 +102,13 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     if checked.is_new_place:
         place = signing_in.place_of(call.node, call.request)
         await call.node.log.submit(checked.user.id, account_mails.tell_of_sign_in, place)
-    return await _signed_in(call, checked.user)
+    return await _signed_in(call, checked.user, "password")
 
 
-async def _signed_in(call: Call, user: User) -> ApiKey:
+async def _signed_in(call: Call, user: User, way: str) -> ApiKey:
     if user.awaits_arrival:
         await call.node.log.submit(user.id, users.arrive)
+    signing_in.note_signed_in(call.request, way, user.id)
     key = call.node.vault.api_key(call.state.credentials[user.id])
     return ApiKey(api_key=key, email=user.address, user_id=user.id)
 
@@ -123,7 +124,7 @@ async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
     user = call.state.user_with_address(names.address(params.username))
     if user is None or user.id not in call.state.credentials:
         raise WrongPassword("The address or the password is wrong.")
-    return await _signed_in(call, signing_in.require_usable(call.node, user.id))
+    return await _signed_in(call, signing_in.require_usable(call.node, user.id), "development")
 
 
 class DevUser(Struct, kw_only=True):

@@ -95,9 +95,10 @@ class EndSession(Params, kw_only=True, frozen=True):
 
 async def end_session(call: Call, params: EndSession) -> Answer:
     """Sign out one of the caller's browsers."""
-    await call.submit(signing_out.end, params.session_id)
     if params.session_id == call.session_id:
         await signing_in.sign_out(call.node, call.request)
+    else:
+        await call.submit(signing_out.end, params.session_id)
     return Answer()
 
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.domain import channels, permissions, subscriptions
 from tertulia.domain.subscriptions import Property, Wanted
 from tertulia.model.errors import Refused
+from tertulia.wire import subscribing
 from tertulia.wire.call import Call
 from tertulia.wire.objects.channels import (
     SubscriptionObject,
@@ -160,7 +161,7 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         announce=params.announce,
         tell_subscribed=params.send_new_subscription_messages,
     )
-    outcome = await call.submit(subscriptions.subscribe, wanted, call.node.renderer.render)
+    outcome = await subscribing.subscribed(call, wanted)
     return SubscribeAnswer(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
@@ -211,8 +212,8 @@ class UnsubscribeAnswer(Answer, kw_only=True):
 
 async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
     """Unsubscribe oneself or others from channels."""
-    removal = await call.submit(
-        subscriptions.unsubscribe, params.subscriptions, _principals(call, params.principals)
+    removal = await subscribing.unsubscribed(
+        call, params.subscriptions, _principals(call, params.principals)
     )
     return UnsubscribeAnswer(removed=removal.removed, not_removed=removal.not_removed)
 

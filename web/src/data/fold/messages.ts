@@ -5,7 +5,7 @@ import { messageOf, type Message } from "../data";
 import type { Draft } from "../draft";
 import type { Fold } from "../fold";
 import { listed, shortened, withId, withoutIds, type MessageList } from "../lists";
-import { matches } from "../narrow";
+import { matches, type Narrow } from "../narrow";
 import { forget, put, unreadDraft } from "./unread";
 
 const MENTIONS = [
@@ -23,9 +23,16 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
   message: (draft, event) => {
     const flags = event["flags"] as string[];
     const message = messageOf(event["message"] as WireMessage, flags, draft.data.me);
-    draft.put("newestMessage", Math.max(draft.data.newestMessage, message.id));
-    if (message.type === "private") draft.map("directs").set(message.key, message.id);
-    stopTyping(draft, message.key, message.sender_id);
+    // One that was moved into sight is older than others that are known.
+    const isNewest = message.id > draft.data.newestMessage;
+    if (isNewest) {
+      draft.put("newestMessage", message.id);
+      stopTyping(draft, message.key, message.sender_id);
+    }
+    if (message.type === "private") {
+      const known = draft.data.directs.get(message.key) ?? 0;
+      draft.map("directs").set(message.key, Math.max(known, message.id));
+    }
     if (message.type === "stream") draft.map("topicNames").set(message.key, message.subject);
     if (!flags.includes("read")) {
       unreadDraft(draft, (unread) => {
@@ -33,7 +40,7 @@ export const MESSAGE_FOLDS: Record<string, Fold> = {
         if (mentions(flags)) unread.mentions.add(message.id);
       });
     }
-    place(draft, message);
+    place(draft, message, isNewest);
   },
 
   update_message: (draft, event) => {
@@ -163,12 +170,15 @@ function isSame(one: Reaction, other: Reaction): boolean {
   );
 }
 
-/** Put a new message into the lists that show the newest. */
-function place(draft: Draft, message: Message): void {
+/** Put a message that came in into the lists that have its place. */
+function place(draft: Draft, message: Message, isNewest: boolean): void {
   for (const [name, list] of draft.data.lists) {
-    if (!list.foundNewest) continue;
+    if (isNewest ? !list.foundNewest : !isWithin(list, message.id)) continue;
+    if (message.flags.includes("historical") && !showsHistory(list.narrow)) continue;
     const found = matches(list.narrow, message, draft.data);
-    if (found === undefined) {
+    if (found === undefined && !isNewest) {
+      draft.map("lists").set(name, { ...list, stale: true });
+    } else if (found === undefined) {
       // Only the server knows: whoever looks at the list's end asks it.
       draft.map("lists").set(name, { ...list, foundNewest: false });
     } else if (found) {
@@ -182,6 +192,12 @@ function place(draft: Draft, message: Message): void {
   if (messages.size % 1000 === 0) {
     draft.put("messages", listed(messages, draft.data.lists.values()));
   }
+}
+
+/** Whether a narrow has messages too that one did not receive, in channels whose history is open. */
+function showsHistory(narrow: Narrow): boolean {
+  const names = ["channel", "channels", "id", "is"];
+  return narrow.some((term) => !term.negated && names.includes(term.operator));
 }
 
 /** Look again which lists messages are in, after what narrows ask about has changed. */

@@ -1,0 +1,34 @@
+"""The organization that it happens to."""
+
+from collections.abc import Sequence
+
+from bench.soak.town import join, open_channel
+
+from tertulia.app import opened_log, opened_vault
+from tertulia.config import Config
+from tertulia.model.users import Credential, User
+from tests.chaos.asking import Account
+
+
+async def add_people(config: Config, names: Sequence[str]) -> list[Account]:
+    """Members of these names, in an organization that nobody serves."""
+    vault = opened_vault(config)
+    async with opened_log(config, lambda _: None) as log:
+        first = log.state.users.next_id()
+        batch: list[tuple[User, Credential]] = []
+        for number, name in enumerate(names):
+            user = User(id=first + number, address=f"{name}@example.com", full_name=name)
+            batch.append((user, await vault.credential(user.id, None)))
+        await log.submit(None, join, batch)
+    found = [Account(user.id, user.address, vault.api_key(own)) for user, own in batch]
+    vault.close()
+    return found
+
+
+async def add_channels(config: Config, named: dict[str, list[int]]) -> dict[str, int]:
+    """Public channels with these subscribers; their IDs by name."""
+    async with opened_log(config, lambda _: None) as log:
+        return {
+            name: await log.submit(None, open_channel, name, user_ids)
+            for name, user_ids in named.items()
+        }

@@ -1,0 +1,112 @@
+"""What is held against each other finds what is wrong, and only that."""
+
+from itertools import pairwise
+
+import pytest
+
+from tests.chaos.cluster import mistakes
+from tests.chaos.plan import Kind, plan
+from tests.chaos.record import Attempt, Outcome, Probe, Record, Revocation, last, once, stale
+
+DONE, REFUSED, UNKNOWN = Outcome.DONE, Outcome.REFUSED, Outcome.UNKNOWN
+
+
+def attempts(*outcomes: Outcome) -> list[Attempt]:
+    """Attempts to set 0, 1, 2, …, with these outcomes."""
+    return [
+        Attempt("set", "it", value, node=0, outcome=outcome)
+        for value, outcome in enumerate(outcomes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        ([0, 2], 0),
+        ([0], 0),  # What is unknown may not have been done.
+        ([2], 1),  # What was acknowledged is lost,
+        ([0, 0], 1),  # or was done twice;
+        ([0, 1], 1),  # what was not done is there;
+        ([0, 2, 2], 1),  # what is unknown was done twice;
+        ([0, 7], 1),  # nobody did it.
+    ],
+)
+def test_what_was_acknowledged_is_there_once(found: list[int], wrong: int) -> None:
+    assert len(once(attempts(DONE, REFUSED, UNKNOWN), found)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("found", "is_right"),
+    [("before", False), (0, False), (1, True), (2, False), (3, True), (4, False)],
+)
+def test_what_is_set_is_what_was_acknowledged_last_or_may_have_come_late(
+    found: object, is_right: bool
+) -> None:
+    tried = attempts(DONE, DONE, REFUSED, UNKNOWN)
+    assert (not last(tried, found, "before")) is is_right
+
+
+def test_what_nobody_changed_is_as_before() -> None:
+    assert last(attempts(REFUSED), "before", "before") == []
+    assert last(attempts(REFUSED), 0, "before") != []
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_write", "wrong"),
+    [(99.0, False, 0), (99.0, True, 0), (109.9, False, 0), (110.1, False, 1), (100.1, True, 1)],
+)
+def test_a_right_is_over_within_the_bound_and_at_once_for_what_changes_something(
+    sent: float, is_write: bool, wrong: int
+) -> None:
+    revocation = Revocation("account deactivated", acknowledged=100.0)
+    probe = Probe(revocation, node=1, sent=sent, answered=sent + 20, is_write=is_write)
+    assert len(stale([probe], bound=10.0)) == wrong
+
+
+def test_there_is_one_order_for_all() -> None:
+    record = Record()
+    record.brought(1, 5 << 20, "one")
+    record.brought(2, 6 << 20, "one")
+    record.brought(1, (5 << 20) + 3, "another")
+    assert record.order() == record.violations == []
+    record.brought(2, 7 << 20, "another")
+    assert len(record.violations) == 1
+    record.brought(3, 4 << 20, "one")
+    assert len(record.order()) == 1
+
+
+TROUBLE = """\
+2026-01-01T10:00:00.000Z level=error event="something failed"
+Traceback (most recent call last):
+  File "a.py", line 1, in a
+    a()
+psycopg.OperationalError: it is away
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "b.py", line 1, in b
+    b()
+{}
+2026-01-01T10:00:01.000Z level=info event=request
+"""
+
+
+def test_a_traceback_is_a_mistake_unless_it_says_that_the_database_was_away() -> None:
+    away = TROUBLE.format("tertulia.store.database.DatabaseUnavailable: it is away")
+    assert mistakes(away) == []
+    (found,) = mistakes(away + TROUBLE.format("KeyError: 'x'"))
+    assert "something failed" in found
+    assert "KeyError" in found
+    assert "request" not in found
+
+
+def test_a_plan_is_the_seed_s() -> None:
+    one = plan(5, 300, 3)
+    assert one == plan(5, 300, 3)
+    assert one != plan(6, 300, 3)
+    assert {fault.kind for seed in range(5) for fault in plan(seed, 300, 3)} == set(Kind)
+    assert all(fault.until <= 300 for fault in one)
+    for node in range(3):
+        own = [fault for fault in one if fault.node == node]
+        assert all(a.until < b.at for a, b in pairwise(own))

@@ -1,0 +1,156 @@
+"""Requests about very many subscriptions: done in parts, so that none holds the loop for long."""
+
+from typing import Any
+
+import pytest
+
+from tertulia.domain import subscriptions
+from tertulia.model.changes import Subscribed, Unsubscribed
+from tertulia.model.errors import Refused
+from tertulia.store import reading
+from tests.support import Organization, Person
+
+PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
+Data = dict[str, Any]
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "PART", 2)
+    monkeypatch.setattr(subscriptions, "CHANNELS_IN_PART", 2)
+
+
+def request(org: Organization, names: list[str], people: tuple[str, ...] = PEOPLE) -> Data:
+    return {
+        "subscriptions": [{"name": name} for name in names],
+        "principals": [org[who].user_id for who in people],
+    }
+
+
+async def largest_part(org: Organization) -> int:
+    """Of how many people one change says that they came or left."""
+    entries = await org.node.store.read(lambda c: reading.entries(c, 0, 10_000))
+    sizes = [0]
+    for entry in entries:
+        if isinstance(entry.change, Subscribed):
+            sizes.append(len(entry.change.colors))
+        elif isinstance(entry.change, Unsubscribed):
+            sizes.append(len(entry.change.user_ids))
+    return max(sizes)
+
+
+async def letters(person: Person) -> int:
+    narrow = [{"operator": "is", "operand": "dm"}]
+    page = await person.get("/messages", anchor="newest", num_before=99, num_after=0, narrow=narrow)
+    return len(page.ok["messages"])
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.usefixtures("in_parts")
+async def test_parts_come_to_what_the_whole_would(org: Organization, private: bool) -> None:
+    ann = org["ann"]
+    (await ann.post("/users/me/subscriptions", **request(org, ["there"], ("cleo",)))).ok
+    listener = await org["ben"].register(event_types=["subscription"])
+    before = await letters(org["cleo"])
+    names = ["there", "new", "newer"]
+    answer = (
+        await ann.post(
+            "/users/me/subscriptions", **request(org, names), invite_only=private, announce=True
+        )
+    ).ok
+    ids = {who: str(org[who].user_id) for who in PEOPLE}
+    assert answer["already_subscribed"] == {ids["cleo"]: ["there"]}
+    for who in PEOPLE:
+        expected = ["new", "newer"] if who == "cleo" else names
+        assert answer["subscribed"][ids[who]] == expected
+    assert answer["new_subscription_messages_sent"] is True
+    assert await letters(org["cleo"]) == before + 1
+    for name in names:
+        channel = org.node.state.channel_named(name)
+        assert channel is not None
+        assert len(org.node.state.subscribers(channel.id)) == len(PEOPLE)
+        assert channel.is_private is (private and name != "there")
+    added = [e["subscriptions"] for e in await listener.events() if e.get("op") == "add"]
+    assert sorted(one["name"] for some in added for one in some) == sorted(names)
+    again = (await ann.post("/users/me/subscriptions", **request(org, names))).ok
+    assert again["subscribed"] == {}
+
+    gone = {**request(org, []), "subscriptions": [*names, "there"]}
+    removal = (await ann.delete("/users/me/subscriptions", **gone)).ok
+    assert sorted(removal["removed"]) == sorted(names)
+    assert removal["not_removed"] == []
+    again = (await ann.delete("/users/me/subscriptions", **gone)).ok
+    assert (again["removed"], sorted(again["not_removed"])) == ([], sorted(names))
+    assert await largest_part(org) == 2
+
+
+@pytest.mark.usefixtures("in_parts")
+async def test_a_channel_is_created_for_very_many(org: Organization) -> None:
+    people = [org[who].user_id for who in PEOPLE if who != "ben"]
+    created = {"name": "den", "subscribers": people, "invite_only": True}
+    answer = (await org["ben"].post("/channels/create", **created)).ok
+    assert sorted(org.node.state.subscribers(answer["id"])) == sorted(people)
+    (await org["ben"].post("/channels/create", **created)).refused()
+
+
+@pytest.mark.usefixtures("in_parts")
+async def test_one_comes_to_many_channels_and_leaves_them(org: Organization) -> None:
+    names = [f"channel {number}" for number in range(5)]
+    cleo = org["cleo"]
+    wanted = [{"name": name} for name in names]
+    answer = (await cleo.post("/users/me/subscriptions", subscriptions=wanted)).ok
+    assert answer["subscribed"] == {str(cleo.user_id): names}
+    shown = (await cleo.get("/users/me/subscriptions")).ok["subscriptions"]
+    assert len({one["color"] for one in shown}) == len(names)
+    removal = (await cleo.delete("/users/me/subscriptions", subscriptions=names)).ok
+    assert removal == {**removal, "removed": names, "not_removed": []}
+
+
+@pytest.mark.usefixtures("in_parts")
+async def test_what_is_refused_of_any_part_is_refused_before_the_first(org: Organization) -> None:
+    await org.channel("vault", "ann", is_private=True)
+    head = org.node.log.durable
+    for names, people in (
+        (["a", "b", "c", "vault"], PEOPLE),
+        (["a", "b", "c", "x" * 500], PEOPLE),
+        (["pay", "b", "c", "\u0440\u0430\u0443"], PEOPLE),
+        (["a", "b", "c"], (*PEOPLE, "nobody")),
+    ):
+        wanted = request(org, names, tuple(who for who in people if who != "nobody"))
+        if "nobody" in people:
+            wanted["principals"].append(99999)
+        (await org["ben"].post("/users/me/subscriptions", **wanted)).refused()
+    people = {"principals": [org[who].user_id for who in PEOPLE]}
+    await org.channel("lounge", *PEOPLE)
+    head = org.node.log.durable
+    for names in (["lounge", "nowhere"], ["lounge", "vault"]):
+        reply = await org["ben"].delete("/users/me/subscriptions", subscriptions=names, **people)
+        reply.refused()
+    assert org.node.log.durable == head
+    wanted = request(org, ["lounge 2", "lounge 3", "vault"])
+    some = await org["ben"].post(
+        "/users/me/subscriptions", **wanted, authorization_errors_fatal=False
+    )
+    assert some.ok["unauthorized"] == ["vault"]
+    assert len(some.ok["subscribed"]) == len(PEOPLE)
+
+
+@pytest.mark.usefixtures("in_parts")
+async def test_what_changes_meanwhile_stops_the_rest_and_the_answer_says_so(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any, **__: Any) -> None:
+        raise Refused("No such user: 7")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subscriptions, "subscribe_more", gone)
+        reply = await org["ann"].post("/users/me/subscriptions", **request(org, ["a", "b"]))
+    assert reply.refused("BAD_REQUEST")["msg"].startswith("No such user: 7 Some of what was")
+    state = org.node.state
+    channel = state.channel_named("a")
+    assert channel is not None
+    assert len(state.subscribers(channel.id)) == 2
+    assert state.channel_named("b") is None
+    # Asked again, it is done.
+    assert (await org["ann"].post("/users/me/subscriptions", **request(org, ["a", "b"]))).ok
+    assert len(state.subscribers(channel.id)) == len(PEOPLE)
