@@ -205,7 +205,8 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=525_600,
             description="A browser that was signed in longer ago is asked for the password again"
-            " before it changes an address or a key, or deactivates an account; 0 for never.",
+            " before it changes an address, a key or a role, or deactivates an account; 0 for"
+            " never.",
         ),
     ] = 15
     session_days: Annotated[

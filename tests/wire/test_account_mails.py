@@ -143,7 +143,10 @@ def acts(org: Organization) -> list[tuple[str, str, dict[str, object]]]:
         ("PATCH", "/settings", {"email": "anna@example.com"}),
         ("PATCH", f"/users/{ben}", {"new_email": "benjamin@example.com"}),
         ("POST", f"/bots/{org['robo'].user_id}/api_key/regenerate", {}),
+        ("PATCH", f"/users/{ben}", {"role": 100}),
         ("DELETE", f"/users/{ann}", {}),
+        ("DELETE", f"/users/{ben}", {}),
+        ("DELETE", f"/users/{ben}", {"actions": {"delete_profile": True}}),
         ("DELETE", "/users/me", {}),
         ("POST", "/realm/deactivate", {}),
     ]

@@ -246,7 +246,7 @@ async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
 
 async def _update(call: Call, user_id: int, params: _Changes) -> Answer:
     call.consider(users.check_managed, user_id)
-    if params.new_email is not None:
+    if params.new_email is not None or params.role is not None:
         signing_in.require_confirmed(call)
     revision = users.Revision(
         full_name=params.full_name,
@@ -283,7 +283,7 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     """Deactivate an account and the bots it owns."""
-    if params.user_id == call.user.id:
+    if params.user_id not in call.state.bots:
         signing_in.require_confirmed(call)
     wanted = params.actions
     if (
