@@ -62,3 +62,39 @@ async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> No
     await answering
     assert sent[0]["status"] == 503
     assert b"The server is stopping." in sent[1]["body"]
+
+
+async def test_who_only_asks_hears_nothing_of_changes_that_cannot_be_written(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each failed commit has the state loaded again; meanwhile questions wait."""
+    await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", "t", "before")
+    store = org.node.store
+    read_log, failures = store.read_log, 0
+
+    async def full(_: Any) -> None:
+        nonlocal failures
+        failures += 1
+        raise OSError("the disk is full")
+
+    async def slow(*arguments: Any) -> Any:
+        await asyncio.sleep(0.05)
+        return await read_log(*arguments)
+
+    monkeypatch.setattr(store, "commit", full)
+    monkeypatch.setattr(store, "read_log", slow)
+    window = {"anchor": "newest", "num_before": 5, "num_after": 0}
+    for number in range(3):
+        change = asyncio.ensure_future(org["ann"].post("/users/me/status", status_text="out"))
+        before = failures
+        async with asyncio.timeout(20):
+            while failures == before and not change.done():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        me, found = await asyncio.gather(
+            org["ann"].get("/users/me"), org["ann"].get("/messages", **window)
+        )
+        assert me.ok["email"], number
+        assert len(found.ok["messages"]) == 1
+        (await change).refused("SERVER_NOT_READY", 503)
+    assert failures

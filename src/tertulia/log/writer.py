@@ -55,6 +55,8 @@ R = TypeVar("R")
 
 BEAT_SECONDS: Final = 1.0
 """Between two looks at who has waited for too long."""
+RELOAD_WAIT_SECONDS: Final = 5.0
+"""How long who only asks waits for a state that is loaded again."""
 PROOF_WAIT_SECONDS: Final = 2.0
 """How long whoever asks whether something can be written waits for the writer to try."""
 
@@ -111,6 +113,9 @@ class Log:
         """Whether the node stops without a true state."""
         self._settling: asyncio.Future[None] | None = None
         self._settling_since = 0.0
+        self._loaded = asyncio.Event()
+        """Whether the state is what the log makes of it: not while it is loaded again."""
+        self._loaded.set()
         self._followers: list[Follower] = []
         self._reloads: list[Callable[[], None]] = []
         self._postmen: list[Callable[[], None]] = []
@@ -290,6 +295,18 @@ class Log:
             await asyncio.shield(self._settling)
         if since is not None and since != self.generation:
             raise Unavailable("The server had to begin anew. Try again.")
+
+    async def was_reloaded(self, since: int) -> bool:
+        """Whether the state was thrown away since that `generation` and is there again, which is
+        waited for (`RELOAD_WAIT_SECONDS` at most)."""
+        if self.generation == since:
+            return False
+        try:
+            async with asyncio.timeout(RELOAD_WAIT_SECONDS):
+                await self._loaded.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def when_settled(self, told: Callable[[Exception | None], None]) -> None:
         """Call when everything that the state shows now is on disk, at once if it is; with
@@ -559,6 +576,7 @@ class Log:
         """What the state shows is not true: say so, and load it again."""
         self._requests.is_committing = False
         self.generation += 1
+        self._loaded.clear()
         # Until it is loaded, what the state shows is in doubt: `settled` says so at once.
         if self._settling is None:
             self._settling = asyncio.get_running_loop().create_future()
@@ -583,6 +601,7 @@ class Log:
                     return
                 await asyncio.sleep(RETRY_SECONDS)
         self._settling = None
+        self._loaded.set()
         for callback in [*self._reloads, *(self._histories if is_other else ())]:
             try:
                 callback()

@@ -131,13 +131,20 @@ class Endpoint:
                 await drained(request)
             raise
         limit = node.config.max_body_mib * MIB
-        seen = node.state.seq
+        seen, generation = node.state.seq, node.log.generation
         sent, uploads = await received(
             request, limit if user is not None else min(limit, STRANGERS_BODY)
         )
         if node.state.seq != seen:
             self._authenticated(request, route)  # It took a while, and they may be gone.
-        return await self._handled(request, route, user, sent, uploads=tuple(uploads))
+        try:
+            return await self._handled(request, route, user, sent, uploads=tuple(uploads))
+        except Unavailable:
+            # That somebody else's change could not be written need not concern who only asks.
+            is_question = route.method == "GET" and not route.polls
+            if not is_question or not await node.log.was_reloaded(generation):
+                raise
+        return await self._handled(request, route, self._authenticated(request, route), sent)
 
     async def _answer_file(self, request: Request, route: Route) -> Response:
         """Nobody's file is written before it is known who sends it."""
