@@ -17,6 +17,7 @@ OWN = ("ann.miller@example.com", "Ann Miller", "Café Central")
     [
         "password",
         "12345678",
+        "ｐａｓｓｗｏｒｄ１２３",  # noqa: RUF001 (that is the point)
         "passw0rd1",
         "qwertyuiop",
         "letmein!!",

@@ -1,5 +1,6 @@
 """Which passwords are good enough."""
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -38,7 +39,10 @@ class PasswordRules(Struct, frozen=True, kw_only=True):
 def _guesses(text: str, own: Iterable[str]) -> int:
     from zxcvbn import zxcvbn  # type: ignore[import-untyped]  # Its lists take a moment.
 
-    return int(zxcvbn(text[:_JUDGED], user_inputs=sorted(_known(own)))["guesses"])
+    # Full-width letters are typed as others are guessed.
+    forms = {text[:_JUDGED], unicodedata.normalize("NFKC", text[:_JUDGED])[:_JUDGED]}
+    known = sorted(_known(own))
+    return min(int(zxcvbn(form, user_inputs=known)["guesses"]) for form in forms)
 
 
 def _known(own: Iterable[str]) -> set[str]:
