@@ -86,7 +86,7 @@ class Holds:
     def watch(self) -> None:
         """Look again and again where a long callback is, until the process ends."""
         while True:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # A sampling thread: between two looks.
             began = self._began
             if began is None or time.perf_counter() - began < LONG:
                 continue
@@ -156,10 +156,10 @@ def _break(log: Log) -> None:
     commit = log.store.commit
 
     async def failing(_: Batch) -> None:
-        log.store.commit = commit  # type: ignore[method-assign]
+        log.store.commit = commit  # type: ignore[method-assign]  # as it was
         raise OSError("the bench wanted it so")
 
-    log.store.commit = failing  # type: ignore[method-assign, assignment]
+    log.store.commit = failing  # type: ignore[method-assign, assignment]  # for once
 
 
 def main() -> None:
@@ -172,7 +172,7 @@ def main() -> None:
         init(log, *arguments, **keywords)
         logs.append(log)
 
-    Log.__init__ = kept  # type: ignore[method-assign, assignment]
+    Log.__init__ = kept  # type: ignore[method-assign, assignment]  # to have it here
     serve.run = asyncio.run
     measured(holds)
     threading.Thread(target=_obey, args=(holds, logs), daemon=True).start()

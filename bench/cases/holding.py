@@ -77,7 +77,7 @@ class Measured:
         """The longest since the last time, when nothing is done any more."""
         until = time.monotonic() + PATIENCE
         while self.tell("take").seconds >= QUIET and time.monotonic() < until:
-            time.sleep(0.15)
+            time.sleep(0.15)  # The server tells when it was last busy only where it is asked.
         found, self._longest = self._longest, Held(0.0, "", [], 0.0)
         return found
 
@@ -125,6 +125,8 @@ class _Company:
         self.channel = one.first_channel_id
         self.topics = topics
         self.private = self.public = self.group = 0
+        self.last = 0
+        """The message that was sent last."""
 
     def do(self, method: str, target: str, who: str = "", /, **values: Any) -> dict[str, Any]:
         """The answer, as JSON. BadAnswer where it is no success."""
@@ -192,7 +194,7 @@ def _operations() -> Sequence[Operation]:
     def send(content: str, channel: str = LARGE) -> Callable[[_Company], Any]:
         def sent(c: _Company) -> None:
             values = {"type": "stream", "to": channel, "topic": "holding", "content": content}
-            c.last = c.do("POST", "/messages", c.people[0], **values)["id"]  # type: ignore[attr-defined]
+            c.last = c.do("POST", "/messages", c.people[0], **values)["id"]
 
         return sent
 
@@ -305,7 +307,6 @@ def _operations() -> Sequence[Operation]:
     def group(c: _Company, **values: Any) -> None:
         c.do("POST", f"/user_groups/{c.group}/members", **values)
 
-    last = "last"
     return (
         ("POST /register, the usual one", register(2600)),
         ("the same, in all channels and has read nothing", register(1)),
@@ -343,18 +344,18 @@ def _operations() -> Sequence[Operation]:
         ("… with an alert word of 500", send("supper is ready")),
         (
             "PATCH /messages, its content",
-            lambda c: c.do("PATCH", f"/messages/{getattr(c, last)}", c.people[0], content="No."),
+            lambda c: c.do("PATCH", f"/messages/{c.last}", c.people[0], content="No."),
         ),
         (
             "… so that it mentions everybody and a group",
             lambda c: c.do(
-                *("PATCH", f"/messages/{getattr(c, last)}", c.people[0]),
+                *("PATCH", f"/messages/{c.last}", c.people[0]),
                 content="@**all** @*everybody* yes, supper",
             ),
         ),
         (
             "DELETE /messages",
-            lambda c: c.do("DELETE", f"/messages/{getattr(c, last)}"),
+            lambda c: c.do("DELETE", f"/messages/{c.last}"),
         ),
         ("500 alert words are set", alerted),
         ("GET /messages, 1,000 newest", narrow(0)),

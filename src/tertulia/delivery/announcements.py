@@ -70,7 +70,7 @@ class Announcements:
                 await self._tell([self._encode(transient) for transient in told])
                 if self._waiting or self._gone:
                     await asyncio.sleep(PAUSE_SECONDS)
-        except Exception:
+        except Exception:  # They are doorbells: what was lost is told by the next ones.
             logger.exception("other nodes could not be told")
         finally:
             self._task = None

@@ -669,7 +669,7 @@ class Log:
             await asyncio.sleep(BEAT_SECONDS)
             try:
                 self._look_after()
-            except Exception:
+            except Exception:  # It is looked after again in a second.
                 logger.exception("the log could not be looked after")
 
     def _look_after(self) -> None:

@@ -223,7 +223,7 @@ class Store:
                 if self._serves:
                     self.database.say_serving(self._look_connection)
             head = history.head(self._look_connection)
-        except Exception:
+        except Exception:  # Whatever it was, the next look has a new connection.
             self._drop_look_connection()
             raise
         require_known(head)
