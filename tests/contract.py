@@ -11,7 +11,7 @@ from jsonschema.exceptions import best_match
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from tertulia.wire.openapi import document
+from tertulia.wire.api.openapi import document
 
 _URN = "urn:tertulia:openapi"
 _REST = {"filename"}

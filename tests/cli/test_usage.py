@@ -4,7 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.cli.support import Place
 from tests.support import TestClock, reopened
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.core import NotSet
 
-from tertulia.wire.openapi import document
+from tertulia.wire.api.openapi import document
 from tests import contract
 from tests.e2e.server import Server, ended
 

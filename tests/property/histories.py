@@ -16,16 +16,16 @@ from typing import Any
 
 from PIL import Image
 
-from tertulia.config import Config
-from tertulia.domain import onboarding
+from tertulia.domain.accounts import onboarding
 from tertulia.log.writer import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tertulia.state.fold import fold
 from tertulia.state.organization import State
-from tertulia.store import reading
+from tertulia.store import queries
 from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
@@ -793,9 +793,9 @@ async def assert_folds(log: Log) -> None:
 
     def look(connection: Connection) -> tuple[int, Any, Any]:
         return (
-            reading.head(connection),
-            reading.records(connection),
-            reading.entries(connection, 0, 2**31),
+            queries.head(connection),
+            queries.records(connection),
+            queries.entries(connection, 0, 2**31),
         )
 
     head, records, entries = await log.store.read(look)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tertulia.domain import sessions
+from tertulia.domain.accounts import sessions
 from tertulia.model.sessions import LIFETIME
-from tertulia.vault import digest
+from tertulia.service.vault import digest
 
 if TYPE_CHECKING:
     from tests.property.histories import History

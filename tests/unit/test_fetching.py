@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tertulia.outbound import addresses
 from tertulia.outbound.addresses import is_public, parsed
-from tertulia.outbound.fetching import Answer, NotFetched, Web
+from tertulia.outbound.http_client import Answer, NotFetched, Web
 from tests.elsewhere import Elsewhere, Page, elsewhere, redirect
 
 

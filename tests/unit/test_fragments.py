@@ -6,12 +6,12 @@ import pytest
 
 from tertulia.model.nouns import NOUNS
 from tertulia.model.users import User
-from tertulia.state.tables import Stretches, Table
-from tertulia.wire.fragments import Fragments, array, body_of, runs
+from tertulia.state.tables import Shards, Table
+from tertulia.wire.http.fragments import Fragments, array, body_of, runs
 
 
-def stretches_of(*user_ids: int) -> Stretches[User]:
-    stretches = Stretches(Table[User](next(noun for noun in NOUNS if noun.table == "users")))
+def stretches_of(*user_ids: int) -> Shards[User]:
+    stretches = Shards(Table[User](next(noun for noun in NOUNS if noun.table == "users")))
     for user_id in user_ids:
         stretches.table.put(user(user_id))
     return stretches

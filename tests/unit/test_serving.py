@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tertulia
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store import migrations
 from tertulia.store.database import Database, DatabaseError
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of

@@ -14,11 +14,11 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from tertulia.app import asgi
-from tertulia.wire.connections import Connections, Limits
-from tertulia.wire.load import Load
-from tertulia.wire.polling import Connection, Headers, Parked, Polls
-from tertulia.wire.protocol import TertuliaHttp
+from tertulia.app.composition import asgi
+from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.http1 import TertuliaHttp
+from tertulia.wire.protocol.load import Load
+from tertulia.wire.protocol.polling import Connection, Headers, Polls, WaitingPoll
 from tests.support import Organization, Person
 
 WAYS = ("below", "endpoint")
@@ -110,7 +110,7 @@ class CountedPolls(Polls):
 
     taken = 0
 
-    def take(self, connection: Connection, headers: Headers, query: bytes) -> Parked | None:
+    def take(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
         parked = super().take(connection, headers, query)
         self.taken += parked is not None
         return parked

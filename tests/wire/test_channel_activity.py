@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.state.activity import Activity
 from tests.support import Listener, Organization, TestClock, founded, reopened
 

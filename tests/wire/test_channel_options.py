@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain.group_settings import CHANNEL_SETTINGS
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, founded
 
 SUBSCRIPTIONS = "/users/me/subscriptions"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from tertulia.wire.load import Load
+from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Answer, Line, Loopback, poll, request

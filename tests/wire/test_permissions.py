@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tertulia.domain import permissions
-from tertulia.domain.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
 from tertulia.model.changes import (
     ChannelChanged,
     RealmChanged,
@@ -281,7 +281,7 @@ def expected(case: Case, rule: Any, holder: str) -> set[str]:
 async def test_a_permission_of_the_organization_is_its_holders(
     staffed: Organization, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.domain.messages.WILDCARD_FREE", 2)
+    monkeypatch.setattr("tertulia.domain.messages.sending.WILDCARD_FREE", 2)
     case, rule = REALM_CASES[setting], REALM_SETTINGS[setting]
     den = await staffed.channel("den", *PEOPLE, can_administer_channel_group=MEMBERS)
     if setting == "can_add_subscribers_group":

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, Reply, reopened
 
 NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS, EVERYONE, INTERNET = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.delivery import event_ids
 from tertulia.model.changes import RealmChanged
+from tertulia.service.config import Config
 from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Organization, Person, TestClock, founded
 from tests.wire.loopback import WAYS, Answer, Loopback, request, serving
