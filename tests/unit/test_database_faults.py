@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import freshness, writer
+from tertulia.log import freshness, write_probe
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
@@ -465,7 +465,7 @@ async def test_what_is_unread_and_loaded_is_told_without_the_writer(
         stuck.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        org.node.log._task = None
+        org.node.log._writer._task = None
 
 
 async def test_reads_that_wait_are_bounded(
@@ -805,7 +805,7 @@ async def test_a_database_that_goes_away_and_comes_back(
 ) -> None:
     # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
     monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(writer, "PROOF_SECONDS", 0)
+    monkeypatch.setattr(write_probe, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,

@@ -12,8 +12,8 @@ from tertulia.jobs.previews import shown_elsewhere
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
-from tertulia.log.bookmark import Bookmark
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
+from tertulia.log.position_file import PositionFile
 from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
@@ -47,8 +47,8 @@ async def opened_log(
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(tell)
-        bookmark = Bookmark(config.data_path) if serves else None
-        log = Log(store, clock, elapsed, bookmark=bookmark)
+        position_file = PositionFile(config.data_path) if serves else None
+        log = Log(store, clock, elapsed, position_file=position_file)
         await log.open(heard or (lambda _: None))
         try:
             yield log

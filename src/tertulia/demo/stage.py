@@ -21,7 +21,7 @@ from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.channels import user_topics
 from tertulia.domain.messages import attachments, editing, moving, reactions, sending, widgets
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import ADDRESS, Picture
 from tertulia.model.channels import Channel

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tertulia.jobs.supervisor import Job, SetAside
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
 from tertulia.state.moment import Verb
 from tertulia.store.partial import Partial, Partials

@@ -8,8 +8,6 @@ LOOK_SECONDS: Final = 2.0
 """Between two looks at the log's end, whatever other nodes say of it."""
 STALE_SECONDS: Final = 10.0
 """A node that could not verify its state for so long shows nothing of it."""
-PROOF_SECONDS: Final = 10.0
-"""What was written so lately proves that it can be."""
 
 
 class Freshness:
@@ -73,9 +71,3 @@ class Freshness:
 
 def _kind(trouble: str) -> str:
     return trouble.partition(":")[0]
-
-
-def described(error: BaseException) -> str:
-    """The error in one line, for people who operate a server."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

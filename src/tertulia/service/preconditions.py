@@ -8,7 +8,7 @@ import msgspec
 from tertulia.domain.channels.topics import Excerpt, Flags, Line
 from tertulia.domain.messages.deleting import Doomed
 from tertulia.domain.messages.editing import Found
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Message

@@ -14,15 +14,15 @@ logger = logging.getLogger("tertulia.log")
 FILE = "position"
 
 
-class Bookmark:
-    """The file. It may be behind the log by some seconds, and is never ahead of it."""
+class PositionFile:
+    """The file. It may be some seconds behind the log, and is never ahead of it."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
         self._written: Position | None = None
 
     def read(self) -> Position | None:
-        """What was written last; None where there is nothing that can be read."""
+        """The position that was written last; None where there is none that can be read."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Position)
         except FileNotFoundError:
@@ -32,7 +32,7 @@ class Bookmark:
             return None
 
     def write(self, position: Position) -> None:
-        """Write it where it is another. That it cannot be is no reason to stop."""
+        """Write the position, if it is another one. A failure is logged, and no reason to stop."""
         if position == self._written:
             return
         partial = self._path.with_name(f"{FILE}.partial")
