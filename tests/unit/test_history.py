@@ -131,7 +131,9 @@ async def test_every_node_ends_its_queues_and_one_gives_the_identity(
 
 
 @pytest.mark.parametrize("grown", [0, 2, 5], ids=["shorter", "as long", "longer"])
-async def test_a_server_that_starts_notices_it_by_its_position_file(config: Config, grown: int) -> None:
+async def test_a_server_that_starts_notices_it_by_its_position_file(
+    config: Config, grown: int
+) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         await renamed(org, "first")
@@ -148,7 +150,9 @@ async def test_a_server_that_starts_notices_it_by_its_position_file(config: Conf
         await assert_true_to_the_tables(org.node.log)
 
 
-async def test_without_a_position_file_a_cursor_beyond_the_log_ends_its_queue(config: Config) -> None:
+async def test_without_a_position_file_a_cursor_beyond_the_log_ends_its_queue(
+    config: Config,
+) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         copy = await org.node.store.read(copied)
