@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import io
+import re
 import tokenize
 import typing
 from collections.abc import Iterator
@@ -112,6 +113,15 @@ def test_the_places_that_newcomers_are_sent_to_exist(task: str, places: str) -> 
     named = [path for path in places.split("`")[1::2] if "/" in path]
     assert named
     assert [path for path in named if not (ARCHITECTURE.parents[1] / path).exists()] == []
+
+
+def test_the_modules_that_the_architecture_names_exist() -> None:
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", ARCHITECTURE.read_text()))
+    assert len(named) > 20
+    bases = (ROOT, ARCHITECTURE.parents[1])
+    assert [
+        path for path in sorted(named) if not any((base / path).exists() for base in bases)
+    ] == []
 
 
 def test_the_places_in_the_glossary_exist() -> None:
