@@ -19,7 +19,7 @@ from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.vault import Vault, load_secret
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.wire.api.events import EventEncoder
@@ -43,7 +43,7 @@ async def opened_log(
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context. It is a server's if
     it `serves`; else DatabaseError where a server runs and the database would be migrated."""
-    modes.directory(config.data_path)
+    file_modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(tell)

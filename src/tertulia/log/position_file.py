@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.history import Position
 
 logger = logging.getLogger("tertulia.log")
@@ -37,7 +37,7 @@ class PositionFile:
             return
         partial = self._path.with_name(f"{FILE}.partial")
         try:
-            modes.touch(partial)
+            file_modes.touch(partial)
             partial.write_bytes(msgspec.json.encode(position))
             partial.replace(self._path)
         except OSError as error:

@@ -6,7 +6,7 @@ The schema's version is the number of migrations applied.
 import contextlib
 from collections.abc import Callable, Sequence
 
-from tertulia.store import history, searching
+from tertulia.store import history, search_index
 from tertulia.store.database import (
     MIGRATING,
     Connection,
@@ -176,7 +176,7 @@ def _sessions(dialect: Dialect) -> Sequence[str]:
 
 
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
-    return (*dialect.search_schema(), searching.add_all)
+    return (*dialect.search_schema(), search_index.add_all)
 
 
 def _parts(dialect: Dialect) -> Sequence[str]:
@@ -245,7 +245,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
-"""The schema's version since which the search is filled by `tertulia.store.searching`."""
+"""The schema's version since which the search is filled by `tertulia.store.search_index`."""
 
 WITH_HISTORY = MIGRATIONS.index(_history) + 1
 """The schema's version since which the log's head knows its history and the versions."""

@@ -35,7 +35,7 @@ from tertulia.store.database import (
     Row,
     TimeLimitReached,
 )
-from tertulia.store.serving import this_process
+from tertulia.store.server_lock import this_process
 
 logger = logging.getLogger("tertulia.store")
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from tertulia.model.words import Phrase
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.database import (
     LONG,
     READING,
@@ -28,7 +28,7 @@ from tertulia.store.database import (
     Row,
     TimeLimitReached,
 )
-from tertulia.store.serving import server_on, serving_alone
+from tertulia.store.server_lock import exclusive_server, running_server
 
 logger = logging.getLogger("tertulia.store")
 
@@ -174,7 +174,7 @@ class SqliteConnection:
         self._statement_ends = self._transaction_ends = float("inf")
         # The files that SQLite makes beside it have the same mode.
         with contextlib.suppress(OSError):  # SQLite says better what is wrong.
-            modes.touch(path)
+            file_modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
@@ -293,7 +293,7 @@ class SqliteConnection:
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
-        modes.touch(path)
+        file_modes.touch(path)
         try:
             target = apsw.Connection(str(path))
             try:
@@ -423,10 +423,10 @@ class SqliteDatabase(Database):
             )
 
     def served(self) -> contextlib.AbstractContextManager[None]:
-        return serving_alone(self.path)
+        return exclusive_server(self.path)
 
     def servers(self) -> list[str]:
-        found = server_on(self.path)
+        found = running_server(self.path)
         return [found] if found else []
 
     def say_serving(self, connection: Connection) -> None:

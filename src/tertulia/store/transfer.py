@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.store import history, installation, searching
+from tertulia.store import history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
@@ -222,7 +222,7 @@ def restore(
             require_known(history.head(connection))
             history.renew(connection)
         if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
-            searching.add_all(connection, tell)
+            search_index.add_all(connection, tell)
     migrate(database, tell)
 
 

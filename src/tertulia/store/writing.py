@@ -17,7 +17,7 @@ from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
 from tertulia.model.stretches import ids_of
-from tertulia.store import bitmaps, editing, history, installation, outbox, searching
+from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection
@@ -284,7 +284,7 @@ def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent])
             for m in messages
         ],
     )
-    searching.add(connection, ((m.id, m.content, m.topic) for m in messages))
+    search_index.add(connection, ((m.id, m.content, m.topic) for m in messages))
 
 
 def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.database import DatabaseError
 
 _TRIES = 20
@@ -24,11 +24,11 @@ def this_process() -> str:
 
 
 @contextlib.contextmanager
-def serving_alone(database: Path) -> Iterator[None]:
+def exclusive_server(database: Path) -> Iterator[None]:
     """Be the only server on the file for the time of the context. DatabaseError where there is one
     already. The lock ends with the process, however that ends."""
     path = _lock_of(database)
-    modes.directory(path.parent)
+    file_modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for attempt in range(_TRIES):
@@ -47,7 +47,7 @@ def serving_alone(database: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def server_on(database: Path) -> str | None:
+def running_server(database: Path) -> str | None:
     """The process that serves from the file, other than this one; None where none does."""
     try:
         descriptor = os.open(_lock_of(database), os.O_RDONLY)

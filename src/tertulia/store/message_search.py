@@ -17,8 +17,8 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
 from tertulia.model.words import Phrase, folded, folded_say
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
-from tertulia.store.conditions import Clause, compiled, seen
 from tertulia.store.database import Connection
+from tertulia.store.narrow_sql import Clause, narrow_condition, scope_condition
 
 _FIRST_STRETCH = 1000
 """Unread messages that are looked at first."""
@@ -157,7 +157,7 @@ class _Walk:
         self._said, rest = _parted(search.terms)
         self._asked = self._phrases = search.phrases
         """Those that the database's search is asked for."""
-        self._where = compiled(connection, search.scope, rest)
+        self._where = narrow_condition(connection, search.scope, rest)
 
     def found(self, limit: int) -> list[Message]:
         """The first so many."""
@@ -257,7 +257,7 @@ class _Walk:
 def matching(connection: Connection, search: Search, ids: list[int]) -> list[Message]:
     """Those of the messages that the search's scope and terms let through, ascending."""
     texts, rest = _parted(search.terms)
-    where, values = compiled(connection, search.scope, rest)
+    where, values = narrow_condition(connection, search.scope, rest)
     rows = connection.query(
         f"SELECT {MESSAGE_COLUMNS} FROM messages"
         f" WHERE {where} AND {connection.dialect.among('messages.id')} ORDER BY messages.id",
@@ -268,7 +268,7 @@ def matching(connection: Connection, search: Search, ids: list[int]) -> list[Mes
 
 def any_in(connection: Connection, scope: Scope, ids: Sequence[int]) -> bool:
     """Whether the scope has any of the messages."""
-    where, values = seen(connection.dialect, scope)
+    where, values = scope_condition(connection.dialect, scope)
     among = connection.dialect.among("messages.id")
     sql = f"SELECT 1 FROM messages WHERE {among} AND {where} LIMIT 1"
     return bool(connection.query(sql, [connection.dialect.array(ids), *values]))

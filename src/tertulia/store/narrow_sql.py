@@ -15,7 +15,7 @@ _FEW = 5000
 _NONE: Clause = ("1 = 0", [])
 
 
-def compiled(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
+def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
     """A condition on `messages`, with its parameters: that the scope has it and the terms hold."""
     dialect = connection.dialect
     clauses: list[Clause] = []
@@ -24,7 +24,7 @@ def compiled(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Cla
         sql, values = few or _condition(dialect, term.condition, scope.user_id)
         # A condition on a missing value is neither true nor false in SQL.
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
-    clauses.append(seen(dialect, scope))
+    clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
 
 
@@ -131,7 +131,7 @@ def _topics(dialect: Dialect, topics: Iterable[tuple[int, str]]) -> Clause:
     return (f"({' OR '.join([either] * len(by_channel))})", parameters) if parameters else _NONE
 
 
-def seen(dialect: Dialect, scope: Scope) -> Clause:
+def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
     """Which messages may be seen. The `+` keeps the planner from gathering them channel by channel
     where walking the messages in order is what finds a page."""
     either: list[str] = []
