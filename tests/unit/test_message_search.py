@@ -192,9 +192,9 @@ def test_a_search_finds_what_a_plain_filter_finds(
     connection: Connection, seed: int, costs: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever way it thinks the shorter one, and however many steps it takes."""
-    monkeypatch.setattr(message_search, "_READ", costs[0])
-    monkeypatch.setattr(message_search, "_ASKED", costs[1])
-    monkeypatch.setattr(message_search, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
+    monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
     monkeypatch.setattr(message_search, "_GROWTH", 2)
     rng = random.Random(seed)
     messages, flags = messages_at_random(rng, 120)

@@ -1,5 +1,5 @@
-"""Who serves from a database: so that no second server does where only one may, and that nobody
-changes the tables under one that serves."""
+"""The lock beside an SQLite file that its server holds: there is one server at most, and no command
+migrates the database while it runs."""
 
 import contextlib
 import fcntl
@@ -14,12 +14,11 @@ from tertulia.store.database import DatabaseError
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
-"""Between two tries: a command that only looks whether there is a server holds the lock for a
-moment."""
+"""Between two tries: a command that looks whether a server runs holds the lock for a moment."""
 
 
 def this_process() -> str:
-    """What this process is called to others."""
+    """This process, as errors of other processes name it."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
@@ -67,7 +66,7 @@ def _lock_of(database: Path) -> Path:
 
 
 def _is_locked(descriptor: int, kind: int) -> bool:
-    """Whether it could be locked just now."""
+    """Try to lock the file; whether that succeeded."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
