@@ -85,9 +85,9 @@ class Commits:
             self.subscribers.mail_written()
         _answer(decided.outcomes)
         if len(group.commands) == GROUP:
-            # Let them be answered. Once the state is ahead of the disk again they would have to
-            # wait for that, behind those who came after them. (Of few it is better so: what they
-            # ask next comes together, and is committed together.)
+            # Let the answers leave: once the state is ahead of the disk again, they would have to
+            # wait for the next commit too. (After a small group they had better wait: the requests
+            # that follow them then come together, and are committed together.)
             await asyncio.sleep(0)
 
     async def _decide(self, commands: Sequence[Command]) -> _Decided:
@@ -101,8 +101,7 @@ class Commits:
             )
             decided.outcomes.append((command, outcome))
             if time.perf_counter() - turn > TURN_SECONDS:
-                # What they decided is not on disk yet: no answer shows it before that
-                # (`Durability.settled`).
+                # No answer shows what they decided before it is on disk: `Durability.settled`.
                 await asyncio.sleep(0)
                 turn = time.perf_counter()
         return decided

@@ -1,4 +1,4 @@
-"""Looking at the log's end now and then, whatever other nodes announce or fail to announce."""
+"""Looking at the log's head every few seconds, whatever other nodes announce or do not."""
 
 import asyncio
 import logging

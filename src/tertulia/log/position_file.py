@@ -1,5 +1,5 @@
-"""Where in the log a server was, in a file beside the database: so that a server that starts
-learns whether the database went back in time while none ran."""
+"""The newest entry that a server has seen, in a file of its data directory: by it a server that
+starts finds out whether the database went back in time while none ran."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The single writer: one task that commits what waits, follows other nodes, and takes snapshots."""
+"""The single writer: one task that commits groups, follows other nodes and takes snapshots."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Messages that change after they were sent: how that is written, and what is read for it."""
+"""Edits, moves and deletions of messages: how they are written, and what is read to decide them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 
 
 class Holders(Struct, frozen=True):
-    """Who has something to do with a message, beyond having received it."""
+    """Users with rows about a message, besides its being delivered to them."""
 
     flags: dict[int, Flag]
     """Everybody's sparse flags."""
@@ -36,7 +36,7 @@ class Holders(Struct, frozen=True):
 
 
 def write(connection: Connection, entry: Entry) -> None:
-    """Write what the entry changes in messages, if it does."""
+    """Write what the entry changes in messages, if it is such a change."""
     match entry.change:
         case changes.MessageEdited():
             _write_content(connection, entry, entry.change)
