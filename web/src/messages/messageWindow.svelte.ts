@@ -13,7 +13,7 @@ import { keepBounded, open, type Anchor } from "../live/fetching";
 import { readingOf } from "../live/reading.svelte";
 import { told } from "../wire/http";
 import { Scroller } from "./scroller";
-import { Supply } from "./supply";
+import { Prefetch } from "./prefetch";
 
 /** How many messages are in the page before and after the one at the window's top, at first. */
 const BEFORE = 14;
@@ -30,7 +30,7 @@ const places = new Map<string, Place>();
 
 type Target = { id: number; how: "unread" | "near" | Place } | "end";
 
-export class Browsing {
+export class MessageWindow {
   readonly name: string;
   readonly list: MessageList | undefined = $derived.by(() => this.app.store.lists.get(this.name));
   readonly ids: readonly number[] = $derived(this.list?.ids ?? []);
@@ -58,7 +58,7 @@ export class Browsing {
   #goings = 0;
   /** Nobody looks at it any more: what was asked for comes too late. */
   #left = false;
-  #supply: Supply;
+  #prefetch: Prefetch;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -66,7 +66,7 @@ export class Browsing {
     private readonly narrow: Narrow,
   ) {
     this.name = nameOf(narrow);
-    this.#supply = new Supply(app.store, narrow, {
+    this.#prefetch = new Prefetch(app.store, narrow, {
       failed: (error) => this.#failed(error),
       again: () => this.follow(),
     });
@@ -263,7 +263,7 @@ export class Browsing {
     if (!list || list.stale || this.opening || this.trouble) return;
     const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
     const lastAt = lowest ? placeOf(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
-    this.#supply.keep(list, at, lastAt);
+    this.#prefetch.keep(list, at, lastAt);
   }
 
   /** Go on after something could not be fetched. */
