@@ -159,18 +159,17 @@ export class MessageWindow {
   settle(): void {
     const { scroller, target } = this;
     if (!scroller) return;
+    scroller.showsEnd = this.showsEnd;
     if (target === "end") {
-      scroller.atEnd = true;
-      scroller.restore();
+      scroller.toEnd();
       this.target = null;
     } else if (target) {
       const row = scroller.row(target.id);
       if (row) {
         scroller.put(target.id, this.#topFor(target.how, row));
-        scroller.capture(this.showsEnd);
         this.target = null;
       }
-    } else if (!scroller.restore()) this.#lost();
+    } else if (!scroller.keep()) this.#lost();
     for (const row of scroller.rows.children) {
       this.heights.set(scroller.idOf(row), (row as HTMLElement).offsetHeight);
     }
@@ -199,29 +198,33 @@ export class MessageWindow {
     return this.end >= this.ids.length && (this.list?.foundNewest ?? false);
   }
 
+  /** The list is about to change. */
+  beforeChange(): void {
+    if (!this.target) this.scroller?.beforeChange();
+  }
+
   /** One has scrolled, or it was done for one. */
   scrolled(): void {
     const { scroller, ids } = this;
     if (!scroller || this.target) return;
-    if (scroller.moved) {
-      const first = scroller.firstBelow(0);
-      const isBefore =
-        first === scroller.rows.firstElementChild &&
-        first !== null &&
-        scroller.topOf(first) > 0 &&
-        this.start > 0;
-      if (ids.length && (isBefore || (!first && this.end < ids.length))) {
-        // Beyond what is in the page: somewhere in the room that the others would take.
-        const at = this.heights.at(ids, scroller.frame.scrollTop);
-        const id = ids[at] ?? 0;
-        const top = this.heights.between(ids, 0, at) - scroller.frame.scrollTop;
-        this.focus = id;
-        this.target = { id, how: { id, top: Math.min(0, top), atEnd: false } };
-        return;
-      }
-      scroller.capture(this.showsEnd);
-    }
-    this.follow();
+    scroller.keep();
+    const lowest = scroller.rows.lastElementChild as HTMLElement | null;
+    const isAbove = lowest !== null && scroller.topOf(lowest) < 0;
+    const isBeyond = isAbove ? this.end < ids.length : this.start > 0;
+    if (ids.length && scroller.first === null && isBeyond) this.#land();
+    else this.follow();
+  }
+
+  /** Go on where none of the rows in the page is: in the room that others would take. */
+  #land(): void {
+    const { scroller, ids } = this;
+    if (!scroller) return;
+    const { scrollTop } = scroller.frame;
+    const at = this.heights.at(ids, scrollTop);
+    const id = ids[at] ?? 0;
+    const top = Math.min(0, this.heights.between(ids, 0, at) - scrollTop);
+    this.focus = id;
+    this.target = { id, how: { id, top, atEnd: false } };
   }
 
   /** What is in the page follows what one looks at, and so does what is fetched and read. */
@@ -232,14 +235,12 @@ export class MessageWindow {
     this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
       // What is far away is let go of, so that a long day does not fill the memory.
-      const here = scroller.atEnd ? ids.at(-1) : scroller.held?.id;
+      const here = scroller.atEnd ? ids.at(-1) : this.top;
       keepBounded(this.app.store, this.name, here ?? 0);
       this.heights.keep(this.ids);
       return;
     }
-    const at = scroller.atEnd
-      ? Math.max(0, ids.length - BEFORE)
-      : placeOf(ids, scroller.held?.id ?? 0);
+    const at = scroller.atEnd ? Math.max(0, ids.length - BEFORE) : placeOf(ids, this.top);
     const spare = scroller.spare();
     const little = scroller.frame.clientHeight / 2;
     const reach = this.#reach;
@@ -253,7 +254,6 @@ export class MessageWindow {
     this.#fetch(at);
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
-      if (scroller.atEnd && !scroller.moved && scroller.distanceToEnd > 1) scroller.restore();
       this.#see();
     }, SEEN_AFTER);
   }
