@@ -172,6 +172,7 @@ def test_the_end_of_what_is_loaded_is_not_the_end(
     let_go = holding(ann, lambda url: "num_before=0&" in url)
     ann.go(f"{long}/near/{found[0]['id']}")
     expect(ann.message("Line").first).to_be_visible()
+    expect(page.locator(f"[data-message='{found[0]['id']}']")).to_be_in_viewport()
     last = page.locator(f"[data-message='{found[at_first]['id']}']")
     page.evaluate(SCROLL, {"by": 0.8, "messages": LINES, "turns": 20})
     expect(last).to_be_in_viewport()

@@ -166,7 +166,7 @@ export class MessageWindow {
     } else if (target) {
       const row = scroller.row(target.id);
       if (row) {
-        scroller.put(target.id, this.#topFor(target.how, row));
+        scroller.put(target.id, this.#topFor(target.how, scroller, row));
         this.target = null;
       }
     } else if (!scroller.keep()) this.#lost();
@@ -176,9 +176,9 @@ export class MessageWindow {
     this.follow();
   }
 
-  #topFor(how: "unread" | "near" | Place, row: HTMLElement): number {
+  #topFor(how: "unread" | "near" | Place, { frame }: Scroller, row: HTMLElement): number {
     if (typeof how === "object") return how.top;
-    const height = row.parentElement?.parentElement?.clientHeight ?? 0;
+    const height = frame.clientHeight;
     const spare = Math.max(0, height - row.offsetHeight);
     return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
   }
