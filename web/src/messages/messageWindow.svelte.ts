@@ -56,6 +56,8 @@ export class MessageWindow {
   scroller: Scroller | null = null;
   /** How often it was asked to go somewhere: only the last counts. */
   #goings = 0;
+  /** Whether there is nothing yet that one could go through while it is opened. */
+  #isEmpty = true;
   /** Nobody looks at it any more: what was asked for comes too late. */
   #left = false;
   #prefetch: Prefetch;
@@ -83,6 +85,7 @@ export class MessageWindow {
       ? null
       : firstUnread(this.narrow, this.list, store.data.unread);
     if (this.marker === null) this.marker = unread;
+    this.#isEmpty = !this.list;
     const place = places.get(this.name);
     let anchor: Anchor = "newest";
     let how: "unread" | "near" | Place = "near";
@@ -231,6 +234,8 @@ export class MessageWindow {
   follow(): void {
     const { scroller, ids } = this;
     if (!scroller || this.target || this.#left) return;
+    // What has just come is not followed before it is known where in it one begins.
+    if (this.opening && this.#isEmpty) return;
     this.away = !scroller.atEnd;
     this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
