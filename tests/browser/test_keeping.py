@@ -161,7 +161,7 @@ def test_the_end_of_what_is_loaded_is_not_the_end(
     """Who reads there when the last messages come stays there."""
     page = ann.page
     auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
-    about = {
+    about: dict[str, str | int] = {
         "anchor": "newest",
         "num_before": 80,
         "num_after": 0,
