@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests import postgres
 from tests.support import Newcomer, Organization, founded
 
