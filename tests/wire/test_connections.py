@@ -20,9 +20,10 @@ from tertulia.wire.protocol.connections import (
     Limits,
     Patience,
     Wait,
-    trusting,
 )
-from tertulia.wire.protocol.http1 import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.protocol.request_head import MAX_HEAD
+from tertulia.wire.protocol.trusted_addresses import trusting
 from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -683,7 +684,7 @@ async def test_connections_that_are_lost_are_not_counted() -> None:
 async def test_too_many_of_an_address_are_told_and_closed(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.protocol.connections._is_own", lambda _: False)
+    monkeypatch.setattr("tertulia.wire.protocol.trusted_addresses._is_own", lambda _: False)
     limits = Limits(most=1000, of_one_address=3)
     async with Loopback(org, "below", limits=limits).open() as server:
         lines = [await server.connect() for _ in range(3)]
