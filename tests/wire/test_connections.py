@@ -398,7 +398,7 @@ def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> 
     for second in range(1, 1000):
         connection.received += each_second
         connection.sent += each_second
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         if patience.left < 0:
             assert second == lasts
             return
@@ -409,11 +409,11 @@ def test_who_was_quick_may_stand_still_for_a_while() -> None:
     connection = Watched(Wait.BODY)
     patience = Patience(connection, PATIENT, 0)
     connection.received = 10**9
-    patience.look(connection, PATIENT, 1)
+    patience.update(connection, PATIENT, 1)
     for second in (60, 121):
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         assert patience.left >= 0
-    patience.look(connection, PATIENT, 122)
+    patience.update(connection, PATIENT, 122)
     assert patience.left < 0
 
 
@@ -422,7 +422,7 @@ def test_the_next_request_begins_anew() -> None:
     patience = Patience(connection, PATIENT, 0)
     for second in range(1, 100):
         connection.turn += second % 20 == 0
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         assert patience.left >= 0
 
 
@@ -432,10 +432,10 @@ def test_without_a_least_rate_anything_is_enough() -> None:
     patience = Patience(connection, limits, 0)
     for second in range(20, 2000, 20):
         connection.received += 1
-        patience.look(connection, limits, second)
+        patience.update(connection, limits, second)
         assert patience.left >= 0
     for second in (2010, 2200):
-        patience.look(connection, limits, second)
+        patience.update(connection, limits, second)
     assert patience.left < 0
 
 

@@ -1,5 +1,5 @@
-"""HTTP as it comes off the socket, with a bound on whatever a client may leave there; and the polls
-that wait there, each of them being no more than its connection."""
+"""HTTP/1.1 as uvicorn speaks it, with bounds on whatever a client may leave on a connection, and
+polls that wait on theirs without a task."""
 
 import asyncio
 from collections import deque
@@ -31,12 +31,11 @@ _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", 
 """Headers of requests that do not end with them."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
-"""Those who wait, which costs next to nothing; and those who would take a node that has much to do
-for one that is broken."""
+"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken."""
 
 
 class RejectedRequest:
-    """A request that is not answered as it should be. To uvicorn it looks like one in progress."""
+    """A request that is answered with `Overloaded`. To uvicorn it looks like one in progress."""
 
     __slots__ = ("has_body", "keep_alive", "response_complete")
 
@@ -48,11 +47,11 @@ class RejectedRequest:
 
 
 Exchange = RequestResponseCycle | WaitingPoll | RejectedRequest
-"""A request, and what is answered."""
+"""A request and its answer."""
 
 
 class _Flow(FlowControl):
-    """Reads on when nothing waits that was read before, whoever would like more."""
+    """Resumes reading only when no request that was read waits for its turn."""
 
     def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
         super().__init__(transport)
@@ -74,12 +73,13 @@ class _Flow(FlowControl):
 
 
 class TertuliaHttp(HttpToolsProtocol):
-    """uvicorn's protocol; it hangs up on what has no end, which would be gathered in memory for
-    ever, refuses requests of which two servers could think differently, tells its own errors as
-    all others are told, lets polls wait without a task, and turns away what is too much.
+    """uvicorn's protocol, which in addition
 
-    `polls` says who takes them; None where nobody does, and all are the application's.
-    `connections` are all of the server.
+    - closes connections on which something without an end would gather in memory,
+    - refuses requests that two servers could read differently,
+    - says its own errors as the application says its,
+    - lets polls wait without a task, where `polls` returns what starts them,
+    - rejects requests while the `load` is too high, and connections beyond their limits.
     """
 
     turn = 0
@@ -87,16 +87,16 @@ class TertuliaHttp(HttpToolsProtocol):
     _is_in_head = False
     _is_in_body = False
     _unused = 0
-    """Bytes that came since the last ones of which something was made."""
+    """Bytes that came since the parser last made something of some."""
     _is_counted = False
-    """Whether a request of this connection is in progress."""
+    """Whether the load counts a request of this connection."""
     _current: Exchange | None = None
-    """The request that is being answered, or was at last."""
+    """The request that is being answered, or was last."""
     _is_reserved = False
     _has_ended = False
     """Whether nothing more is taken in."""
     _refusal: Exception = BadHttp()
-    """What is said in the end, when all before is answered."""
+    """Why it has ended: sent when all requests before are answered."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
-            return  # It stands behind the body, where nobody looks.
+            return  # A trailer, behind the body.
         name = name.lower()
         self._head.add_header(name, value, self.parser)
         if name == b"expect":
@@ -268,7 +268,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self._wait_for_next(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
-        """The timer goes on: when it is over, it is looked at what has been meanwhile."""
+        """The timer goes on: when it ends, it is set anew if there were requests meanwhile."""
 
     def _wait_for_next(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -291,7 +291,7 @@ class TertuliaHttp(HttpToolsProtocol):
             self.timeout_keep_alive_task = None
         self._on_response_begins()
         self._connections.lost(self, self._client_host)
-        # Whoever is being answered hears of it; nobody begins with the others.
+        # What is being answered is cancelled; the requests behind it are never begun.
         current, self._current = self._current, None
         if isinstance(current, WaitingPoll):
             if not current.response_complete:
@@ -306,7 +306,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._outgoing.lost()
         super().connection_lost(exc)
 
-    # Who keeps the server waiting
+    # What the connection keeps the server waiting for
 
     def _watch(self) -> None:
         self._connections.watch(self)
@@ -353,7 +353,7 @@ class TertuliaHttp(HttpToolsProtocol):
         return (
             self._load.is_too_high()
             and self._is_first
-            # Or answers would be gathered for a client that reads none.
+            # Else answers would gather for a client that reads none.
             and not self.flow.write_paused
             and self.url.partition(b"?")[0] not in _NEVER_REFUSED
         )
@@ -364,8 +364,8 @@ class TertuliaHttp(HttpToolsProtocol):
         self._reply(rejected, head, body if rejected.has_body else b"")
 
     def _count(self, cycle: RequestResponseCycle) -> None:
-        """The request, which is the connection's next one to be answered, is in progress: from
-        when all of it is there until its answer begins. The rest is its client's time."""
+        """Count the connection's next request as in progress: from when all of it is there until
+        its answer begins. The rest is its client's time."""
         if not (
             self._is_counted
             or cycle.more_body
@@ -388,7 +388,7 @@ class TertuliaHttp(HttpToolsProtocol):
     # Polls
 
     def _starts_poll(self, version: str) -> bool:
-        """Let the request wait here, if it is a poll like others."""
+        """Let the request wait here, if it is a plain poll."""
         if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
             return False
         if (
@@ -405,7 +405,7 @@ class TertuliaHttp(HttpToolsProtocol):
             return False
         self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
         self._current = poll
-        # Nothing more is to be known of the request, and many wait.
+        # Many polls wait, and nothing more is needed of their requests.
         self.scope = None  # type: ignore[assignment]
         self.headers = []
         self.url = b""
@@ -438,7 +438,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._end(BadHttp())
 
     def _end(self, refusal: Exception) -> None:
-        """Take in nothing more. What came before is answered, and then it is said why."""
+        """Take in nothing more. What came before is answered, and then the refusal is sent."""
         self._has_ended = True
         self._refusal = refusal
         cast(_Flow, self.flow).end_reading()
@@ -471,4 +471,4 @@ class TertuliaHttp(HttpToolsProtocol):
 
 
 def _nothing() -> None:
-    """Nobody waits for the answer any more."""
+    """The answer is not waited for any more."""
