@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tertulia.outbound.mail_sender import MailSender
-from tertulia.outbound.mail_templates import RenderedMail, MailTemplates
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tests.support import Organization
 
 

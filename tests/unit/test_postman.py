@@ -23,7 +23,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import GIVEN_UP_AFTER, LEASE_SECONDS, ROUND_SECONDS, MailSender
-from tertulia.outbound.mail_templates import RenderedMail, MailTemplates
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
     Delayed,

@@ -18,17 +18,17 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
-"""A mail that was taken is this node's for so long: longer than an attempt can take."""
+"""How long the lease on a mail lasts: longer than an attempt can take."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
 """Seconds since the mail was asked for."""
 ROUND_SECONDS: Final = 120.0
-"""After so long a round ends between two mails. A round that takes too long is ended anywhere, and
-the mail that it was at would be sent twice."""
+"""After so long a round ends between two mails. The supervisor would end it anywhere, and the mail
+being sent then would be sent twice."""
 LONGEST_SLEEP: Final = 60.0
-"""Seconds: after so long it looks again, because another node may have left something to do."""
+"""Seconds until the next look: another node may have left a mail to send."""
 
 
 class MailSender:
