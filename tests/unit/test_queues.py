@@ -1,14 +1,17 @@
 """Delivery: what a queue gives out, to whom, and how a poll ends."""
 
+import ast
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import tertulia.delivery
 from tertulia.delivery import event_ids, recent_entries, waiting_polls
 from tertulia.delivery.delivery import Delivery
 from tertulia.delivery.queue import Queue
@@ -724,3 +727,17 @@ async def test_a_pruned_log_ends_the_queues_behind_it(org: Organization, config:
             "/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id
         )
         reply.refused("BAD_EVENT_QUEUE_ID")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(tertulia.delivery.__file__).parent.glob("*.py")), ids=lambda p: p.name
+)
+def test_no_class_of_delivery_reaches_into_another(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert [
+        f"{path.name}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and ast.unparse(node.value) != "self"
+    ] == []
