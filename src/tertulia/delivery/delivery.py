@@ -17,7 +17,8 @@ from tertulia.delivery.queue import FutureWaiter, Queue, Waiter
 from tertulia.delivery.recent_entries import RecentEntries
 from tertulia.delivery.registry import QueueRegistry
 from tertulia.delivery.waiting_polls import WaitingPolls
-from tertulia.log.writer import Log, stale
+from tertulia.log.errors import stale_error
+from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchQueue, Refused, Unavailable
 from tertulia.model.queues import QueueRecord
@@ -245,7 +246,7 @@ class Delivery:
 
     def _suspend(self) -> None:
         """The state cannot be verified any more: polls that wait may be missing something."""
-        self.polls.fail_all(stale)
+        self.polls.fail_all(stale_error)
 
     # Queues
 

@@ -12,7 +12,7 @@ from tertulia.delivery.cached_entry import CachedEntry
 from tertulia.delivery.encoder import GuardedEncoder
 from tertulia.delivery.queue import Queue
 from tertulia.delivery.withdrawal import withdrawal_by
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchQueue
 from tertulia.store import queries

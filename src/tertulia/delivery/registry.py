@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from tertulia.delivery.monotonic_clock import MonotonicClock
 from tertulia.delivery.queue import Queue
-from tertulia.log.steady import Steady
 from tertulia.model.errors import NoSuchQueue
 from tertulia.model.queues import QueueRecord
 from tertulia.store import queries
@@ -45,7 +45,7 @@ class QueueRegistry:
         """`clock` tells UNIX seconds and may jump; `elapsed` never does."""
         self._store = store
         self._queues_per_user = queues_per_user
-        self._now = Steady(clock, elapsed)
+        self._now = MonotonicClock(clock, elapsed)
         self._ahead = self._now.ahead
         self._started = self._now()
         """A queue that is known from the database alone is not idle for longer than since then:

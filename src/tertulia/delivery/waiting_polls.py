@@ -19,7 +19,7 @@ from tertulia.delivery.encoder import GuardedEncoder, NotEncoded
 from tertulia.delivery.queue import Poll, Queue, Waiter
 from tertulia.delivery.recent_entries import PAGE
 from tertulia.delivery.registry import QueueRegistry
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import AnyChange
 from tertulia.model.transients import Transient
 
