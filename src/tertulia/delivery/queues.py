@@ -46,7 +46,7 @@ from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.model.users import Credential
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import queries
+from tertulia.store import log_entries, queries
 from tertulia.store.writing import Note, QueueDeleted, QueueSeen
 
 logger = logging.getLogger("tertulia.delivery")
@@ -426,7 +426,7 @@ class Delivery:
 
     @staticmethod
     def _older(connection: Any, queue_id: str, after: int, until: int) -> list[Entry]:
-        found = queries.entries(connection, after, PAGE, until)
+        found = log_entries.entries(connection, after, PAGE, until)
         if not found or found[0].seq != after + 1:
             raise NoSuchQueue(queue_id)  # The log behind the cursor has been pruned.
         return found
