@@ -17,7 +17,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role, User
-from tertulia.store import queries
+from tertulia.store import log_entries
 from tertulia.wire.api.routes import ROUTES
 from tests.support import Listener, Organization
 
@@ -609,7 +609,7 @@ async def test_a_picture_of_somebody_unseen_is_that_of_nobody(org: Organization)
 
 
 async def changes_of_sight(org: Organization) -> list[UserVisibilityChanged]:
-    entries = await org.node.store.read(lambda c: queries.entries(c, 0, 2**31))
+    entries = await org.node.store.read(lambda c: log_entries.entries(c, 0, 2**31))
     return [e.change for e in entries if isinstance(e.change, UserVisibilityChanged)]
 
 

@@ -15,7 +15,7 @@ from tertulia.delivery.withdrawal import withdrawal_by
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchQueue
-from tertulia.store import queries
+from tertulia.store import log_entries
 from tertulia.store.database import Connection
 
 RECENT: Final = 2048
@@ -151,7 +151,7 @@ class RecentEntries:
 
 
 def _older(connection: Connection, queue_id: str, after: int, until: int) -> list[Entry]:
-    found = queries.entries(connection, after, PAGE, until)
+    found = log_entries.entries(connection, after, PAGE, until)
     if not found or found[0].seq != after + 1:
         raise NoSuchQueue(queue_id)
     return found
