@@ -8,8 +8,6 @@ entries, and a transient event can never carry a client's cursor past an entry i
 
 STRIDE = 1 << 20
 _HALF = STRIDE >> 1
-TRANSIENTS = _HALF
-"""Transient events that fit after one entry."""
 
 
 def of_entry(seq: int, index: int) -> int:

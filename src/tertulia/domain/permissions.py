@@ -1,8 +1,8 @@
 """Who may do what. Every verb and every query asks here.
 
-A permission is held by a group; `State.holds` says whether a user is in it. What is added here is
-what the groups do not say: guests, administrators' standing rights, and that what one may not see
-does not exist for one.
+A permission is held by a group; `Memberships.holds` says whether a user is in it. Here is what the
+groups do not say: the limits of guests, the rights that administrators always have, and that what a
+user may not see is the same for them as what does not exist.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -75,14 +75,14 @@ def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
     A bot has it where the permission names the bot itself, or where both it and its owner are in
     the groups that have it.
     """
-    if not state.holds(user, setting, now):
+    if not state.memberships.holds(user, setting):
         return False
     if user.bot is None or user.bot.owner_id is None:
         return True
     if isinstance(setting, Members) and user.id in setting.direct_members:
         return True
     owner = _owner(state, user)
-    return owner is not None and state.holds(owner, setting, now)
+    return owner is not None and state.memberships.holds(owner, setting)
 
 
 def holds_as_member(state: State, user: User, setting: GroupSetting, now: float) -> bool:
@@ -174,7 +174,7 @@ def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) ->
 def channels_seen(state: State, user: User, now: float) -> list[Channel]:
     """The channels that the user may know of, in ascending order of ID. The same as asking
     `sees_channel` for each, and quicker."""
-    own = state.subscriptions_of_user.get(user.id, {})
+    own = state.subscriptions.of_user[user.id]
     subscribed = {channel_id for channel_id, one in own.items() if one.is_active}
     to_members = not is_guest(state, user)
     return [
@@ -277,7 +277,7 @@ def may_send_to(state: State, user: User, channel: Channel, now: float) -> bool:
     if holds(state, user, channel.can_send_message_group, now):
         return True
     owner = _owner(state, user)
-    return owner is not None and state.holds(owner, channel.can_send_message_group, now)
+    return owner is not None and state.memberships.holds(owner, channel.can_send_message_group)
 
 
 def _owner(state: State, user: User) -> User | None:
@@ -352,7 +352,7 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
     """
     if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer, now):
         return True
-    return other.id in state.acquaintances.of(viewer.id)
+    return other.id in state.contacts.of(viewer.id)
 
 
 def sees_everybody(state: State, viewer: User, now: float) -> bool:
@@ -373,7 +373,7 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
 def acquaintances(state: State, viewer: User) -> set[int]:
     """The accounts of which even a guest knows who may not know of all: bots, and those with whom
     the viewer shares something."""
-    return {viewer.id, *state.bots, *state.acquaintances.of(viewer.id)}
+    return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
@@ -514,6 +514,6 @@ def may_leave(state: State, user: User, group: UserGroup, now: float) -> bool:
 
 
 def may_mention_group(state: State, user: User, group: UserGroup, now: float) -> bool:
-    """Whether the user may notify the group's members by naming it (`State.members`). The groups
-    of the roles, and those that are out of use, are only named in silence."""
+    """Whether the user may notify the group's members by a mention. A mention of a group of the
+    roles, or of a deactivated one, notifies nobody."""
     return not group.deactivated and holds(state, user, group.can_mention_group, now)

@@ -1,6 +1,6 @@
 """Who comes to see a private channel, and who sees it no more, as the members of groups change.
 
-What guests see of other accounts is found for each change alike, in `tertulia.state.visibility`.
+Which accounts guests see is found in `tertulia.state.user_visibility`, for every change.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def moved(
     """
     through = containing(after, group_id)
     members = set(user_ids)
-    bots = {bot.id for user_id in members for bot in before.bots_of(user_id)}
+    bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
     return compared(before, after, channels, members | bots, now)
 

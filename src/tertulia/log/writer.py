@@ -32,9 +32,9 @@ from tertulia.model.errors import OutcomeUnknown, Unavailable
 from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.fold import fold
+from tertulia.state.idempotency import RECALLED
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
-from tertulia.state.sent import RECALLED
 from tertulia.store import history, queries
 from tertulia.store.database import Connection, DatabaseError, DatabaseUnavailable
 from tertulia.store.history import (

@@ -134,7 +134,7 @@ class UnreadIndex:
         return Missing(
             reader=user_id not in self.readers,
             channel_ids=[c for c in own if c not in self.channels],
-            direct_ids=[d for d in state.directs_of_user.get(user_id, ()) if d not in self.directs],
+            direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
         )
 
     def _channel_ids(self, state: "State", user_id: int) -> list[int]:
@@ -251,7 +251,7 @@ class UnreadIndex:
                     left -= len(hit)
                     if not left:
                         break
-        for direct_id in state.directs_of_user.get(user_id, ()):
+        for direct_id in state.directs.of_user[user_id]:
             fresh = self.directs[direct_id].all - reader.read
             if fresh:
                 unread.directs[direct_id] = fresh
@@ -265,7 +265,7 @@ class UnreadIndex:
         others only where the user gave them a record of their own and made them unread.
         """
         reader = self.readers[user_id]
-        own = state.directs_of_user.get(user_id, ())
+        own = state.directs.of_user[user_id]
         directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
         return BitMap.union(
             directs - reader.read, *(fresh for _, fresh in self._fresh(state, reader, user_id))
@@ -297,7 +297,7 @@ class UnreadIndex:
     ) -> Iterable[Reader | ChannelMessages | DirectMessages]:
         yield self.readers[user_id]
         yield from (self.channels[one] for one in self._channel_ids(state, user_id))
-        yield from (self.directs[one] for one in state.directs_of_user.get(user_id, ()))
+        yield from (self.directs[one] for one in state.directs.of_user[user_id])
 
     def make_room(self) -> None:
         """Forget what nobody asked for since the longest, until there is room for the rest, or the

@@ -56,27 +56,27 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     """What takes away what the account kept for itself."""
     changes: list[AnyChange] = []
     changes += [
-        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts_of_user[user_id]
+        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]
     ]
     changes += [
         SnippetDeleted(user_id=user_id, snippet_id=one.id)
-        for one in state.snippets_of_user[user_id]
+        for one in state.snippets.of_user[user_id]
     ]
     changes += [
         ScheduledMessageRemoved(user_id=user_id, scheduled_id=one.id)
-        for one in state.scheduled_of_user[user_id]
+        for one in state.scheduled_messages.of_user[user_id]
     ]
     changes += [
         ReminderRemoved(user_id=user_id, reminder_id=one.id)
-        for one in state.reminders_of_user[user_id]
+        for one in state.reminders.of_user[user_id]
     ]
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
-    if tokens := state.push_tokens_of_user[user_id]:
+    if tokens := state.push_tokens.of_user[user_id]:
         ids = tuple(sorted(one.id for one in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
     changes += [
-        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices_of_user[user_id]
+        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices.of_user[user_id]
     ]
     return changes
 
@@ -84,7 +84,7 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
 def _emptied(moment: Moment, target: User) -> list[AnyChange]:
     state = moment.state
     changes: list[AnyChange] = []
-    fields = [value.field_id for value in state.profile_of[target.id]]
+    fields = [value.field_id for value in state.profile_values.of_user[target.id]]
     if fields:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:

@@ -24,7 +24,7 @@ def next_end(state: State, now: float) -> float | None:
         return now
     if realm.full_members_joined_by is None:
         return None
-    joined_at = state.ages.next(realm.full_members_joined_by)
+    joined_at = state.users.members_by_joining.next(realm.full_members_joined_by)
     return None if joined_at is None else joined_at + realm.waiting_period_threshold * DAY
 
 
@@ -43,7 +43,7 @@ def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
     period = state.realm.waiting_period_threshold
     if (
         user.role is not Role.MEMBER
-        or state.is_full_member(user)
+        or state.memberships.is_full_member(user)
         or now - user.joined_at < period * DAY
     ):
         return []
@@ -58,7 +58,7 @@ def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
             waiting_period_applied=change.period,
             full_members_joined_by=change.joined_by,
         )
-        state = state.with_changes(realm=realm)
+        state = state.with_changes(realm)
     return state
 
 
@@ -67,11 +67,12 @@ def full_members(state: State, now: float, period: int) -> FullMembersChanged:
     was = state.realm.full_members_joined_by
     # Nobody joined before the epoch: a period of ages is no different from one of a century.
     joined_by = None if period == 0 else max(int(now) - period * DAY, -1)
+    members = state.users.members_by_joining
     change = FullMembersChanged(
         period=period,
         joined_by=joined_by,
-        joined=() if was is None else tuple(state.ages.joined(was, joined_by)),
-        left=() if joined_by is None else tuple(state.ages.joined(joined_by, was)),
+        joined=() if was is None else tuple(members.between(was, joined_by)),
+        left=() if joined_by is None else tuple(members.between(joined_by, was)),
     )
     ahead, people = with_changes(state, [change]), [*change.joined, *change.left]
     return msgspec.structs.replace(

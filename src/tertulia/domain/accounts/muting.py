@@ -30,6 +30,6 @@ def unmute(moment: Moment, user_id: int) -> Decision[None]:
 
 def kept_apart(state: State, user_id: int) -> set[int]:
     """Those whom the user muted, and those who muted the user."""
-    return {muted.muted_id for muted in state.muted_by_user[user_id]} | {
-        muted.user_id for muted in state.muters_of_user[user_id]
+    return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
+        muted.user_id for muted in state.muted_users.of_muted[user_id]
     }

@@ -228,7 +228,7 @@ def _targeted(moment: Moment, targets: Targets) -> list[User]:
         if group is None or group.deactivated:
             raise Refused(f"There is no user group with ID {group_id}.")
         for user in state.users:
-            if user.is_active and not user.is_bot and state.holds(user, group_id, now):
+            if user.is_active and not user.is_bot and state.memberships.holds(user, group_id):
                 found[user.id] = user
     if targets.skip_if_already_edited:
         return [u for u in found.values() if not state.settings[u.id].edited_by_owner]

@@ -69,7 +69,7 @@ def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decisi
     replaced = state.sessions.get(new.replaced_id)
     if replaced is not None:
         over[replaced.id] = replaced
-    left = [one for one in state.sessions_of_user[actor.id] if one.id not in over]
+    left = [one for one in state.sessions.of_user[actor.id] if one.id not in over]
     left.sort(key=lambda one: (one.used_at, one.id))
     over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
     return Decision(
@@ -106,7 +106,7 @@ def is_stale(session: Session, now: float) -> bool:
 
 def own(moment: Moment, longest: int | None) -> Decision[list[Session]]:
     """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
-    found = moment.state.sessions_of_user[moment.actor.id]
+    found = moment.state.sessions.of_user[moment.actor.id]
     return Decision([one for one in reversed(found) if one.lasts(moment.now, longest)])
 
 
@@ -135,7 +135,7 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
     if credential.password_hash != password.old_hash:
         raise WrongPassword("The password has been changed in the meantime.")
     _require_present(moment, None)
-    begun = _begun(moment, new, state.sessions_of_user[actor.id])
+    begun = _begun(moment, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
     told = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
     return Decision(begun.result, [*changed, *begun.changes], told)
@@ -172,7 +172,7 @@ def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
         *users.key_replaced(moment.state, user.id, key),
         *all_ended(moment.state, user.id),
     ]
-    return Decision(len(moment.state.sessions_of_user[user.id]), changes)
+    return Decision(len(moment.state.sessions.of_user[user.id]), changes)
 
 
 def _active_person(state: State, user_id: int) -> User:

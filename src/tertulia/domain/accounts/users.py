@@ -143,7 +143,7 @@ def created(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
         settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
-        group_ids=(*state.system_groups_of(user, now), *group_ids),
+        group_ids=(*state.memberships.system_groups_of(user), *group_ids),
     )
 
 
@@ -160,9 +160,10 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
     the organization wants names to be unique; or one that looks like it."""
     name = names.full_name(text)
     if state.realm.require_unique_names:
-        for taken, user_ids in state.users_by_name.items():
+        by_name = state.users.by_name
+        for taken in by_name:
             if lookalikes.alike(taken, name) and any(
-                state.users[other].is_active for other in user_ids if other != user_id
+                state.users[other].is_active for other in by_name.keys(taken) if other != user_id
             ):
                 raise Refused("Somebody is called so already, and names are unique here.")
     return name
@@ -248,7 +249,11 @@ def require_person(actor: User) -> None:
 
 
 def _keep_an_owner(state: State, target: User) -> None:
-    owners = {user_id for user_id in state.active_by_role[Role.OWNER] if _is_person(state, user_id)}
+    owners = {
+        user_id
+        for user_id in state.users.active_by_role.keys(Role.OWNER)
+        if _is_person(state, user_id)
+    }
     if owners == {target.id}:
         raise LastOfKind(is_last_owner=True)
 
@@ -271,8 +276,8 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
         after = msgspec.structs.replace(target, **new)
         ended = full_members.overdue(state, after, now) if target.is_active else []
         state, first = full_members.with_changes(state, ended), [*ended]
-        was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
-        is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
+        was_in = set(state.memberships.system_groups_of(target)) if target.is_active else set()
+        is_in = set(state.memberships.system_groups_of(after)) if target.is_active else set()
         saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
         change = msgspec.structs.replace(
             change,
@@ -282,7 +287,7 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             lost=tuple(sorted(saw - sees)),
             subscribers={c: state.subscribers(c) for c in sees - saw},
         )
-        bots = [target] if target.is_bot else state.bots_of(target.id)
+        bots = [target] if target.is_bot else state.users.bots_of(target.id)
         return [*first, *_with_bots(state, change, after, bots, now)]
     return [*first, change]
 
@@ -296,7 +301,7 @@ def _with_bots(
 ) -> Iterable[AnyChange]:
     """The change with what it does to the rights of these bots, and the ends of those
     subscriptions that a guest's bots cannot have."""
-    ahead = state.with_changes(users=[after])
+    ahead = state.with_changes(after)
     rights: dict[int, tuple[int, int]] = {}
     ended: list[AnyChange] = []
     for bot in bots:
@@ -334,7 +339,7 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
     return Decision(
         None,
         [
-            *(_deactivated(moment, user) for user in [target, *state.bots_of(target.id)]),
+            *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
             *invited.withdrawn(state, target),
         ],
@@ -349,7 +354,7 @@ def _belongings(moment: Moment, user: User) -> dict[str, Any]:
     """Where an active account is seen beside in the list of accounts: the fields that its
     deactivation and its reactivation have in common."""
     state = moment.state
-    group_ids, named = state.groups_of(user, moment.now), _named(state, user)
+    group_ids, named = state.memberships.groups_of(user), _named(state, user)
     concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
     return {
         "user_id": user.id,
@@ -417,7 +422,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
 def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
     """A bot's name in its final form. Refused when another active account has it."""
     name = free_name(state, text, user_id)
-    same = state.users_by_name.get(name, set()) - {user_id}
+    same = state.users.by_name.keys(name) - {user_id}
     if any(state.users[other].is_active for other in same):
         raise Refused("Another account has this name.")
     return name

@@ -301,7 +301,7 @@ def _kept(
     if edit.topics_policy is not UNSET:
         _check_may_set_topics_policy(state, actor, now)
         if edit.topics_policy is TopicsPolicy.EMPTY_ONLY and any(
-            state.topics_of_channel.get(channel.id, {})
+            state.topics.of_channel[channel.id]
         ):
             raise Refused("The channel has messages in topics.")
         values["topics_policy"] = edit.topics_policy

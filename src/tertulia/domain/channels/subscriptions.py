@@ -293,7 +293,7 @@ def _subscribed(
     for channel in allowed:
         newcomers = []
         colors: dict[int, str] = {}
-        ever = state.subscriptions_of_channel.get(channel.id, {})
+        ever = state.subscriptions.of_channel[channel.id]
         for user in people:
             past = ever.get(user.id)
             if past is not None and past.is_active:
@@ -393,7 +393,7 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
     for user in leaving:
         if not permissions.is_guest(state, user) or permissions.open_to_spectators(channel):
             continue
-        for bot in state.bots_of(user.id):
+        for bot in state.users.bots_of(user.id):
             if state.is_subscribed(bot.id, channel.id):
                 found[bot.id] = bot
     return list(found.values())

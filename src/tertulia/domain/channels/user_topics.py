@@ -6,11 +6,11 @@ from tertulia.domain import names, permissions
 from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import Draft
 from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
-from tertulia.model.users import PersonalSettings, User
+from tertulia.model.users import PersonalSettings
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -47,7 +47,7 @@ def set_visibility(
     taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
     if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel, now)):
         raise Refused("There is no such channel.")
-    if known is Visibility.INHERIT and state.topics_of_user.count(actor.id) >= MAX_USER_TOPICS:
+    if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
     if known is visibility:
         return Decision(None)
@@ -95,7 +95,7 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
     if channel is None:
         return []
     key = topic_key(message.topic)
-    is_first = key not in state.topics_of_channel.get(channel.id, {})
+    is_first = key not in state.topics.of_channel[channel.id]
     wanted: dict[int, Visibility] = {
         user_id: Visibility.FOLLOWED
         for user_id, flags in sent.flags.items()
@@ -113,15 +113,6 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
     return _raised(state, channel, message.topic, wanted, moment.now)
 
 
-def after_taking_part(
-    moment: Moment, user: User, channel: Channel, topic: str
-) -> list[UserTopicChanged]:
-    """What becomes of a topic for somebody who took part in it otherwise than by sending: by a
-    reaction or a vote."""
-    wanted = {user.id: _wanted(moment.state, user.id, channel, {PARTICIPATING})}
-    return _raised(moment.state, channel, topic, wanted, moment.now)
-
-
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
 """From the least heard of to the most: of two topics that become one, the more counts."""
 
@@ -132,9 +123,9 @@ def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]
     state, now = moment.state, moment.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
-    is_joined = key in state.topics_of_channel.get(target.id, {})
+    is_joined = key in state.topics.of_channel[target.id]
     changes = []
-    for old in (one for place in moved.emptied for one in state.settings_of_topic[place]):
+    for old in (one for place in moved.emptied for one in state.user_topics.of_topic[place]):
         changes.append(
             _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
         )
@@ -144,6 +135,13 @@ def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]
         if wanted is not there and permissions.reads_channel(state, user, target, now):
             changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
     return changes
+
+
+def is_muted(visibility: Visibility, subscription: Subscription | None) -> bool:
+    """Whether a topic is muted for a user, by their own setting of it or with its channel."""
+    if visibility is not Visibility.INHERIT:
+        return visibility is Visibility.MUTED
+    return subscription is not None and subscription.is_muted
 
 
 def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -> Visibility:
@@ -171,7 +169,7 @@ def _raised(
         for user_id, visibility in sorted(wanted.items())
         if visibility > state.visibility(user_id, channel.id, key)
         and not state.users[user_id].is_bot
-        and state.topics_of_user.count(user_id) < MAX_USER_TOPICS
+        and state.user_topics.of_user.count(user_id) < MAX_USER_TOPICS
     ]
 
 

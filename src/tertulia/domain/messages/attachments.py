@@ -132,12 +132,3 @@ def claimed(
         for attachment in linked(state, content)
         if attachment.user_id == sender_id or attachment.id in opened
     ]
-
-
-def picture_at(state: State, path: str) -> tuple[str, Picture] | None:
-    """The media type and the size of the picture that has this path; None where the file is gone,
-    or is no picture that can be shown."""
-    attachment = state.uploads.at_path(path)
-    if attachment is None or attachment.picture is None:
-        return None
-    return attachment.media_type, attachment.picture

@@ -268,9 +268,9 @@ def _kept_unread(
     old one; and of what a record must be kept, because it was, and is theirs to read now too."""
     state = moment.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
-    old = state.subscriptions_of_channel.get(source.id, {})
+    old = state.subscriptions.of_channel[source.id]
     record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
-    for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
+    for user_id, there in state.subscriptions.of_channel[target.id].items():
         if there.is_active:
             here = old.get(user_id)
             was_new = None
@@ -307,7 +307,7 @@ def _losing(
     """Who could read which of the messages in the old channel, and cannot in the new one."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
-    for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
+    for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
         user = state.users[user_id]
         before = moved.places(permissions.readable_spans(state, user, source, now))
         if before:
@@ -326,7 +326,7 @@ def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) ->
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)
     if _open_to_members(source):
-        subscribers = state.maybe_guests & BitMap(subscribers)
+        subscribers = state.users.maybe_guests & BitMap(subscribers)
     for user_id in subscribers:
         user = state.users[user_id]
         before = moved.places(permissions.readable_spans(state, user, source, now))
@@ -378,7 +378,7 @@ def _mentioned(
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
-        for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+        for user_id, subscription in state.subscriptions.of_channel[source.id].items():
             received = to_all.places(subscription.spans)
             if received:
                 user = state.users[user_id]

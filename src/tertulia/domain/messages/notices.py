@@ -49,7 +49,7 @@ def sent(
     `new` are channels that the same decision creates, and `users` accounts: they are linked to,
     mentioned, and written to.
     """
-    state = moment.state.with_changes(new, users) if new or users else moment.state
+    state = moment.state.with_changes(*new, *users) if new or users else moment.state
     seen = dataclasses.replace(moment, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []

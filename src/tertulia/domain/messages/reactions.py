@@ -114,5 +114,5 @@ def _check(moment: Moment, on: Reacted) -> None:
     if not permissions.reads_message(state, actor, on.message, moment.now):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
-    if state.touched.since(on.seq, touched):
+    if state.recent_writes.since(on.seq, touched):
         raise Conflict

@@ -135,7 +135,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
     topic = names.topic_name(to.topic)
     check_topic(state, actor, channel, topic, now)
     rendered = draft.rendered
-    subscribers = state.subscriptions_of_channel.get(channel.id, {})
+    subscribers = state.subscriptions.of_channel[channel.id]
     participants = {
         user_id
         for user_id in draft.topic_participants
@@ -214,7 +214,7 @@ def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
             permissions.may_mention_group(state, moment.actor, group, moment.now),
             f"You are not allowed to mention the group '{group.name}'.",
         )
-        found |= state.members(group_id, moment.now)
+        found |= state.memberships.members(group_id)
     return found
 
 
@@ -229,7 +229,7 @@ def _alert(
 
 def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tuple[int, ...]:
     """The recipients who do not want to read what the sender writes."""
-    muters = state.muters_of_user[sender.id]
+    muters = state.muted_users.of_muted[sender.id]
     return tuple(muted.user_id for muted in muters if receives(muted.user_id))
 
 
@@ -261,7 +261,7 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str, now: fl
         raise Refused("This channel does not allow messages without a topic.")
     if topic and policy is TopicsPolicy.EMPTY_ONLY:
         raise Refused("This channel has no topics but the general chat.")
-    known = topic_key(topic) in state.topics_of_channel.get(channel.id, {})
+    known = topic_key(topic) in state.topics.of_channel[channel.id]
     if not known:
         names.check_new_topic(topic)
     if not known and not actor.is_system_bot:
@@ -280,7 +280,7 @@ def _to_people(
 ) -> MessageSent:
     state, actor = moment.state, moment.actor
     members = direct_members(moment, to.user_ids)
-    direct_id = state.direct_by_members.get(members)
+    direct_id = state.directs.by_members.get(members)
     new = None
     if members in begun:
         direct_id = begun[members].id
@@ -334,7 +334,7 @@ def _check_direct_rules(
         ),
         "Direct messages are not allowed between these people.",
     )
-    if members not in state.direct_by_members:
+    if members not in state.directs.by_members:
         permissions.require(
             permissions.holds(state, actor, realm.direct_message_initiator_group, now),
             "You are not allowed to begin direct conversations.",

@@ -118,7 +118,7 @@ class MessageEditedProjection(Projection[MessageEdited]):
         message = change.message
         if message.channel_id is None:
             return state.directs[message.direct_id].members
-        return {*state.subscriptions_of_channel.get(message.channel_id, {}), *change.flags}
+        return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
 
     def view(
         self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
@@ -279,20 +279,20 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
-        ever = state.subscriptions_of_channel
+        ever = state.subscriptions.of_channel
         return {
-            *ever.get(change.channel_id, {}),
-            *ever.get(change.new_channel_id, {}),
+            *ever[change.channel_id],
+            *ever[change.new_channel_id],
             *change.flags,
             *(user_id for _, user_ids in change.lost for user_id in user_ids),
         }
 
     def _concerns(self, state: State, change: MessagesMoved, user_id: int) -> bool:
         """Whether the user is in the audience."""
-        ever = state.subscriptions_of_channel
+        ever = state.subscriptions.of_channel
         return (
-            user_id in ever.get(change.new_channel_id, {})
-            or user_id in ever.get(change.channel_id, {})
+            user_id in ever[change.new_channel_id]
+            or user_id in ever[change.channel_id]
             or user_id in change.flags
             or user_id in self._moved(change).lost_of
         )
@@ -438,7 +438,7 @@ def _reads(context: ProjectionContext, user: User, arrival: Arrival) -> bool:
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
     """Those of the people of whom the user may not know, or did not when the entry was written."""
     state = context.state
-    if user.id not in state.limited_guests and user.id not in state.acquaintances.gainers:
+    if user.id not in state.memberships.limited_guests and user.id not in state.contacts.gainers:
         return ()
     return tuple(one for one in people if not sees_user(context, user, state.users[one]))
 
@@ -516,7 +516,7 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
         if change.channel_id is None:
             return state.directs[change.direct_id].members
         holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
-        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *holders}
+        return {*state.subscriptions.of_channel[change.channel_id], *holders}
 
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer

@@ -54,7 +54,7 @@ def moved(state: State, change: AnyChange) -> Moved:
 
 def _people(state: State, sets: Sets) -> Sets:
     """Without bots, of which everybody knows, and without guests who would see themselves only."""
-    bots = BitMap(state.bots)
+    bots = state.users.bots.ids
     found = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
     return {
         guest_id: user_ids
@@ -88,23 +88,23 @@ def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
 
 
 def _subscribed(state: State, change: changes.Subscribed) -> Moved:
-    present = state.acquaintances.subscribers(change.channel_id)
+    present = state.contacts.subscribers(change.channel_id)
     joined = BitMap(change.colors)
     everybody = present | joined
     gained = {
-        guest_id: (everybody if guest_id in joined else joined) - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests & everybody
+        guest_id: (everybody if guest_id in joined else joined) - state.contacts.of(guest_id)
+        for guest_id in state.memberships.limited_guests & everybody
     }
     return Moved(gained, {})
 
 
 def _unsubscribed(state: State, change: changes.Unsubscribed) -> Moved:
-    present = state.acquaintances.subscribers(change.channel_id)
+    present = state.contacts.subscribers(change.channel_id)
     left = BitMap(change.user_ids)
     lost = {
         guest_id: (present if guest_id in left else left)
-        - state.acquaintances.apart_from(guest_id, {change.channel_id: left})
-        for guest_id in state.limited_guests & present
+        - state.contacts.apart_from(guest_id, {change.channel_id: left})
+        for guest_id in state.memberships.limited_guests & present
     }
     return Moved({}, lost)
 
@@ -114,8 +114,8 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
         return _NOTHING
     members = BitMap(change.new_conversation.members)
     gained = {
-        guest_id: members - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests & members
+        guest_id: members - state.contacts.of(guest_id)
+        for guest_id in state.memberships.limited_guests & members
     }
     return Moved(gained, {})
 
@@ -123,28 +123,28 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
 def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
     if "can_access_all_users_group" not in change.values:
         return _NOTHING
-    ahead = state.with_changes(realm=revised(state.realm, change.values))
-    return _limited_otherwise(state, ahead, state.maybe_guests)
+    ahead = state.with_changes(revised(state.realm, change.values))
+    return _limited_otherwise(state, ahead, state.users.maybe_guests)
 
 
 def _user_changed(state: State, change: changes.UserChanged) -> Moved:
     if change.values.keys().isdisjoint({"role", "bot"}):
         return _NOTHING
-    ahead = state.with_changes(users=[revised(state.users[change.user_id], change.values)])
-    bots = (state.users[bot_id] for bot_id in state.bots)
+    ahead = state.with_changes(revised(state.users[change.user_id], change.values))
+    bots = (state.users[bot_id] for bot_id in state.users.bots)
     owned = (one.id for one in bots if one.bot and one.bot.owner_id == change.user_id)
     return _limited_otherwise(state, ahead, [change.user_id, *owned])
 
 
 def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> Moved:
     """Of whom these come to know, or do not know any more, by being limited or not any more."""
-    before, everybody = state.limited_guests, BitMap(state.users.rows)
+    before, everybody = state.memberships.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
     for user_id in user_ids:
-        is_limited = ahead.is_limited_guest(ahead.users[user_id])
+        is_limited = ahead.memberships.is_limited_guest(ahead.users[user_id])
         if is_limited is not (user_id in before):
             found = lost if is_limited else gained
-            found[user_id] = everybody - state.acquaintances.of(user_id)
+            found[user_id] = everybody - state.contacts.of(user_id)
     return Moved(gained, lost)
 
 
