@@ -171,16 +171,16 @@ def test_a_new_index_is_no_exception() -> None:
         def __init__(self, table: Table[User]) -> None:
             self.follow(table, lambda before, after: None)
 
-    state = made()
+    state: Any = made()
     state.users.forgotten = Forgotten(state.users)
     state.users.by_zone = Unique(state.users, lambda one: one.timezone or None)
     state.forgotten = Forgotten(state.users)
     state.plain = {1: "a"}
     copied = state.with_changes(user(6, timezone="Europe/Paris"))
     assert copied.users.by_zone.get("Europe/Paris") == 6
-    for ask in (lambda: copied.users.forgotten, lambda: copied.forgotten):
+    for holder in (copied.users, copied):
         with pytest.raises(StaleIndexError):
-            ask()
+            _ = holder.forgotten
     with pytest.raises(AttributeError, match="plain"):
         _ = copied.plain
 
