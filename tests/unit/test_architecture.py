@@ -208,7 +208,7 @@ SHOWS_ROLES = {
     Path("cli/serve.py"),
     Path("demo/__init__.py"),
     Path("demo/making.py"),
-    Path("domain/accounts/joining.py"),
+    Path("domain/accounts/signup.py"),
     Path("domain/permissions.py"),
     Path("domain/accounts/users.py"),
     Path("domain/accounts/full_members.py"),

@@ -12,7 +12,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Edit, MessagePlace, Placed
-from tertulia.model.stretches import EVERYTHING, Spans, places
+from tertulia.model.ranges import EVERYTHING, Spans, places
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 
 
 class InChannels(Struct, frozen=True):

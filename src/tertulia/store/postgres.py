@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import (
     LONG,
     READING,

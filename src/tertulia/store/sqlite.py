@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 from tertulia.store import modes
 from tertulia.store.database import (
     LONG,

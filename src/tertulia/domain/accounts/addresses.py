@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_mails, invited, users
+from tertulia.domain.accounts import account_mails, invitation_rules, users
 from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
@@ -107,7 +107,7 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
     mine = tuple(sorted(c.id for c in others if c.user_id == user.id))
     changes: list[AnyChange] = [
         *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
-        *invited.answered(state, address),
+        *invitation_rules.answered(state, address),
         *users.changed(moment, user, {"address": address}),
     ]
     told = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.accounts import invited, profiles, users
+from tertulia.domain.accounts import invitation_rules, profiles, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -45,8 +45,8 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
-    changes += invited.answered(moment.state, target.address)
-    changes += invited.redacted(moment.state, target.address)
+    changes += invitation_rules.answered(moment.state, target.address)
+    changes += invitation_rules.redacted(moment.state, target.address)
     changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
     changes += _own(moment.state, target.id)
     return Decision(target.avatar_file, changes)

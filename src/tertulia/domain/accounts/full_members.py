@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain import visibility
+from tertulia.domain.channels import visibility
 from tertulia.model.changes import FullMembersChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role, User

@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions, visibility
+from tertulia.domain import lookalikes, names, permissions
 from tertulia.domain.accounts import (
     account_mails,
     devices,
     full_members,
-    invited,
+    invitation_rules,
     profiles,
     signing_out,
 )
 from tertulia.domain.accounts.profiles import NewProfile
-from tertulia.domain.channels import subscribing
+from tertulia.domain.channels import subscription_changes, visibility
 from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import (
     AnyChange,
@@ -88,8 +88,8 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
         user,
         [
             created(state, user, new.credential, moment.now),
-            *subscribing.to_defaults(state, user, moment.now),
-            *invited.answered(state, user.address),
+            *subscription_changes.to_defaults(state, user, moment.now),
+            *invitation_rules.answered(state, user.address),
         ],
     )
 
@@ -204,7 +204,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
             admitted_addresses.require(state, address)
-            over = invited.answered(state, address)
+            over = invitation_rules.answered(state, address)
             told = account_mails.about(
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
@@ -310,7 +310,7 @@ def _with_bots(
         if roles[0] is not roles[1]:
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
-            subscribing.unsubscribed(ahead, channel, [became], now)
+            subscription_changes.unsubscribed(ahead, channel, [became], now)
             for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
             if not permissions.bot_may_be_in(ahead, became, channel)
         ]
@@ -341,7 +341,7 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
         [
             *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
-            *invited.withdrawn(state, target),
+            *invitation_rules.withdrawn(state, target),
         ],
     )
 

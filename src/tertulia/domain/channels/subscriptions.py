@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.channels import channels, subscribing
+from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
@@ -302,12 +302,14 @@ def _subscribed(
             outcome.subscribed.setdefault(user.id, []).append(channel.name)
             newcomers.append(user)
             if past is None:
-                colors[user.id] = subscribing.color_for(state, user.id, taken[user.id])
+                colors[user.id] = subscription_changes.color_for(state, user.id, taken[user.id])
                 taken[user.id].append(colors[user.id])
         if actor in newcomers and channel.name.casefold() in wanted.colors:
             colors[actor.id] = wanted.colors[channel.name.casefold()]
         if newcomers:
-            fresh.append((channel, subscribing.subscribed(state, channel, newcomers, now, colors)))
+            fresh.append(
+                (channel, subscription_changes.subscribed(state, channel, newcomers, now, colors))
+            )
     return fresh
 
 
@@ -364,7 +366,9 @@ def unsubscribe(
         if leaving:
             removed.append(channel.name)
             changes.append(
-                subscribing.unsubscribed(state, channel, _with_bots(state, channel, leaving), now)
+                subscription_changes.unsubscribed(
+                    state, channel, _with_bots(state, channel, leaving), now
+                )
             )
     return Decision(Removal(removed=removed, not_removed=not_removed), changes)
 

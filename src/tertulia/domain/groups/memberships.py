@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import permissions, visibility
+from tertulia.domain import permissions
+from tertulia.domain.channels import visibility
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import groups
 from tertulia.domain.messages import notices

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tertulia.domain import names, permissions
 from tertulia.model.changes import DraftChanged, DraftDeleted, DraftsCreated
-from tertulia.model.composing import DraftKind, SavedDraft
+from tertulia.model.drafts import DraftKind, SavedDraft
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State

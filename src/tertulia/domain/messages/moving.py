@@ -20,7 +20,7 @@ from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.state.moment import Decision, Moment
 
 
@@ -59,11 +59,11 @@ def move(
     if not resolves:
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
     change = _moved(moment, found, excerpt, moved, target, topic, wanted)
-    told = _notices(moment, change, source, target, wanted, resolves=resolves)
+    written = _notices(moment, change, source, target, wanted, resolves=resolves)
     changes: list[AnyChange] = [
         change,
         *user_topics.after_moving(moment, change),
-        *notices.sent(moment, told, render),
+        *notices.sent(moment, written, render),
     ]
     return Decision(None, changes)
 
@@ -253,10 +253,10 @@ class _Moved:
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
         """The parts of them that are not empty, each with its users."""
-        found: dict[Some, list[int]] = defaultdict(list)
+        found: dict[IdRanges, list[int]] = defaultdict(list)
         for part, user_ids in parts:
             if part:
-                found[told(part, self.whole)].extend(user_ids)
+                found[ranges_of(part, self.whole)].extend(user_ids)
         groups = ((some, tuple(sorted(users))) for some, users in found.items())
         return tuple(sorted(groups, key=lambda group: group[1][0]))
 

@@ -17,9 +17,9 @@ from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.tokenizer import phrases_of
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.model.words import phrases_of
 from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "

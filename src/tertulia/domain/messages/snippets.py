@@ -4,7 +4,7 @@ import msgspec
 
 from tertulia.domain import names
 from tertulia.model.changes import SnippetChanged, SnippetCreated, SnippetDeleted
-from tertulia.model.composing import Snippet
+from tertulia.model.drafts import Snippet
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.channels import subscribing
+from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.organization import realms
 from tertulia.model.changes import AnyChange, ChannelCreated
@@ -51,5 +51,5 @@ def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> li
     )
     return [
         ChannelCreated(channel=channel),
-        subscribing.subscribed(moment.state, channel, [owner], moment.now, {}),
+        subscription_changes.subscribed(moment.state, channel, [owner], moment.now, {}),
     ]

@@ -16,19 +16,19 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
-from tertulia.model.changes.composing import (
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
+from tertulia.model.changes.drafts import (
     DraftChanged,
     DraftDeleted,
     DraftsCreated,
     SnippetChanged,
     SnippetCreated,
     SnippetDeleted,
-)
-from tertulia.model.changes.devices import (
-    DeviceAdded,
-    DeviceRemoved,
-    PushTokenAdded,
-    PushTokensRemoved,
 )
 from tertulia.model.changes.editing import (
     MessageEdited,

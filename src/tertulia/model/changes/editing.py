@@ -5,10 +5,10 @@ from msgspec import Struct
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation, Submessage
+from tertulia.model.ranges import IdRanges
 from tertulia.model.reactions import Reaction
-from tertulia.model.stretches import Some
 
-Groups = tuple[tuple[Some, tuple[int, ...]], ...]
+Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
 """Some of the messages, and the users whom they concern, ascending."""
 
 

@@ -8,7 +8,7 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
-from tertulia.model.stretches import ids_of
+from tertulia.model.ranges import ids_of
 from tertulia.state.folds.attachments import claim, release
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
