@@ -112,16 +112,16 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
 
 
 def may_subscribe_others(state: State, user: User, channel: Channel, now: float) -> bool:
-    """Whether the user may subscribe other accounts to the channel. Who could not read it could
-    otherwise send in an account of theirs that can."""
+    """Whether the user may subscribe other accounts to the channel. Otherwise somebody who cannot
+    read it could subscribe another account of theirs to do so."""
     return may_add_subscribers(state, user, channel, now) and reads_channel(
         state, user, channel, now
     )
 
 
 def may_invite_to(state: State, user: User, channel: Channel, now: float) -> bool:
-    """Whether the user may offer the channel to those whom they invite: default channels that
-    they see, and those to which they may subscribe others."""
+    """Whether the user may name the channel in an invitation: default channels that they see, and
+    channels to which they may subscribe others."""
     if channel.is_archived or not sees_channel(state, user, channel, now):
         return False
     return channel.is_default or may_subscribe_others(state, user, channel, now)
@@ -200,7 +200,7 @@ def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
 
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
-    # What is asked of many channels at once is asked of the channel first.
+    # The cheap questions first: this is asked of many channels at once.
     if channel.is_web_public or not (channel.is_private or is_guest(state, user)):
         return True
     if state.is_subscribed(user.id, channel.id):
@@ -232,7 +232,8 @@ def may_subscribe(state: State, user: User, channel: Channel, now: float) -> boo
 def may_unsubscribe_others(
     state: State, actor: User, targets: Iterable[User], channel: Channel, now: float
 ) -> bool:
-    """Administrators; owners of the bots concerned; those whom the channel's setting names."""
+    """Whether the actor may unsubscribe them: administrators, owners of these bots, and holders of
+    the channel's permission."""
     if administers(state, actor, channel, now):
         return True
     if not sees_channel(state, actor, channel, now):

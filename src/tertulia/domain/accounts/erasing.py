@@ -89,9 +89,9 @@ def _emptied(moment: Moment, target: User) -> list[AnyChange]:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:
         changes.append(StatusChanged(user_id=target.id, text="", emoji=NO_EMOJI))
-    asked = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
-    if asked:
-        changes.append(ConfirmationsEnded(confirmation_ids=asked))
+    pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
+    if pending:
+        changes.append(ConfirmationsEnded(confirmation_ids=pending))
     credential = state.credentials[target.id]
     if credential.password_hash is not None:
         bare = msgspec.structs.replace(credential, password_hash=None)

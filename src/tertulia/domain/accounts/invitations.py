@@ -1,4 +1,4 @@
-"""Invitations: by mail to one address each, and links for whoever has them."""
+"""Invitations: by mail to one address each, and links that anybody may use who has them."""
 
 import re
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class NotInvited(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of invitations by mail."""
+    """The result of inviting by mail."""
 
     invited: tuple[Invitation, ...] = ()
     not_invited: tuple[NotInvited, ...] = ()

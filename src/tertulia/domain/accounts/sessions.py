@@ -33,7 +33,7 @@ class NewSession(Struct, frozen=True, kw_only=True):
     password_hash: str | None = None
     """The password that was checked, as it was kept then; None where none was."""
     place: Place | None = None
-    """Where it is, where a mail is to tell of it."""
+    """Where it is signed in from; None for no mail about it."""
 
 
 def begin(moment: Moment, new: NewSession) -> Decision[Session]:
@@ -82,8 +82,8 @@ def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decisi
 
 
 def use(moment: Moment, session_id: int) -> Decision[None]:
-    """The session is in use: its time begins anew. Nothing happens where that was said not long
-    ago, or the session is over."""
+    """Note that the session is in use, so that it lasts longer. Nothing happens where that was
+    noted not long ago, or the session is over."""
     session = moment.state.sessions.get(session_id)
     if session is None or not is_stale(session, moment.now):
         return Decision(None)
@@ -119,14 +119,14 @@ class NewPassword(Struct, frozen=True, kw_only=True):
     old_hash: str | None
     new_hash: str
     key: NewKey
-    """The API key that is to be: whoever found out the password may have the one before."""
+    """The new API key: somebody who knew the old password may have the old key too."""
     site: str
-    """Where the server is, for the mail that tells of it."""
+    """The server's address, for the mail about it."""
 
 
 def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> Decision[Session]:
     """Give the actor's account another password and API key, and sign them in; all other sessions
-    end. A mail tells of it.
+    end. A mail informs the person.
 
     WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
     """
@@ -137,8 +137,8 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
     _require_present(moment, None)
     begun = _begun(moment, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    told = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
-    return Decision(begun.result, [*changed, *begun.changes], told)
+    mails = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
 # By the operator of the server

@@ -1,4 +1,4 @@
-"""How an account comes to be by its own person's hand: by an invitation, or by signing up."""
+"""People make their own accounts: with an invitation, or by signing up."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -82,7 +82,9 @@ def sign_up(
         nonce=nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_SIGN_UP, to=address, site=site, about=confirmation.id)
-    return Decision(None, addresses.asked(moment, confirmation, [c.id for c in same]), [mail])
+    return Decision(
+        None, addresses.confirmation_changes(moment, confirmation, [c.id for c in same]), [mail]
+    )
 
 
 def require_open(state: State) -> None:

@@ -65,7 +65,7 @@ def _account_called(state: State, viewer: User | None, address: str, host: str) 
 
 
 class NewUser(Struct, frozen=True, kw_only=True):
-    """A person to be. `credential` is for nobody yet (`user_id` 0)."""
+    """A person's account that is to be created. The `user_id` of the credential is still 0."""
 
     address: str
     full_name: str
@@ -76,8 +76,8 @@ class NewUser(Struct, frozen=True, kw_only=True):
 
 
 def create(moment: Moment, new: NewUser) -> Decision[User]:
-    """Create a person's account, subscribed to the default channels. Who may is for the caller
-    to decide (`create_for_another` asks; the command line does not).
+    """Create a person's account, subscribed to the default channels. Whether the actor may is not
+    checked here (`create_for_another` does; the command line need not).
 
     Refused for names and addresses that cannot be one, and for an address in use.
     """
@@ -126,8 +126,8 @@ def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
 
 
 def arrive(moment: Moment) -> Decision[None]:
-    """The actor signs in: for the first time, where somebody else made the account, and then they
-    join now."""
+    """The actor signs in. Where somebody else made the account and this is the first time, the
+    person joins now."""
     if not moment.actor.awaits_arrival:
         return Decision(None)
     joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
@@ -137,8 +137,8 @@ def arrive(moment: Moment) -> Decision[None]:
 def created(
     state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
 ) -> UserCreated:
-    """The change that makes the account exist, with that credential for its own, and a member of
-    these groups beside those of its role."""
+    """The change that creates the account, with the credential as its own, as a member of these
+    groups and of those of its role."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
@@ -180,7 +180,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     address: str | None = None
     profile: NewProfile | None = None
     site: str = ""
-    """Where the server is, for the mail that tells of a new address."""
+    """The server's address, for the mail about a new e-mail address."""
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -193,7 +193,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
-    told: list[Mail] = []
+    mails: list[Mail] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -205,12 +205,12 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
             address = free_address(state, address)
             admitted_addresses.require(state, address)
             over = invitation_rules.answered(state, address)
-            told = account_mails.about(
+            mails = account_mails.about(
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*over, *changed(moment, target, values), *profile], told)
+    return Decision(None, [*over, *changed(moment, target, values), *profile], mails)
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -305,14 +305,14 @@ def _with_bots(
     rights: dict[int, tuple[int, int]] = {}
     ended: list[AnyChange] = []
     for bot in bots:
-        became = ahead.users[bot.id]
-        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, became))
+        after_bot = ahead.users[bot.id]
+        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, after_bot))
         if roles[0] is not roles[1]:
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
-            subscription_changes.unsubscribed(ahead, channel, [became], now)
+            subscription_changes.unsubscribed(ahead, channel, [after_bot], now)
             for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
-            if not permissions.bot_may_be_in(ahead, became, channel)
+            if not permissions.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
     seen = visibility.compared(state, ahead, state.channels, others, now)
@@ -437,8 +437,8 @@ def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decisio
     server is."""
     target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
     credential = with_key(moment.state.credentials[target.id], key)
-    told = account_mails.about(MailKind.KEY_CHANGED, target, site)
-    return Decision(credential, key_replaced(moment.state, target.id, key), told)
+    mails = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    return Decision(credential, key_replaced(moment.state, target.id, key), mails)
 
 
 def with_key(credential: Credential, key: NewKey) -> Credential:
@@ -449,8 +449,8 @@ def with_key(credential: Credential, key: NewKey) -> Credential:
 def key_replaced(
     state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
-    """The changes that give an account another API key, and a new password where there is one:
-    whoever has the old key, and whatever phone was registered with it, hears nothing any more."""
+    """The changes that give an account another API key, and a new password where there is one.
+    Push tokens that were registered with the old key are removed."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)

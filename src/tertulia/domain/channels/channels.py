@@ -223,7 +223,7 @@ def _check_whole(channel: Channel) -> None:
 
 
 def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -> Decision[Channel]:
-    """Change the channel, and tell so in it. The result is the channel as it is then.
+    """Change the channel, with a notice in it. The result is the changed channel.
 
     Refused without the right to each of the changes, for values that cannot be, and where nothing
     would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.

@@ -1,4 +1,4 @@
-"""How subscriptions begin: the parts that channels, users and subscriptions have in common."""
+"""The changes that begin and end subscriptions, for verbs of channels, users and subscriptions."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ COLORS = (
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
     """The first color that the user has for no channel yet (`taken`: given in this command)."""
     own = state.subscriptions.of_user[user_id]
-    # It is asked for thousands of people at once: this is `is_active`, without asking each.
+    # Called for thousands of people at once: `is_active`, without a call for each subscription.
     used = {one.color for one in own.values() if one.spans and one.spans[-1][1] is None}
     used.update(taken)
     for color in COLORS:

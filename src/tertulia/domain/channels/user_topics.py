@@ -1,4 +1,4 @@
-"""How users want to hear of topics: as they say, and as follows from taking part."""
+"""Topics that users follow, mute or unmute, by themselves or because they take part in them."""
 
 from msgspec import Struct
 
@@ -15,15 +15,14 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 MAX_USER_TOPICS = 20_000
-"""Topics of which one user may say how to hear of them."""
+"""Topics for which one user may have a setting."""
 
 PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
 """What it takes for a topic to be followed or unmuted by itself; any other number is never."""
 
 
 class Sent(Struct, frozen=True, kw_only=True):
-    """A message that was sent, and how its sender hears of its topic from now on, if that is
-    new."""
+    """A message that was sent, and the sender's setting of its topic, where sending changed it."""
 
     message_id: int
     visibility: Visibility | None = None
@@ -32,7 +31,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 def set_visibility(
     moment: Moment, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
-    """Say how the actor wants to hear of a topic, which need not have messages.
+    """Follow, mute or unmute a topic, or take that back. The topic need not have messages.
 
     Refused for topics that cannot be, for too many of them, and for channels whose messages the
     actor cannot read: of those a setting can only be taken back.
@@ -55,8 +54,7 @@ def set_visibility(
 
 
 def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decision[None]:
-    """Mute a topic of the channel of that ID or name, or let it be heard of again where it is
-    muted. Raises as `set_visibility`."""
+    """Mute a topic of the channel of that ID or name, or end that. Raises as `set_visibility`."""
     state = moment.state
     named = state.channel_named(channel) if isinstance(channel, str) else None
     channel_id = channel if isinstance(channel, int) else named.id if named else 0
@@ -69,9 +67,9 @@ def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decisio
 
 
 def send(moment: Moment, draft: Draft) -> Decision[Sent]:
-    """Send the message, and let its topic be followed or unmuted by those who wish that of topics
-    in which they write or are mentioned. Where the same attempt (the draft's queue and local ID)
-    has sent it already, that message is the answer. Raises as `messages.send` does."""
+    """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
+    whose settings say so. Where the same attempt (the draft's queue and local ID) has sent it
+    already, the result is that message. Raises as `sending.send`."""
     before = moment.state.sent.find(moment.actor.id, draft.queue_id, draft.local_id, draft.content)
     if before is not None:
         return Decision(Sent(message_id=before))
@@ -88,8 +86,8 @@ def send(moment: Moment, draft: Draft) -> Decision[Sent]:
 
 
 def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
-    """What becomes of the topic of a message that is about to be sent, for its sender and for
-    those whom it mentions by name."""
+    """The settings of the message's topic that its sender, and users whom it mentions by name, get
+    by its being sent."""
     state, message = moment.state, sent.message
     channel = state.channels.get(message.channel_id)
     if channel is None:
@@ -114,12 +112,12 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
 
 
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
-"""From the least heard of to the most: of two topics that become one, the more counts."""
+"""In ascending order of interest: of two topics that become one, the later setting wins."""
 
 
 def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]:
-    """What becomes of the settings of topics of which nothing is left where it was: they go with
-    the messages, for those who may read them there."""
+    """The settings of topics that the move leaves empty: they go with the messages, for users who
+    may read them there."""
     state, now = moment.state, moment.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
@@ -162,7 +160,7 @@ def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -
 def _raised(
     state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
 ) -> list[UserTopicChanged]:
-    """The changes for those who have less than they want; bots want nothing."""
+    """The changes for users whose setting is less than the wanted one; never for bots."""
     key = topic_key(topic)
     return [
         _changed(state, user_id, channel.id, topic, visibility, now)

@@ -50,7 +50,7 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
     )
     change = msgspec.structs.replace(change, sight=_sight(state, group, change, now))
     changes: list[AnyChange] = [change]
-    changes.extend(notices.sent(moment, _letters(moment, group, change), render))
+    changes.extend(notices.sent(moment, _messages(moment, group, change), render))
     return Decision(None, changes)
 
 
@@ -129,9 +129,8 @@ def _sight(
     return visibility.moved(state, state.with_changes(after), group.id, people, now)
 
 
-def _letters(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
-    """What people are told whom somebody else brought in or took out; nothing, where there are
-    many."""
+def _messages(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
+    """The messages to people whom somebody else added or removed; none where they are too many."""
     state, actor = moment.state, moment.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:

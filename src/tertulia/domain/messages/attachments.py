@@ -72,7 +72,7 @@ def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]
 def remove(moment: Moment, attachment_id: int) -> Decision[None]:
     """Delete a file, for its owner or an administrator. Messages that link it stay as they are.
 
-    Refused where there is no such file, or it is none of the actor's (told alike).
+    Refused where there is no such file, and alike where it is not the actor's.
     """
     attachment = moment.state.attachments.get(attachment_id)
     actor = moment.actor

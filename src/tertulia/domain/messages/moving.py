@@ -344,16 +344,16 @@ def _open_to_members(channel: Channel) -> bool:
 
 
 def _opens(source: Channel, target: Channel) -> bool:
-    """Whether there may be others than subscribers to whom the messages are new: those who follow
-    all public channels."""
+    """Whether the messages may become readable for others than subscribers: for queues of all
+    public channels."""
     return not target.is_private and not _open_to_members(source)
 
 
 def _arrivals(
     excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
 ) -> tuple[Arrival, ...]:
-    """The newest messages as they are in the new channel, each with the flags of those to whom it
-    is new."""
+    """The newest messages as they are in the new channel, each with the flags of the users who
+    could not read it before."""
     replace = msgspec.structs.replace
     newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
     found = []
@@ -373,8 +373,8 @@ def _arrivals(
 def _mentioned(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
 ) -> Groups:
-    """Whom those to all of the moved messages mention: those who received them in the old channel
-    and can read them in the new one."""
+    """The users whom the moved messages to everybody mention: those who received them in the old
+    channel and can read them in the new one."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
@@ -424,15 +424,15 @@ def _notices(
 
 
 def _named(reading: Channel, channel: Channel, topic: str) -> str:
-    """A topic as it is named to the readers of a channel: where others read them, nothing is said
-    of it that some of these might not know."""
+    """A topic as a notice in the channel `reading` names it: not by its name, where some readers
+    of the notice may not know of its channel."""
     if channel.id != reading.id and not _open_to_readers_of(reading, channel):
         return "another channel"
     return _link(channel, topic)
 
 
 def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
-    """Whether whoever reads the one channel may know of the other one."""
+    """Whether every reader of the one channel may know of the other one."""
     return channel.is_web_public or not (channel.is_private or reading.is_web_public)
 
 

@@ -31,7 +31,7 @@ MAX_PHRASES = 100
 
 
 class Asked(Struct, frozen=True):
-    """One term as it was asked for."""
+    """One term of a narrow, as the client sent it."""
 
     operator: str
     operand: str | int | list[int] | list[str]

@@ -25,7 +25,7 @@ class Reacted(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """An emoji as it was asked for. `neutral` is the way in which its kind was called."""
+    """The emoji of a request. `neutral`: the request names its kind by the neutral word."""
 
     name: str | None = None
     code: str | None = None

@@ -91,7 +91,7 @@ def deliver(
 
 
 def give_up(moment: Moment, render: Render, reminder: Reminder) -> Decision[None]:
-    """The message cannot be shown to the one who wanted to be reminded of it: tell them so, without
+    """The reminder cannot show the message: the user gets a message that says so, without
     anything that it says."""
     state = moment.state
     if state.reminders.get(reminder.id) != reminder:

@@ -1,4 +1,4 @@
-"""An organization's first moment: its owner, and a channel that everybody shares."""
+"""Creating the organization, with its owner and first channels."""
 
 from msgspec import Struct
 
@@ -38,7 +38,8 @@ def found(moment: Moment, new: NewOrganization) -> Decision[User]:
 
 
 def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> list[AnyChange]:
-    """As `channels.made` would have it, who asks for the rights of an owner that is there."""
+    """The changes that create a channel with the owner in it. `channels.made` cannot: it checks the
+    rights of an account that does not exist yet."""
     channel = Channel(
         id=channel_id,
         name=names.channel_name(new.name),
