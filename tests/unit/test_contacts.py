@@ -6,7 +6,7 @@ from itertools import pairwise
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
 from tertulia.state.organization import State
-from tertulia.state.user_visibility import bitmap, stretches
+from tertulia.state.user_visibility import bitmap, id_ranges
 
 
 def shared(state: State, user_id: int) -> set[int]:
@@ -56,10 +56,10 @@ def test_it_costs_nothing_for_each_who_comes_that_is_told_apart() -> None:
     assert state.contacts.merged == merged
 
 
-def test_stretches_are_the_ids() -> None:
+def test_ranges_are_the_ids() -> None:
     rng = random.Random(3)
     for _ in range(100):
         user_ids = {rng.randint(1, 40) for _ in range(rng.randint(0, 40))}
-        found = stretches(bitmap((one, one) for one in user_ids))
+        found = id_ranges(bitmap((one, one) for one in user_ids))
         assert set(bitmap(found)) == user_ids
         assert all(last + 1 < first for (_, last), (first, _) in pairwise(found))

@@ -272,7 +272,7 @@ class Log:
         (`state.unread`). Where it is loaded already, nothing is waited for."""
         if self.state.unread.missing(self.state, reader_id):
             return await self.snapshot(reader_id, unseen, lambda state, _: conclude(state))
-        self.state.unread.asked(self.state, reader_id)
+        self.state.unread.note_question(self.state, reader_id)
         return conclude(self.state)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
@@ -551,7 +551,7 @@ class Log:
         if loaded is not None:
             install_reading(self.state, loaded)
         if snapshot.reader_id is not None:
-            self.state.unread.asked(self.state, snapshot.reader_id)
+            self.state.unread.note_question(self.state, snapshot.reader_id)
         try:
             result = snapshot.conclude(self.state, seen)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""How the log becomes the state: the only thing that writes to it."""
+"""Folding entries of the log into the state: nothing else writes to it."""
 
 from typing import Final
 

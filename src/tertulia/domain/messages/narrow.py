@@ -385,7 +385,7 @@ _OPERATORS: dict[str, Operator] = {
 
 
 def received_spans(reader: Reader) -> tuple[Span, ...]:
-    """The stretches of channels that were delivered to the reader."""
+    """The ranges of channels' messages that were delivered to the reader."""
     if reader.user is None:
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""Folds of what becomes of messages after they were sent."""
+"""Folds of edits, moves and deletions of messages."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Folds of what people tell about themselves."""
+"""Folds of statuses and profiles."""
 
 from tertulia.model import changes
 from tertulia.model.profiles import NO_EMOJI, UserStatus
