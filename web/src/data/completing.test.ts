@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { User, UserGroup } from "../wire/objects";
 import { choices, knownOf, peopleFor, type Scene } from "./completing";
 import type { Channel } from "./data";
-import { fit, plain } from "./finding";
+import { fit, normalized } from "./finding";
 import { tokenAt } from "./tokens";
 
 function person(user_id: number, full_name: string, more: Partial<User> = {}): User {
@@ -114,7 +114,7 @@ it("finds emoji, commands and languages", () => {
 });
 
 it("compares without accents", () => {
-  expect(plain("Ñandú")).toBe("nandu");
+  expect(normalized("Ñandú")).toBe("nandu");
   expect(fit("almond cake", "cake")).toBe(2);
   expect(fit("almond cake", "mond")).toBe(4);
   expect(fit("almond cake", "x")).toBeNull();

@@ -25,15 +25,15 @@ from tertulia.state.moment import Decision, Moment
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """Where messages shall go. A topic or channel that is None stays as it is."""
+    """What a client asks for. A topic or channel that is None stays as it is."""
 
     topic: str | None = None
     channel_id: int | None = None
     propagation: Propagation = Propagation.ONE
     tell_old: bool = False
-    """Leave a notice where they were."""
+    """Leave a notice in the old topic."""
     tell_new: bool = True
-    """Leave a notice where they come to."""
+    """Leave a notice in the new topic."""
 
 
 def move(
@@ -51,7 +51,7 @@ def move(
     source = state.channels[message.channel_id]
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
-    moved = _open_to(moment, source, list(_concerned(excerpt, message, wanted.propagation)))
+    moved = _open_to(moment, source, list(_selected(excerpt, message, wanted.propagation)))
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is there already.")
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
@@ -76,7 +76,7 @@ def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
     )
 
 
-def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
     match propagation:
         case Propagation.ONE:
             return (line for line in excerpt.lines if line.id == message.id)
@@ -140,7 +140,8 @@ def _check_age(
     moved: Sequence[Line],
     propagation: Propagation,
 ) -> None:
-    """Moderators move what they like; others only what is not too old."""
+    """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
+    enough."""
     realm = moment.state.realm
     limit = (
         realm.move_messages_within_channel_limit_seconds
@@ -215,7 +216,7 @@ def _moved(
         marked_read=marked_read,
         recorded=recorded,
         mentioned=mentioned,
-        flags=_flags_then(found, mentioned, ids),
+        flags=_flags_after(found, mentioned, ids),
         read_by=tuple(sorted(found.read_by)),
         mentions_all=message.mentions_all and source.id == target.id,
         new_to=new_to,
@@ -223,7 +224,7 @@ def _moved(
     )
 
 
-def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+def _flags_after(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
     flags, moved = dict(found.flags), BitMap(ids)
     for some, users in mentioned:
         if found.message.id in ids_of(some, moved):
@@ -233,7 +234,7 @@ def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int
 
 
 class _Moved:
-    """The messages that are moved, and whom they concern in what way."""
+    """The messages that are moved, and which parts of them are readable or unread for whom."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
         self.ids = ids
@@ -241,14 +242,14 @@ class _Moved:
         self._places: dict[Spans, Places] = {}
 
     def places(self, spans: Spans) -> Places:
-        """Where those of the spans are: the same for all of whom the same is true."""
+        """The places of the spans' messages. Users with equal places are treated together."""
         found = self._places.get(spans)
         if found is None:
             found = self._places[spans] = places(self.ids, spans)
         return found
 
     def at(self, some: Places) -> BitMap:
-        """Those at these places."""
+        """The IDs at these places."""
         return ids_at(self.ids, self.whole, some)
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
@@ -264,8 +265,8 @@ class _Moved:
 def _kept_unread(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
-    """What must be marked as read in the new channel, because it was not there to be read in the
-    old one; and of what a record must be kept, because it was, and is theirs to read now too."""
+    """What must be marked as read for subscribers of the new channel so that the move makes nothing
+    unread; and of what they must get a record, so that it stays unread."""
     state = moment.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
     old = state.subscriptions.of_channel[source.id]
@@ -294,7 +295,7 @@ def _kept_unread(
         own = before - then
         kept.append((own if target.history_public else own & moved.at(received), users))
     for recorded, holders in excerpt.records:
-        # What is unread by a record alone would come back when they subscribe.
+        # What is unread only by a record would be unread again when they subscribe.
         away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
         if away:
             read.append((recorded & moved.whole, away))
@@ -304,7 +305,7 @@ def _kept_unread(
 def _losing(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
-    """Who could read which of the messages in the old channel, and cannot in the new one."""
+    """The users who could read messages in the old channel and cannot in the new one, and which."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
@@ -320,8 +321,8 @@ def _losing(
 
 
 def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
-    """Which subscribers of the new channel could not read which of the messages in the old one, and
-    can now."""
+    """The subscribers of the new channel who could not read messages in the old one and can now,
+    with these."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)

@@ -69,7 +69,7 @@ def sent(
                 Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
             )
         )
-    return sending.said_in_turn(drafts)
+    return sending.sent_by_several(drafts)
 
 
 def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:
