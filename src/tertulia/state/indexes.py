@@ -4,6 +4,7 @@ import copy
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar
 
 from msgspec import Struct
@@ -138,23 +139,23 @@ class Nested(TableIndex[R]):
     """The records by a field of their key, then by another one: by channel, then by user."""
 
     def __init__(self, table: Table[R], outer: str, inner: str) -> None:
-        self._outer, self._inner = outer, inner
+        self._outer: Callable[[R], Any] = attrgetter(outer)
+        self._inner: Callable[[R], Any] = attrgetter(inner)
         self._groups: dict[Any, dict[Any, R]] = {}
         super().__init__(table)
 
     def _update(self, before: R | None, after: R | None) -> None:
         # The fields are of the key: a record that replaces another has the same.
         if after is not None:
-            group = self._groups.setdefault(getattr(after, self._outer), {})
-            group[getattr(after, self._inner)] = after
+            self._groups.setdefault(self._outer(after), {})[self._inner(after)] = after
         elif before is not None:
-            outer = getattr(before, self._outer)
-            del self._groups[outer][getattr(before, self._inner)]
+            outer = self._outer(before)
+            del self._groups[outer][self._inner(before)]
             if not self._groups[outer]:
                 del self._groups[outer]
 
     def _detach(self, records: Collection[R]) -> None:
-        changed = {getattr(record, self._outer) for record in records} & self._groups.keys()
+        changed = {self._outer(record) for record in records} & self._groups.keys()
         self._groups = {**self._groups, **{value: {**self._groups[value]} for value in changed}}
 
     def __getitem__(self, value: Any) -> Mapping[Any, R]:
