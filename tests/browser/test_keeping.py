@@ -163,8 +163,8 @@ def test_the_end_of_what_is_loaded_is_not_the_end(
     auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
     about: dict[str, str | int] = {
         "anchor": "newest",
-        "num_before": 80,
-        "num_after": 0,
+        "num_before": "80",
+        "num_after": "0",
         "narrow": '[["channel", "general"], ["topic", "long"]]',
     }
     found = httpx.get(f"{ann.site}/api/v1/messages", params=about, auth=auth).json()["messages"]

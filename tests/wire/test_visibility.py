@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.delivery.queues import PAGE
+from tertulia.delivery.recent_entries import PAGE
 from tertulia.domain.accounts import users
 from tertulia.model.changes import (
     RealmChanged,
@@ -565,7 +565,7 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
 
 def encoded(org: Organization) -> list[bytes]:
     """What was encoded of the newest such entry, for every view."""
-    recent = org.node.delivery._recent
+    recent = org.node.delivery.recent
     (*_, posted) = (one for one in recent if isinstance(one.entry.change, UserVisibilityChanged))
     return [event.body for view in posted.views.values() for event in view]
 
