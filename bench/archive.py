@@ -19,7 +19,7 @@ from bench.organization import BEGAN, Organization
 from tertulia.model.channels import Topic
 from tertulia.model.counters import Counter
 from tertulia.model.messages import DirectConversation, Flag
-from tertulia.model.words import words_of
+from tertulia.model.tokenizer import words_of
 from tertulia.service.config import Config
 from tertulia.store.codec import CHUNK_BITS, encode
 from tertulia.store.database import Connection

@@ -7,8 +7,8 @@ from itertools import islice
 from bench.asking import basic
 from tertulia.app.composition import opened_log, opened_vault
 from tertulia.domain.accounts import users
-from tertulia.domain.channels import subscribing
-from tertulia.domain.channels.subscribing import COLORS
+from tertulia.domain.channels import subscription_changes
+from tertulia.domain.channels.subscription_changes import COLORS
 from tertulia.domain.organization import realms
 from tertulia.model.changes import AnyChange, ChannelCreated
 from tertulia.model.channels import Channel
@@ -87,6 +87,6 @@ def _open(moment: Moment, channels: Iterator[tuple[str, range]]) -> Decision[Non
         channel = Channel(id=begin + number, name=name, created_at=BEGAN)
         people = [state.users[user_id] for user_id in user_ids]
         colors = dict.fromkeys(user_ids, COLORS[0])
-        subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+        subscribed = subscription_changes.subscribed(state, channel, people, moment.now, colors)
         changes += [ChannelCreated(channel=channel), subscribed]
     return Decision(None, changes)

@@ -344,7 +344,7 @@ class Newcomer:
         def decide(moment: Moment) -> Decision[User]:
             owner_id = None
             if self.owner is not None:
-                owner_id = moment.state.user_by_address[f"{self.owner}@example.com"]
+                owner_id = moment.state.users.by_address[f"{self.owner}@example.com"]
             return joining(self.name, credential, self.role, owner_id=owner_id)(moment)
 
         return decide

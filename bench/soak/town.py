@@ -8,8 +8,8 @@ import msgspec
 from bench.asking import basic
 from tertulia.app.composition import opened_log, opened_vault
 from tertulia.domain.accounts import users
-from tertulia.domain.channels import subscribing
-from tertulia.domain.channels.subscribing import COLORS
+from tertulia.domain.channels import subscription_changes
+from tertulia.domain.channels.subscription_changes import COLORS
 from tertulia.domain.organization import realms
 from tertulia.model.changes import ChannelCreated
 from tertulia.model.channels import Channel
@@ -98,5 +98,5 @@ def open_channel(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision
     channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
     people = [state.users[user_id] for user_id in user_ids]
     colors = dict.fromkeys(user_ids, COLORS[0])
-    subscribed = subscribing.subscribed(state, channel, people, moment.now, colors)
+    subscribed = subscription_changes.subscribed(state, channel, people, moment.now, colors)
     return Decision(channel.id, [ChannelCreated(channel=channel), subscribed])

@@ -574,7 +574,7 @@ async def use_widget(history: History) -> None:
 
 async def change_emoji(history: History) -> None:
     person = history.org[history.who()]
-    if "gopher" in history.state.emoji_by_name:
+    if "gopher" in history.state.custom_emoji.by_name:
         history.accepted(await person.delete("/realm/emoji/gopher"))
     else:
         files = {"file": ("gopher.png", picture(), "image/png")}

@@ -42,7 +42,7 @@ async def schedule(history: History) -> None:
 
 async def change_scheduled(history: History) -> None:
     rng, person = history.rng, history.org[history.who()]
-    own = history.state.scheduled_of_user[person.user_id]
+    own = history.state.scheduled_messages.of_user[person.user_id]
     if not own:
         return
     path = f"/scheduled_messages/{rng.choice(own).id}"
@@ -62,7 +62,7 @@ async def change_scheduled(history: History) -> None:
 
 async def remind(history: History) -> None:
     rng, person = history.rng, history.org[history.who()]
-    own = history.state.reminders_of_user[person.user_id]
+    own = history.state.reminders.of_user[person.user_id]
     if own and rng.random() < 0.3:
         history.accepted(await person.delete(f"/reminders/{rng.choice(own).id}"))
     elif history.sent:
@@ -73,7 +73,7 @@ async def remind(history: History) -> None:
 
 async def draft(history: History) -> None:
     rng, person, channel = history.rng, history.org[history.who()], history.channel()
-    own = history.state.drafts_of_user[person.user_id]
+    own = history.state.drafts.of_user[person.user_id]
     to: dict[str, object] = {"type": "", "to": [], "topic": ""}
     if channel is not None and rng.random() < 0.5:
         to = {"type": "stream", "to": [channel.id], "topic": "tea"}
@@ -89,7 +89,7 @@ async def draft(history: History) -> None:
 
 async def keep_snippet(history: History) -> None:
     rng, person = history.rng, history.org[history.who()]
-    own = history.state.snippets_of_user[person.user_id]
+    own = history.state.snippets.of_user[person.user_id]
     if own and rng.random() < 0.3:
         history.accepted(await person.delete(f"/saved_snippets/{rng.choice(own).id}"))
     elif own and rng.random() < 0.5:
@@ -120,7 +120,7 @@ async def arrange_view(history: History) -> None:
 
 async def use_device(history: History) -> None:
     rng, person = history.rng, history.org[history.who()]
-    own = history.state.devices_of_user[person.user_id]
+    own = history.state.devices.of_user[person.user_id]
     if own and rng.random() < 0.5:
         device_id = rng.choice(own).id
         history.accepted(await person.post("/remove_client_device", device_id=device_id))
@@ -135,7 +135,7 @@ async def use_browser(history: History) -> None:
     """Somebody signs in with a browser, uses it, ends it, or leaves it alone."""
     org, rng = history.org, history.rng
     person = org[history.who()]
-    own = history.state.sessions_of_user[person.user_id]
+    own = history.state.sessions.of_user[person.user_id]
     match rng.choice(["begin", "begin", "use", "end", "others", "idle"]):
         case "begin":
             new = sessions.NewSession(

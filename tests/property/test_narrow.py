@@ -116,7 +116,7 @@ class Reader:
 
     def visibility(self, message: dict[str, Any]) -> Visibility:
         """What the reader says of the message's topic."""
-        for topic in self.state.topics_of_user[self.person.user_id]:
+        for topic in self.state.user_topics.of_user[self.person.user_id]:
             if (topic.channel_id, topic.key) == (channel_of(message), key_of(message)):
                 return topic.visibility
         return Visibility.INHERIT

@@ -7,7 +7,8 @@ import pytest
 
 from tertulia.model.nouns import NOUNS
 from tertulia.model.users import User
-from tertulia.state.tables import Shards, Table
+from tertulia.state.shards import Shards
+from tertulia.state.tables import Table
 from tertulia.wire.http.fragments import Fragments, Part, array, body_of, runs
 
 

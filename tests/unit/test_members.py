@@ -60,45 +60,46 @@ def state() -> State:
 def test_members_are_those_of_the_subgroups_too(
     state: State, setting: int | Members, expected: set[int]
 ) -> None:
-    assert state.members(setting, NOW) == expected
-    held = {one.id for one in state.users if state.holds(one, setting, NOW)}
+    assert state.memberships.members(setting) == expected
+    held = {one.id for one in state.users if state.memberships.holds(one, setting)}
     assert held - {7} == expected
 
 
 def test_what_is_remembered_of_a_group_is_forgotten_when_something_changes(state: State) -> None:
-    assert state.members(22, NOW) == {1, 2, 3, 5}
-    assert state.members(22, NOW) is state.members(22, NOW)
+    assert state.memberships.members(22) == {1, 2, 3, 5}
+    assert state.memberships.members(22) is state.memberships.members(22)
     state.groups.put(UserGroup(id=20, name="a", members=(2,)))
-    assert state.members(22, NOW) == {1, 2, 3}
+    assert state.memberships.members(22) == {1, 2, 3}
     state.users.put(user(2, is_active=False))
-    assert state.members(22, NOW) == {1, 3}
+    assert state.memberships.members(22) == {1, 3}
     state.users.put(user(5, Role.MODERATOR))
-    assert state.members(22, NOW) == {1, 3, 5}
+    assert state.memberships.members(22) == {1, 3, 5}
     state.groups.put(UserGroup(id=22, name="c", subgroups=(SystemGroup.FULL_MEMBERS.value,)))
-    assert state.members(22, NOW) == {1, 3, 5}
+    assert state.memberships.members(22) == {1, 3, 5}
     state.realms.put(Realm(uuid="", name="", created_at=0))
-    assert state.members(22, NOW) == {1, 3, 4, 5}
+    assert state.memberships.members(22) == {1, 3, 4, 5}
 
 
-def test_a_state_that_is_foreseen_leaves_the_present_one_as_it_is(state: State) -> None:
-    assert state.members(22, NOW) == {1, 2, 3, 5}
-    ahead = state.with_changes(group=UserGroup(id=20, name="a", members=(4,)))
-    assert ahead.members(22, NOW) == {1, 3, 4}
-    assert ahead.holds(state.users[4], 21, NOW)
-    assert not state.holds(state.users[4], 21, NOW)
-    assert state.members(22, NOW) == {1, 2, 3, 5}
+def test_a_copy_with_changes_leaves_the_state_as_it_is(state: State) -> None:
+    assert state.memberships.members(22) == {1, 2, 3, 5}
+    ahead = state.with_changes(UserGroup(id=20, name="a", members=(4,)))
+    assert ahead.memberships.members(22) == {1, 3, 4}
+    assert ahead.memberships.holds(state.users[4], 21)
+    assert not state.memberships.holds(state.users[4], 21)
+    assert state.memberships.members(22) == {1, 2, 3, 5}
     assert state.groups[20].members == (2, 5, 6)
 
 
 def test_the_oldest_come_first(state: State) -> None:
-    assert state.ages.joined(None, None) == [2, 3, 4]
-    assert state.ages.joined(0, 10) == [3]
-    assert state.ages.joined(11, 0) == []
-    assert (state.ages.next(-1), state.ages.next(0), state.ages.next(11)) == (0, 10, None)
+    members = state.users.members_by_joining
+    assert members.between(None, None) == [2, 3, 4]
+    assert members.between(0, 10) == [3]
+    assert members.between(11, 0) == []
+    assert (members.next(-1), members.next(0), members.next(11)) == (0, 10, None)
     state.users.put(user(3, joined_at=12))
-    assert state.ages.joined(11, None) == [3]
+    assert members.between(11, None) == [3]
     state.users.put(user(3, Role.MODERATOR, joined_at=12))
-    assert state.ages.next(11) is None
+    assert members.next(11) is None
 
 
 def test_a_group_of_fifty_thousand_is_asked_in_no_time(state: State) -> None:
@@ -115,7 +116,7 @@ def test_a_group_of_fifty_thousand_is_asked_in_no_time(state: State) -> None:
     for user_id in range(100, 50_100):
         state.users.put(user(user_id))
     state.groups.put(UserGroup(id=30, name="all", members=Once(range(100, 50_100))))
-    assert len(state.members(30, NOW)) == 50_000
-    assert state.members(30, NOW) is state.members(30, NOW)
-    assert state.holds(state.users[50_000], 30, NOW)
-    assert 30 in state.groups_of(state.users[50_000], NOW)
+    assert len(state.memberships.members(30)) == 50_000
+    assert state.memberships.members(30) is state.memberships.members(30)
+    assert state.memberships.holds(state.users[50_000], 30)
+    assert 30 in state.memberships.groups_of(state.users[50_000])

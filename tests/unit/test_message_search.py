@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
-from tertulia.model import narrow, words
+from tertulia.model import narrow, tokenizer
 from tertulia.model.changes import AnyChange, Entry, FlagsChanged, MessageSent, MessagesRead
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
-from tertulia.model.words import Phrase, phrases_of
+from tertulia.model.tokenizer import Phrase, phrases_of
 from tertulia.service.config import Config
 from tertulia.store import message_search, queries
 from tertulia.store.codec import CHUNK_BITS
@@ -399,7 +399,7 @@ def test_a_search_of_many_terms_reads_each_message_once(
     def count(texts: Sequence[str]) -> tuple[str, ...]:
         nonlocal folded
         folded += 1
-        return words.folded(texts)
+        return tokenizer.folded(texts)
 
     monkeypatch.setattr(message_search, "folded", count)
     absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]

@@ -8,7 +8,7 @@ import pytest
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
-from tertulia.model.words import phrases_of
+from tertulia.model.tokenizer import phrases_of
 from tertulia.service.config import Config
 from tertulia.store import log_entries, message_search, migrations, queries, search_index, writing
 from tertulia.store.codec import encode_change

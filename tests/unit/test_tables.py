@@ -9,8 +9,9 @@ from tertulia.model import nouns
 from tertulia.model.nouns import Noun
 from tertulia.service.config import Config
 from tertulia.state import organization
+from tertulia.state.indexes import Grouped, Ordered
 from tertulia.state.organization import State
-from tertulia.state.tables import Grouped, Ordered, Table
+from tertulia.state.tables import Table
 from tertulia.store import migrations
 from tertulia.store.migrations import MIGRATIONS, migrate
 from tertulia.store.store import database_at

@@ -20,7 +20,7 @@ NULLS = {
 
 
 def tokens(org: Organization, who: str) -> list[str]:
-    return [one.token for one in org.node.state.push_tokens_of_user[org[who].user_id]]
+    return [one.token for one in org.node.state.push_tokens.of_user[org[who].user_id]]
 
 
 async def devices(person: Person) -> dict[str, Any]:

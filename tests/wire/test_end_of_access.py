@@ -46,14 +46,14 @@ async def all_over(org: Organization, polls: list["asyncio.Task[Reply]"]) -> Non
 async def test_a_link_to_a_new_password_ends_key_and_sessions(org: Organization) -> None:
     polls = await polling(org)
     (await org["ann"].post("/users/me/android_gcm_reg_id", token="phone")).ok
-    assert org.node.state.push_tokens_of_user.count(org["ann"].user_id) == 1
+    assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 1
     await org.http.post("/reset", data={"email": "ann@example.com"})
     await org.node.log.catch_up()
     (letter,) = await mailed(org)
     browser = fresh(org)
     await browser.http.post(link_in(letter), data={"password": NEW})
     await all_over(org, polls)
-    assert org.node.state.push_tokens_of_user.count(org["ann"].user_id) == 0
+    assert org.node.state.push_tokens.of_user.count(org["ann"].user_id) == 0
     (await browser.get("/users/me")).ok
     (letter,) = await mailed(org)
     assert "every program" in letter.text

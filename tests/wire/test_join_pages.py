@@ -452,7 +452,7 @@ async def test_channels_and_groups_are_those_that_the_inviter_may_give_by_then(
     await org.do(ChannelChanged(channel_id=shut, values=private, was=public))
     zoe = await joined(org, path)
     assert org.node.state.channel_ids_of(zoe.user_id) == [kept]
-    assert org.node.state.members_of_group[101] == frozenset()
+    assert org.node.state.groups.named_members[101] == frozenset()
 
 
 async def test_nobody_is_invited_to_a_channel_that_the_inviter_cannot_read(

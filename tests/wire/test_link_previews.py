@@ -310,7 +310,7 @@ async def test_of_many_pages_the_first_ones_are_asked(org: Organization, there: 
 async def test_what_the_server_s_bots_say_has_no_previews(
     org: Organization, there: Elsewhere
 ) -> None:
-    channel_id = org.node.state.channel_by_name["tea"]
+    channel_id = org.node.state.channels.by_name["tea"]
     (await org["ann"].patch(f"/streams/{channel_id}", description=there.url("/page"))).ok
     assert len(org.node.state.pending_previews) == 0
     await none_awaited(org)

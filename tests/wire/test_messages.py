@@ -10,7 +10,7 @@ from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
-from tertulia.state import sent as sent_messages
+from tertulia.state import idempotency as sent_messages
 from tests.support import Organization, founded, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

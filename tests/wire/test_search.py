@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.model.words import phrases_of
+from tertulia.model.tokenizer import phrases_of
 from tertulia.wire.api.highlighting import marked
 from tests.support import Organization, Person
 

@@ -375,7 +375,7 @@ async def test_no_others_can_be_ended(org: Organization, number: int | str) -> N
     browser = await signed_in(org)
     await signed_in(org, "ben")
     if number == "another's":
-        number = org.node.state.sessions_of_user[org["ben"].user_id][0].id
+        number = org.node.state.sessions.of_user[org["ben"].user_id][0].id
     (await browser.delete(f"/sessions/{number}")).refused(status=404)
     (await browser.delete("/sessions/x")).refused(status=404)
     assert len(org.node.state.sessions) == 2

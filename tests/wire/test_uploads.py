@@ -545,10 +545,15 @@ async def test_what_is_linked_is_known_after_a_restart(config: Config) -> None:
     async with reopened(config) as org:
         assert (await org["ann"].get("/attachments")).ok == before
         assert before["attachments"][0]["message_ids"] == [message_id]
-        found = attachments.picture_at(org.node.state, path)
-        assert found is not None
-        assert (found[0], found[1].width, found[1].height) == ("image/png", 3, 2)
-        assert attachments.picture_at(org.node.state, before["attachments"][1]["path_id"]) is None
+        kept, other = (
+            org.node.state.uploads.at_path(one["path_id"]) for one in before["attachments"]
+        )
+        assert kept is not None
+        assert (kept.path, kept.media_type) == (path, "image/png")
+        assert kept.picture is not None
+        assert (kept.picture.width, kept.picture.height) == (3, 2)
+        assert other is not None
+        assert other.picture is None
 
 
 async def test_an_edit_attaches_files_and_takes_them_off(org: Organization) -> None:

@@ -5,12 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.domain.channels import user_topics
 from tertulia.domain.channels.user_topics import MAX_USER_TOPICS
 from tertulia.model.changes import RealmChanged, SubscriptionChanged, Unsubscribed, UserCreated
 from tertulia.model.users import PersonalSettings, Role, User
 from tertulia.service.config import Config
-from tertulia.state.moment import Decision, Moment
 from tests.support import Organization, Person, founded, reopened
 
 TOPICS = "/user_topics"
@@ -463,20 +461,12 @@ def test_the_settings_of_new_accounts_are_the_usual_ones() -> None:
     assert usual["automatically_follow_topics_where_mentioned"] is True
 
 
-@pytest.mark.parametrize(("policy", "expected"), [(1, FOLLOWED), (2, None), (3, None), (4, None)])
-async def test_taking_part_otherwise_follows_a_topic_where_that_is_wished(
-    org: Organization, policy: int, expected: int | None
-) -> None:
-    dora = await with_settings(org, "dora", **{FOLLOW: policy})
-    channel = await org.channel("lounge", "ann", "dora")
-    await org["ann"].send("lounge", "tea", "hi")
-
-    def react(moment: Moment) -> Decision[None]:
-        where = moment.state.channels[channel]
-        return Decision(None, user_topics.after_taking_part(moment, moment.actor, where, "tea"))
-
-    await org.node.log.submit(dora.user_id, react)
-    assert await own(dora) == ([(channel, "tea", expected)] if expected else [])
+async def test_a_reaction_follows_no_topic(org: Organization) -> None:
+    dora = await with_settings(org, "dora", **{FOLLOW: 1})
+    await org.channel("lounge", "ann", "dora")
+    message_id = await org["ann"].send("lounge", "tea", "hi")
+    await dora.post(f"/messages/{message_id}/reactions", emoji_name="heart")
+    assert await own(dora) == []
 
 
 # When messages move

@@ -524,7 +524,7 @@ async def test_an_organization_that_limits_nobody_writes_nothing_of_it(org: Orga
     await org["ben"].write([org["gus"].user_id], "hi")
     await org["ben"].delete("/users/me/subscriptions", subscriptions=["club"])
     assert await changes_of_sight(org) == []
-    assert not org.node.state.acquaintances.merged
+    assert not org.node.state.contacts.merged
 
 
 # What it costs
@@ -542,7 +542,7 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
     await org.do(Subscribed(channel_id=1, colors=colors, after=0))
     await limit_guests(org)
     queues = [await org[f"g{n}"].register(event_types=["realm_user"]) for n in range(5)]
-    acquaintances = org.node.state.acquaintances
+    acquaintances = org.node.state.contacts
     for guest_id in guests:
         acquaintances.of(guest_id)
     merged, begun = acquaintances.merged, len(await changes_of_sight(org))

@@ -73,7 +73,7 @@ async def _invite(settings: Config, terms: Terms, email: str | None) -> str:
 
 def _inviter(state: State) -> int:
     """The first owner who is a person."""
-    owners = [i for i in state.active_by_role[Role.OWNER] if not state.users[i].is_bot]
+    owners = [i for i in state.users.active_by_role.keys(Role.OWNER) if not state.users[i].is_bot]
     if not owners:
         raise Failed("There is no active owner in whose name to invite.")
-    return min(owners)
+    return int(min(owners))

@@ -8,8 +8,6 @@ that it has not seen.
 
 STRIDE = 1 << 20
 _HALF = STRIDE >> 1
-TRANSIENTS = _HALF
-"""Transient events that fit after one entry."""
 
 
 def of_entry(seq: int, index: int) -> int:

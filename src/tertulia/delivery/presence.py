@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from tertulia.model.transients import PresenceChanged
-from tertulia.state.tables import Shards, next_version
+from tertulia.state.shards import Shards
+from tertulia.state.tables import next_version
 from tertulia.store.writing import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200

@@ -9,7 +9,7 @@ from tertulia.demo.script import Conversation, Said
 from tertulia.demo.stage import CLIENT, Stage
 from tertulia.domain.channels import subscriptions, user_topics
 from tertulia.domain.messages import drafts, flags, reminders, scheduled, sending, snippets
-from tertulia.model.composing import DraftKind
+from tertulia.model.drafts import DraftKind
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.state.moment import Decision, Moment

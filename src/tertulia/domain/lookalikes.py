@@ -33,7 +33,7 @@ class Keys(Struct, frozen=True, gc=False):
 
     plain: str
     skeletons: tuple[str, str]
-    """Of the name as it is written, and in small letters."""
+    """Of the name as it is written, and in lower case."""
 
 
 def alike(one: str, other: str) -> bool:
@@ -47,7 +47,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def plain(name: str) -> str:
-    """The name without what does not tell it from others: case, width, spaces."""
+    """The name without differences that do not distinguish it: case, width, spaces."""
     return keys(name).plain
 
 

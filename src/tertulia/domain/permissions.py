@@ -1,8 +1,8 @@
 """Who may do what. Every verb and every query asks here.
 
-A permission is held by a group; `State.holds` says whether a user is in it. What is added here is
-what the groups do not say: guests, administrators' standing rights, and that what one may not see
-does not exist for one.
+A permission is held by a group; `Memberships.holds` says whether a user is in it. Here is what the
+groups do not say: the limits of guests, the rights that administrators always have, and that what a
+user may not see is the same for them as what does not exist.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,7 +12,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import NoSuchChannel, NotPermitted, Refused
 from tertulia.model.groups import GroupSetting, Members, UserGroup
 from tertulia.model.messages import Edit, MessagePlace, Placed
-from tertulia.model.stretches import EVERYTHING, Spans, places
+from tertulia.model.ranges import EVERYTHING, Spans, places
 from tertulia.model.users import AddressVisibility, BotKind, Role, User
 from tertulia.state.organization import State
 
@@ -75,14 +75,14 @@ def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
     A bot has it where the permission names the bot itself, or where both it and its owner are in
     the groups that have it.
     """
-    if not state.holds(user, setting, now):
+    if not state.memberships.holds(user, setting):
         return False
     if user.bot is None or user.bot.owner_id is None:
         return True
     if isinstance(setting, Members) and user.id in setting.direct_members:
         return True
     owner = _owner(state, user)
-    return owner is not None and state.holds(owner, setting, now)
+    return owner is not None and state.memberships.holds(owner, setting)
 
 
 def holds_as_member(state: State, user: User, setting: GroupSetting, now: float) -> bool:
@@ -112,16 +112,16 @@ def may_add_subscribers(state: State, user: User, channel: Channel, now: float) 
 
 
 def may_subscribe_others(state: State, user: User, channel: Channel, now: float) -> bool:
-    """Whether the user may subscribe other accounts to the channel. Who could not read it could
-    otherwise send in an account of theirs that can."""
+    """Whether the user may subscribe other accounts to the channel. Otherwise somebody who cannot
+    read it could subscribe another account of theirs to do so."""
     return may_add_subscribers(state, user, channel, now) and reads_channel(
         state, user, channel, now
     )
 
 
 def may_invite_to(state: State, user: User, channel: Channel, now: float) -> bool:
-    """Whether the user may offer the channel to those whom they invite: default channels that
-    they see, and those to which they may subscribe others."""
+    """Whether the user may name the channel in an invitation: default channels that they see, and
+    channels to which they may subscribe others."""
     if channel.is_archived or not sees_channel(state, user, channel, now):
         return False
     return channel.is_default or may_subscribe_others(state, user, channel, now)
@@ -174,7 +174,7 @@ def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) ->
 def channels_seen(state: State, user: User, now: float) -> list[Channel]:
     """The channels that the user may know of, in ascending order of ID. The same as asking
     `sees_channel` for each, and quicker."""
-    own = state.subscriptions_of_user.get(user.id, {})
+    own = state.subscriptions.of_user[user.id]
     subscribed = {channel_id for channel_id, one in own.items() if one.is_active}
     to_members = not is_guest(state, user)
     return [
@@ -200,7 +200,7 @@ def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
 
 def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
-    # What is asked of many channels at once is asked of the channel first.
+    # The cheap questions first: this is asked of many channels at once.
     if channel.is_web_public or not (channel.is_private or is_guest(state, user)):
         return True
     if state.is_subscribed(user.id, channel.id):
@@ -232,7 +232,8 @@ def may_subscribe(state: State, user: User, channel: Channel, now: float) -> boo
 def may_unsubscribe_others(
     state: State, actor: User, targets: Iterable[User], channel: Channel, now: float
 ) -> bool:
-    """Administrators; owners of the bots concerned; those whom the channel's setting names."""
+    """Whether the actor may unsubscribe them: administrators, owners of these bots, and holders of
+    the channel's permission."""
     if administers(state, actor, channel, now):
         return True
     if not sees_channel(state, actor, channel, now):
@@ -277,7 +278,7 @@ def may_send_to(state: State, user: User, channel: Channel, now: float) -> bool:
     if holds(state, user, channel.can_send_message_group, now):
         return True
     owner = _owner(state, user)
-    return owner is not None and state.holds(owner, channel.can_send_message_group, now)
+    return owner is not None and state.memberships.holds(owner, channel.can_send_message_group)
 
 
 def _owner(state: State, user: User) -> User | None:
@@ -352,7 +353,7 @@ def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
     """
     if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer, now):
         return True
-    return other.id in state.acquaintances.of(viewer.id)
+    return other.id in state.contacts.of(viewer.id)
 
 
 def sees_everybody(state: State, viewer: User, now: float) -> bool:
@@ -373,7 +374,7 @@ def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
 def acquaintances(state: State, viewer: User) -> set[int]:
     """The accounts of which even a guest knows who may not know of all: bots, and those with whom
     the viewer shares something."""
-    return {viewer.id, *state.bots, *state.acquaintances.of(viewer.id)}
+    return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 
 def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
@@ -514,6 +515,6 @@ def may_leave(state: State, user: User, group: UserGroup, now: float) -> bool:
 
 
 def may_mention_group(state: State, user: User, group: UserGroup, now: float) -> bool:
-    """Whether the user may notify the group's members by naming it (`State.members`). The groups
-    of the roles, and those that are out of use, are only named in silence."""
+    """Whether the user may notify the group's members by a mention. A mention of a group of the
+    roles, or of a deactivated one, notifies nobody."""
     return not group.deactivated and holds(state, user, group.can_mention_group, now)

@@ -28,7 +28,7 @@ def messages_to_send(node: Node) -> Job:
         await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)
 
     waiting: DueItems[ScheduledMessage] = DueItems(
-        in_order=lambda state: state.scheduled_by_time,
+        in_order=lambda state: state.scheduled_messages.by_time,
         time=lambda message: message.deliver_at,
         key=lambda message: message.id,
         do=send,
@@ -49,7 +49,7 @@ def messages_to_be_reminded_of(node: Node) -> Job:
         await node.log.submit(None, reminders.give_up, node.renderer.render, reminder)
 
     waiting: DueItems[Reminder] = DueItems(
-        in_order=lambda state: state.reminders_by_time,
+        in_order=lambda state: state.reminders.by_time,
         time=lambda reminder: reminder.deliver_at,
         key=lambda reminder: reminder.id,
         do=remind,

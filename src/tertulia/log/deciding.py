@@ -7,7 +7,7 @@ from typing import Any, Final
 from tertulia.log.requests import Command
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NotAuthenticated, Refused
-from tertulia.state import visibility
+from tertulia.state import user_visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -43,7 +43,7 @@ async def decide(
     if time.perf_counter() - turn > TURN_SECONDS:
         await asyncio.sleep(0)  # The state stays: only the writer changes it.
     try:
-        for change in visibility.accompanied(state, decision.changes):
+        for change in user_visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)
             fold(state, entry)
             entries.append(entry)

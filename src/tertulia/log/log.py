@@ -241,7 +241,7 @@ class Log:
         (`state.unread`). Where it is loaded already, this waits for nothing."""
         if self.state.unread.missing(self.state, reader_id):
             return await self.snapshot(reader_id, state_only, lambda state, _: conclude(state))
-        self.state.unread.asked(self.state, reader_id)
+        self.state.unread.note_question(self.state, reader_id)
         return conclude(self.state)
 
     async def catch_up(self) -> None:

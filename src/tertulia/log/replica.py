@@ -11,8 +11,8 @@ from tertulia.log.freshness import Freshness
 from tertulia.log.subscribers import Subscribers
 from tertulia.model.changes import AnyChange, Entry
 from tertulia.state.fold import fold
+from tertulia.state.idempotency import RECALLED
 from tertulia.state.organization import State
-from tertulia.state.sent import RECALLED
 from tertulia.store import history, log_entries, queries
 from tertulia.store.database import Connection
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position

@@ -77,7 +77,7 @@ class Snapshots:
         if unread is not None:
             _install_unread(state, unread)
         if snapshot.reader_id is not None:
-            state.unread.asked(state, snapshot.reader_id)
+            state.unread.note_question(state, snapshot.reader_id)
         try:
             result = snapshot.conclude(state, seen)
         except Exception as error:

@@ -58,7 +58,7 @@ def by_name(state: StateInline, silent: bool) -> bool:
 
 def shown(page: Page, name: str) -> str | None:
     """The emoji of that name; None where there is none. The organization's own come first."""
-    emoji_id = page.state.emoji_by_name.get(name)
+    emoji_id = page.state.custom_emoji.by_name.get(name)
     if emoji_id is not None:
         file = page.state.custom_emoji[emoji_id].file
         return _picture(name, custom_address(page.state.realm.id, file))

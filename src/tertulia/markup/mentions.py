@@ -84,12 +84,12 @@ def _named(page: Page, name: str) -> User | None:
             and page.may_name(user)
         ):
             return user
-    called = sorted(state.users_by_name.get(name, ()))
+    called = sorted(state.users.by_name.keys(name))
     return next((state.users[u] for u in called if page.may_name(state.users[u])), None)
 
 
 def _group(page: Page, name: str, quiet: bool) -> str | None:
-    group_id = page.state.group_by_name.get(name.casefold())
+    group_id = page.state.groups.by_name.get(name.casefold())
     group = None if group_id is None else page.state.groups[group_id]
     if group is None or not (quiet or page.may_mention(group)):
         return None

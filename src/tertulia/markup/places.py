@@ -27,7 +27,7 @@ def topic_address(channel: Channel, topic: str) -> str:
 
 def newest_message(state: State, channel: Channel, topic: str) -> int | None:
     """The topic's newest message, by which it is found again when it has moved."""
-    known = state.topics_of_channel.get(channel.id, {}).get(topic_key(topic))
+    known = state.topics.of_channel[channel.id].get(topic_key(topic))
     return None if known is None else known.last_message_id
 
 

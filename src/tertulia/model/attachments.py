@@ -57,7 +57,7 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AttachmentMessage(Struct, frozen=True, kw_only=True):
-    """A message links a file: whoever can read the message may open the file."""
+    """A message links a file: its readers may open the file."""
 
     attachment_id: int
     message_id: int

@@ -62,7 +62,7 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 class Subscription(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One user's relation to one channel: now, and in the past.
 
-    `spans` are the stretches of message IDs during which the user was subscribed, oldest first,
+    `spans` are the ranges of message IDs during which the user was subscribed, oldest first,
     each `(after, until)`: a message is in it when after < id <= until, and the open one has
     until None. They say which messages the user received, so that no message needs a row per
     recipient.

@@ -16,7 +16,7 @@ class NotPermitted(Refused):
 
 
 class NoSuchChannel(Refused):
-    """The channel does not exist, or the actor may not know that it does (told alike).
+    """The channel does not exist, or the actor may not know that it does: both look alike.
 
     `channel_id` or `name` is what the actor called it by.
     """
@@ -102,7 +102,7 @@ class PushNotOffered(Refused):
 
 
 class NoSuchQueue(Refused):
-    """The event queue is unknown, expired, deleted, or somebody else's (told alike)."""
+    """The event queue is unknown, expired, deleted, or somebody else's: all look alike."""
 
     def __init__(self, queue_id: str) -> None:
         self.queue_id = queue_id
@@ -152,7 +152,7 @@ class GroupInUse(Refused):
 
 
 class StaleExpectation(Refused):
-    """What the caller believed to be the present value is not."""
+    """The present value is not the one that the caller expected."""
 
 
 class InvitationFailed(Refused):
@@ -182,7 +182,7 @@ class Unavailable(Exception):
 
 
 class OutcomeUnknown(Unavailable):
-    """The server could not learn whether a change was made: whoever asked must look."""
+    """The server does not know whether a change was made: the caller must look."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -192,7 +192,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class NoSuchMessage(Refused):
-    """The message does not exist, or the actor may not read it (told alike)."""
+    """The message does not exist, or the actor may not read it: both look alike."""
 
     def __init__(self) -> None:
         super().__init__("There is no such message.")
@@ -237,7 +237,7 @@ class TooOldToMove(Refused):
 
 
 class Conflict(Refused):
-    """What the decision was to be made about has changed in the meantime. Asking anew helps."""
+    """What a command read before it decided has changed since: read again and retry."""
 
     def __init__(self) -> None:
         super().__init__("The messages have been changed in the meantime. Try again.")

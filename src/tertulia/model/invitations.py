@@ -8,7 +8,7 @@ from tertulia.model.users import Role
 
 
 class InvitationStatus(Enum):
-    """What became of an invitation. That its time is over is not written down."""
+    """The status of an invitation. Expiry is not stored as one: see `expires_at`."""
 
     OPEN = "open"
     USED = "used"
@@ -16,7 +16,7 @@ class InvitationStatus(Enum):
 
 
 class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An invitation: of one address, or (without one) a link for whoever has it."""
+    """An invitation of one address; without an address, a link that anybody may use who has it."""
 
     id: int
     inviter_id: int
@@ -30,14 +30,14 @@ class Invitation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     channel_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     default_channels: bool = False
-    """Whether the new account joins the organization's default channels, as they are by then."""
+    """Whether the new account is subscribed to the default channels of the moment when it joins."""
     tell_inviter: bool = False
     welcome_text: str | None = None
     """None is the organization's; empty is none."""
     nonce: str
     """Random: a part of what the link is made of."""
     sent_at: tuple[int, ...] = ()
-    """When a mail with it was asked for, in UNIX seconds."""
+    """When mails with it were requested, in UNIX seconds."""
     status: InvitationStatus = InvitationStatus.OPEN
 
     @property

@@ -1,4 +1,4 @@
-"""Messages, direct conversations, and what differs per reader."""
+"""Messages, direct conversations, and readers' flags."""
 
 from enum import Enum, IntFlag
 
@@ -8,7 +8,7 @@ from tertulia.model.channels import topic_key
 
 
 class Flag(IntFlag):
-    """What one reader's relation to a message is, beyond having received it.
+    """A reader's flags on a message.
 
     Being unread is the default and being read is a bit in the reader's bitmap; these are the
     sparse rest, and have a row only where one is set. `RECORD` alone says that the reader has a
@@ -86,7 +86,7 @@ class Edit(Struct, frozen=True, kw_only=True):
 
 
 class MessagePlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which message it is and where: all that must be known to tell who can read it."""
+    """A message's ID and conversation: enough to decide who can read it."""
 
     id: int
     channel_id: int | None = None
@@ -99,7 +99,7 @@ def place_of(message: Message) -> MessagePlace:
 
 
 Placed = Message | MessagePlace
-"""A message, or as much of it as tells who can read it."""
+"""A message, or as much of it as decides who can read it."""
 
 
 class Submessage(Struct, frozen=True, kw_only=True):
@@ -118,9 +118,9 @@ class Rendered(Struct, frozen=True, kw_only=True):
 
     html: str
     mentions: frozenset[int] = frozenset()
-    """Users who are mentioned aloud."""
+    """Users whom it mentions and notifies."""
     mentioned_groups: frozenset[int] = frozenset()
-    """Groups that are: their members are mentioned when the message is sent."""
+    """Groups whose members it mentions and notifies."""
     mentions_all: bool = False
     mentions_topic: bool = False
     has_link: bool = False

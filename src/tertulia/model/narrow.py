@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from pyroaring import BitMap
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 
 
 class InChannels(Struct, frozen=True):
@@ -147,7 +147,7 @@ class Span(Struct, frozen=True):
 class Scope(Struct, frozen=True):
     """Which messages the reader may see at all.
 
-    `spans` are stretches of channels, `direct_ids` conversations; `recorded` are the channels of
+    `spans` are ranges of channels, `direct_ids` conversations; `recorded` are the channels of
     which those messages belong to it that `user_id` has a record of. `channel_ids` are channels
     whose whole history is open to the reader.
     """

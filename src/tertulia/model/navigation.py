@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class NavigationView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A view that its owner made, or settings of one that is there for everybody."""
+    """A view that its owner made, or the owner's settings of a built-in one."""
 
     id: int
     user_id: int
@@ -13,4 +13,4 @@ class NavigationView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_pinned: bool
     """Whether it is shown, and not behind a menu."""
     name: str | None = None
-    """None for views that are there for everybody."""
+    """None for built-in views."""

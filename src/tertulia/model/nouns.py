@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, RemovedFile
 from tertulia.model.channels import Channel, Subscription, Topic
-from tertulia.model.composing import SavedDraft, Snippet
 from tertulia.model.counters import Counter
 from tertulia.model.devices import Device, PushToken
+from tertulia.model.drafts import SavedDraft, Snippet
 from tertulia.model.folders import ChannelFolder
 from tertulia.model.groups import UserGroup
 from tertulia.model.invitations import Confirmation, Invitation

@@ -1,10 +1,10 @@
-"""What people set up for themselves: words to be alerted of, and whom they do not want to read."""
+"""Alert words and muted users."""
 
 from msgspec import Struct
 
 
 class AlertWords(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The words whose use one person wants to hear of."""
+    """The words by which one user is alerted to messages."""
 
     user_id: int
     words: tuple[str, ...] = ()
@@ -12,7 +12,7 @@ class AlertWords(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MutedUser(Struct, frozen=True, kw_only=True):
-    """Somebody whose messages one person does not want to read."""
+    """One user has muted another one."""
 
     user_id: int
     """Who muted."""

@@ -1,4 +1,4 @@
-"""What people tell about themselves: what they are doing, and the fields of their profiles."""
+"""Statuses of users, and the fields of their profiles."""
 
 from enum import IntEnum
 
@@ -7,11 +7,11 @@ from msgspec import Struct
 from tertulia.model.reactions import Emoji, EmojiKind
 
 NO_EMOJI = Emoji(kind=EmojiKind.UNICODE, code="", name="")
-"""What takes an emoji away from a status."""
+"""Stands for no emoji, in a change that removes one from a status."""
 
 
 class UserStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody says that they are doing. There is none for those who say nothing."""
+    """A user's status. There is no record of an empty one."""
 
     user_id: int
     text: str = ""
@@ -69,6 +69,6 @@ class ProfileValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: int
     field_id: int
     value: str
-    """As it is told; of a PEOPLE field the IDs as a JSON list."""
+    """As clients get it; of a PEOPLE field the IDs as a JSON list."""
     rendered: str = ""
     """As HTML, for texts."""

@@ -20,7 +20,7 @@ class Capabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Registration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a client wants to be told of changes."""
+    """What events a client wants, and in which form."""
 
     event_types: tuple[str, ...] | None = None
     """None is all of them."""

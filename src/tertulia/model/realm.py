@@ -33,7 +33,7 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     file: str = ""
     """Its path among the files; empty for the picture that comes with the program."""
     version: int = 1
-    """Counts how often it changed, for those who keep copies."""
+    """Counts its changes, so that clients know when their copy is old."""
 
 
 class Realm(Struct, frozen=True, kw_only=True, omit_defaults=True):

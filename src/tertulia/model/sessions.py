@@ -18,9 +18,9 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: int
     """UNIX seconds."""
     used_at: int
-    """UNIX seconds of its last use, as last written down (`domain.sessions.use`)."""
+    """UNIX seconds of its last use, as last stored (`domain/accounts/sessions.py`)."""
     confirmed_at: int = 0
-    """UNIX seconds of when the password was given again; 0 where that was not asked for."""
+    """UNIX seconds of when the password was given again; 0 where it never was."""
     agent: str = ""
     """The browser as it calls itself."""
 
@@ -31,7 +31,7 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def proved_at(self) -> int:
-        """UNIX seconds of when it was last known who sits before the browser."""
+        """UNIX seconds of the last sign-in or confirmation by password."""
         return max(self.created_at, self.confirmed_at)
 
     def lasts(self, now: float, longest: int | None) -> bool:

@@ -1,4 +1,4 @@
-"""What happens and is not written down: it reaches whoever is there, or nobody."""
+"""Transient events: they have no entry, and reach only the queues that there are at that moment."""
 
 from msgspec import Struct
 
@@ -30,16 +30,16 @@ class EditTyping(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="edi
 
 
 class PresenceChanged(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="presence"):
-    """A user was there. UNIX seconds, 0 for never."""
+    """A user was active or idle. UNIX seconds, 0 for never."""
 
     user_id: int
     active_at: int
     idle_at: int
     update_id: int
     at: int = 0
-    """When this was told."""
+    """When this was reported."""
     notable: bool = True
-    """Whether it is worth telling clients that wait; otherwise it only updates the nodes."""
+    """Whether clients that wait get an event; otherwise it only updates the nodes."""
 
 
 class QueueGone(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="queue_gone"):

@@ -1,4 +1,4 @@
-"""How users want to hear of topics."""
+"""Topics that users follow, mute or unmute."""
 
 from enum import IntEnum
 
@@ -6,13 +6,13 @@ from msgspec import Struct
 
 
 class Visibility(IntEnum):
-    """How much somebody wants to hear of a topic."""
+    """A user's setting of a topic."""
 
     INHERIT = 0
-    """As of its channel: there is no record."""
+    """That of its channel: there is no record."""
     MUTED = 1
     UNMUTED = 2
-    """Heard of even where the channel is muted."""
+    """Shown even where its channel is muted."""
     FOLLOWED = 3
 
 

@@ -24,7 +24,7 @@ async def may_open(node: Node, user: User | None, attachment: Attachment) -> boo
         await node.log.settled()
         found = await node.store.read(message_search.any_in, scope, message_ids)
         # Rights may have gone while it was read, and messages may have been moved.
-        if _scope(node, user) != scope or node.state.touched.since(seq, message_ids):
+        if _scope(node, user) != scope or node.state.recent_writes.since(seq, message_ids):
             raise Conflict
         return found
 

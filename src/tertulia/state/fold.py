@@ -1,4 +1,4 @@
-"""How the log becomes the state: the only thing that writes to it."""
+"""Folding entries of the log into the state: nothing else writes to it."""
 
 from typing import Final
 
@@ -6,8 +6,8 @@ from tertulia.model.changes import Entry
 from tertulia.state.folds import (
     attachments,
     channels,
-    composing,
     devices,
+    drafts,
     editing,
     folders,
     groups,
@@ -32,7 +32,7 @@ FOLDS: Final = Folds(
     {
         **attachments.FOLDS,
         **channels.FOLDS,
-        **composing.FOLDS,
+        **drafts.FOLDS,
         **devices.FOLDS,
         **editing.FOLDS,
         **folders.FOLDS,

@@ -1,4 +1,4 @@
-"""What a command sees, and what it answers."""
+"""What a verb sees when it decides, and what it answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Moment:
 
     @property
     def actor(self) -> User:
-        """Who asks, as they are at this moment."""
+        """The account in whose name the command is."""
         return self.state.users[self.actor_id]
 
 

@@ -1,9 +1,9 @@
-"""Records in memory, by key, with a note of what changed since it was last written down."""
+"""Records in memory, by key, with a note of what changed since it was last written down; and what
+every index of them has in common."""
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from msgspec import Struct
 
@@ -19,12 +19,18 @@ def next_version() -> int:
     return next(_versions)
 
 
+class StaleIndexError(RuntimeError):
+    """An index was asked for in a copy with changes that it does not follow."""
+
+
 class Table(Generic[R]):
     """All records of one noun. Records are immutable; a change puts a new one in place.
 
-    `watch` registers an index: it is called as `(before, after)` for each put, `before` being
-    None for a new record. Records are never removed by anything but `remove`.
+    A subclass declares the noun's indexes as attributes (`tertulia.state.indexes`).
     """
+
+    original: "Table[R] | None" = None
+    """What this is a copy of (`with_records`)."""
 
     def __init__(self, noun: Noun) -> None:
         self.noun = noun
@@ -35,12 +41,18 @@ class Table(Generic[R]):
         self.version = next_version()
         """Another one after each change."""
         self._watchers: list[Callable[[R | None, R | None], None]] = []
+        self.replaced: list[tuple[R | None, R]] = []
+        """What a copy has instead of what is in the original: pairs of before and after."""
+        self._copied_at = 0
 
     def watch(self, watcher: Callable[[R | None, R | None], None]) -> None:
+        """Call it as `(before, after)` from now on: `before` is None for a new record, `after` for
+        one that is removed. Indexes use `Index.follow`."""
         self._watchers.append(watcher)
 
     def put(self, record: R) -> None:
         """Add the record, or replace the one with its key."""
+        self._require_original()
         key = self.noun.key_of(record)
         before = self.rows.get(key)
         self.rows[key] = record
@@ -53,11 +65,16 @@ class Table(Generic[R]):
 
     def remove(self, key: Key) -> None:
         """Take the record away. A missing one is a KeyError."""
+        self._require_original()
         before = self.rows.pop(key)
         self.dirty.add(key)
         self.version = next_version()
         for watcher in self._watchers:
             watcher(before, None)
+
+    def _require_original(self) -> None:
+        if self.original is not None:
+            raise TypeError(f"{self.noun.table}: a copy with changes is for reading")
 
     def __getitem__(self, key: Key) -> R:
         return self.rows[key]
@@ -84,108 +101,52 @@ class Table(Generic[R]):
         self.dirty.clear()
         return changed
 
+    # Copies with changes
 
-class Grouped(Generic[R]):
-    """An index: the records of a table by what `of` says of them, for example their owner."""
+    def with_records(self, records: Iterable[R]) -> Self:
+        """A copy in which these records are added or replaced, for reading while the original is
+        as it is now.
 
-    def __init__(self, table: Table[R], of: Callable[[R], Any]) -> None:
-        self._table = table
-        self._of = of
-        self._groups: dict[Any, dict[Key, R]] = {}
-        table.watch(self._index)
+        Each index of the copy is made when it is first asked for, from the original's; one that
+        cannot follow raises StaleIndexError.
+        """
+        copied = object.__new__(type(self))
+        Table.__init__(copied, self.noun)
+        copied.original, copied._copied_at = self, self.version
+        new = {self.noun.key_of(record): record for record in records}
+        copied.replaced = [(self.rows.get(key), record) for key, record in new.items()]
+        copied.rows = {**self.rows, **new}
+        copied.highest = self.highest
+        return copied
 
-    def _index(self, before: R | None, after: R | None) -> None:
-        if before is not None:
-            group = self._groups[self._of(before)]
-            del group[self._table.noun.key_of(before)]
-            if not group:
-                del self._groups[self._of(before)]
-        if after is not None:
-            group = self._groups.setdefault(self._of(after), {})
-            group[self._table.noun.key_of(after)] = after
+    if not TYPE_CHECKING:
 
-    def __getitem__(self, value: Any) -> Sequence[R]:
-        """The records of one group, in the order of their keys; empty where there are none."""
-        group = self._groups.get(value)
-        return [group[key] for key in sorted(group)] if group else ()
-
-    def count(self, value: Any) -> int:
-        """How many records the group has."""
-        return len(self._groups.get(value, ()))
-
-
-class Ordered(Generic[R]):
-    """An index: the records of a table in ascending order of what `of` says of them, a time for
-    example; those of which it says None are left out."""
-
-    def __init__(self, table: Table[R], of: Callable[[R], float | None]) -> None:
-        self._table = table
-        self._of = of
-        self._places: list[tuple[float, Key]] = []
-        table.watch(self._index)
-
-    def _index(self, before: R | None, after: R | None) -> None:
-        was, now = self._place(before), self._place(after)
-        if was == now:
-            return
-        if was is not None:
-            del self._places[bisect_left(self._places, was)]
-        if now is not None:
-            insort(self._places, now)
-
-    def _place(self, record: R | None) -> tuple[float, Key] | None:
-        value = None if record is None else self._of(record)
-        return None if record is None or value is None else (value, self._table.noun.key_of(record))
-
-    def __iter__(self) -> Iterator[R]:
-        """The records in order. They must not change meanwhile."""
-        return (self._table[key] for _, key in self._places)
-
-    @property
-    def first(self) -> R | None:
-        """The record that comes first, if there is any; of equal ones, that of the lowest key."""
-        return self._table[self._places[0][1]] if self._places else None
+        def __getattr__(self, name: str) -> Any:
+            # Only what a copy does not have yet comes here.
+            original = self.original
+            if original is None or name.startswith("__"):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+            found = getattr(original, name)
+            if not isinstance(found, Index):
+                raise AttributeError(f"{name} is not there in a copy of {self.noun.table}")
+            if original.version != self._copied_at:
+                raise StaleIndexError(f"{self.noun.table} changed since this copy was made")
+            made = found.with_tables(lambda table: self if table is original else table)
+            setattr(self, name, made)
+            return made
 
 
-class Shards(Generic[R]):
-    """An index: the IDs of a table's records by stretches of IDs, and when something of each
-    stretch was last changed, be it in this table or in another one that says more of its records.
+class Index:
+    """What is kept in step with tables: it follows each change of their records."""
 
-    So what is made of a stretch is made once, and again when it is another.
-    """
+    tables: tuple[Table[Any], ...] = ()
+    """Those that it follows."""
 
-    SIZE = 128
-    """IDs of a stretch. A power of two."""
+    def follow(self, table: Table[R], update: Callable[[R | None, R | None], None]) -> None:
+        """Call `update` for each change of the table's records, see `Table.watch`."""
+        self.tables = (*self.tables, table)
+        table.watch(update)
 
-    def __init__(self, table: Table[R]) -> None:
-        self.table = table
-        self._ids: dict[int, list[int]] = {}
-        self._versions: dict[int, int] = {}
-        table.watch(self._index)
-
-    def also(self, table: Table[Any], of: Callable[[Any], int]) -> None:
-        """Count a change of the other table's records as one of the record with the ID that `of`
-        says."""
-
-        def index(before: Any, after: Any) -> None:
-            self.touch(of(before if after is None else after))
-
-        table.watch(index)
-
-    def _index(self, before: R | None, after: R | None) -> None:
-        key: Any = self.table.noun.key_of(after or before)
-        self.touch(key)
-        if before is None:
-            insort(self._ids.setdefault(key // self.SIZE, []), key)
-        elif after is None:
-            self._ids[key // self.SIZE].remove(key)
-
-    def touch(self, key: int) -> None:
-        """Something of the record with that ID is not as it was."""
-        self._versions[key // self.SIZE] = next_version()
-
-    def __iter__(self) -> Iterator[tuple[int, Sequence[int], int]]:
-        """The first ID of each stretch that has records, its IDs, and its version; ascending."""
-        for number in sorted(self._ids):
-            if self._ids[number]:
-                yield number * self.SIZE, self._ids[number], self._versions[number]
+    def with_tables(self, instead: Callable[[Any], Any]) -> "Index":
+        """The index of copies with changes: `instead` gives for each table the one to look at."""
+        raise StaleIndexError(f"{type(self).__name__} does not follow a copy with changes")

@@ -1,8 +1,8 @@
 """What is unread, computed with bitmaps of message IDs.
 
-Nothing here is written down as such: it is loaded from the messages and the readers' bitmaps when
-somebody first asks, and then kept in step by the fold. A channel or reader that is not loaded is
-not kept, which costs nothing. What nobody asked for in a long while gives way (`make_room`).
+Nothing of this is stored: it is loaded from the messages and the readers' bitmaps when it is first
+needed, and then kept in step by the fold. Channels and readers that are not loaded cost nothing.
+What was not used for the longest time is evicted (`make_room`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tertulia.state.organization import State
 
 ROOM: Final = 32_000_000
-"""Bytes, roughly, that what is loaded may take."""
+"""Bytes, roughly, that loaded bitmaps may take."""
 SPARED: Final = 256
-"""What one of so many last questions looked at is kept all the same: a command that was prepared by
-one of them may wait for it. After as many it is looked what takes more room than there is."""
+"""What one of so many last questions used is never evicted: a command that was prepared by one of
+them may still need it. After as many questions, the room is checked."""
 _BYTES: Final = 2
-"""That a number takes in a bitmap, at most, beside the bitmap itself."""
+"""Of one number in a bitmap, at most."""
 _BITMAP_BYTES: Final = 100
 
 
@@ -43,8 +43,8 @@ class ChannelMessages:
     """By topic key."""
     wildcards: BitMap
     """Those that mention everybody."""
-    asked: int = 0
-    """The last question that looked at it, here and below."""
+    used_at: int = 0
+    """The number of the last question that used it, here and below."""
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class DirectMessages:
     """The IDs of one direct conversation's messages."""
 
     all: BitMap
-    asked: int = 0
+    used_at: int = 0
 
     @property
     def size(self) -> int:
@@ -72,7 +72,7 @@ class Reader:
 
     read: BitMap
     flagged: dict[Flag, BitMap]
-    asked: int = 0
+    used_at: int = 0
 
     def with_any(self, flags: Flag) -> BitMap:
         """The messages that have one of the flags."""
@@ -98,7 +98,7 @@ class Unread:
 
 @dataclass
 class Missing:
-    """What must be loaded before a user's unread messages can be told."""
+    """What must be loaded before a user's unread messages are known."""
 
     reader: bool
     channel_ids: list[int]
@@ -119,22 +119,22 @@ def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
 
 
 class UnreadIndex:
-    """The loaded part of who has read what."""
+    """The loaded bitmaps of messages and readers."""
 
     def __init__(self) -> None:
         self.channels: dict[int, ChannelMessages] = {}
         self.directs: dict[int, DirectMessages] = {}
         self.readers: dict[int, Reader] = {}
         self.questions = 0
-        """How many were asked."""
+        """How many there were: see `note_question`."""
 
     def missing(self, state: "State", user_id: int) -> Missing:
-        """What is not loaded yet of that which `unread` looks at."""
+        """What `of` needs for the user and is not loaded yet."""
         own = self._channel_ids(state, user_id)
         return Missing(
             reader=user_id not in self.readers,
             channel_ids=[c for c in own if c not in self.channels],
-            direct_ids=[d for d in state.directs_of_user.get(user_id, ()) if d not in self.directs],
+            direct_ids=[d for d in state.directs.of_user[user_id] if d not in self.directs],
         )
 
     def _channel_ids(self, state: "State", user_id: int) -> list[int]:
@@ -205,7 +205,7 @@ class UnreadIndex:
 
     def began(self, direct_id: int) -> None:
         """A direct conversation began, so all of it is known."""
-        self.directs[direct_id] = DirectMessages(BitMap(), asked=self.questions)
+        self.directs[direct_id] = DirectMessages(BitMap(), used_at=self.questions)
 
     def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
         """A user's messages became read or unread."""
@@ -237,7 +237,7 @@ class UnreadIndex:
         for channel_id, fresh in self._fresh(state, reader, user_id):
             channel = self.channels[channel_id]
             subscription = state.subscriptions[(channel_id, user_id)]
-            # A wildcard mentions those who received it, which a record of one's own does not say.
+            # A wildcard mentions the users who received it: a reader's record does not mean that.
             wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
             left = len(fresh)
             if left == len(channel.all):
@@ -251,7 +251,7 @@ class UnreadIndex:
                     left -= len(hit)
                     if not left:
                         break
-        for direct_id in state.directs_of_user.get(user_id, ()):
+        for direct_id in state.directs.of_user[user_id]:
             fresh = self.directs[direct_id].all - reader.read
             if fresh:
                 unread.directs[direct_id] = fresh
@@ -265,7 +265,7 @@ class UnreadIndex:
         others only where the user gave them a record of their own and made them unread.
         """
         reader = self.readers[user_id]
-        own = state.directs_of_user.get(user_id, ())
+        own = state.directs.of_user[user_id]
         directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
         return BitMap.union(
             directs - reader.read, *(fresh for _, fresh in self._fresh(state, reader, user_id))
@@ -284,11 +284,11 @@ class UnreadIndex:
 
     # Room
 
-    def asked(self, state: "State", user_id: int) -> None:
-        """A question about what the user has not read is about to be answered."""
+    def note_question(self, state: "State", user_id: int) -> None:
+        """What the user has not read is about to be used: note it, so that it is not evicted."""
         self.questions += 1
         for one in self._looked_at(state, user_id):
-            one.asked = self.questions
+            one.used_at = self.questions
         if self.questions % SPARED == 0:
             self.make_room()
 
@@ -297,18 +297,17 @@ class UnreadIndex:
     ) -> Iterable[Reader | ChannelMessages | DirectMessages]:
         yield self.readers[user_id]
         yield from (self.channels[one] for one in self._channel_ids(state, user_id))
-        yield from (self.directs[one] for one in state.directs_of_user.get(user_id, ()))
+        yield from (self.directs[one] for one in state.directs.of_user[user_id])
 
     def make_room(self) -> None:
-        """Forget what nobody asked for since the longest, until there is room for the rest, or the
-        rest was asked for lately."""
+        """Evict what was not used for the longest time, until the rest fits or was used lately."""
         kept: list[tuple[int, int, dict[int, Any], int]] = []
         for table in (self.readers, self.channels, self.directs):
-            kept += [(one.asked, one.size, table, key) for key, one in table.items()]
+            kept += [(one.used_at, one.size, table, key) for key, one in table.items()]
         used = sum(size for _, size, _, _ in kept)
         kept.sort(key=lambda one: one[0])
-        for asked, size, table, key in kept:
-            if used <= ROOM or asked > self.questions - SPARED:
+        for used_at, size, table, key in kept:
+            if used <= ROOM or used_at > self.questions - SPARED:
                 return
             del table[key]
             used -= size

@@ -1,4 +1,4 @@
-"""Indexes over uploaded files."""
+"""Uploaded files, and which messages link them: the indexes over their tables."""
 
 import heapq
 from collections import Counter
@@ -6,77 +6,79 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tertulia.model.attachments import Attachment, AttachmentMessage, linked_paths
-from tertulia.state.tables import Grouped, Table
+from tertulia.state.indexes import Grouped, Unique
+from tertulia.state.tables import Index, Table
 
 
-class Uploads:
-    """What is asked of uploaded files, beside their tables."""
+class Uploads(Index):
+    """The uploaded files by their uploader, path and messages, and those that nothing links."""
 
-    def __init__(self, attachments: Table[Attachment], claims: Table[AttachmentMessage]) -> None:
+    def __init__(
+        self,
+        attachments: Table[Attachment],
+        claims: Table[AttachmentMessage],
+        unsent: Iterable[Table[Any]],
+    ) -> None:
+        """`claims` are the links in messages. What the `content` of the records of `unsent` links
+        is in use too, although nothing of it was sent yet."""
         self._attachments = attachments
         self.of_user = Grouped(attachments, lambda attachment: attachment.user_id)
         self.claims_of = Grouped(claims, lambda claim: claim.attachment_id)
-        """Which messages link a file, by the file."""
+        """The links to a file, by the file's ID."""
         self.of_message = Grouped(claims, lambda claim: claim.message_id)
-        """Which files a message links, by the message."""
-        self.by_path: dict[str, int] = {}
+        """The links in a message, by the message's ID."""
+        self._by_path = Unique(attachments, lambda attachment: attachment.path)
         self.space_used = 0
         """Bytes of all files together."""
-        self._unclaimed: set[tuple[int, int]] = set()
-        """When each file that no message links was uploaded, and its ID."""
+        self._unused: set[tuple[int, int]] = set()
+        """When each file that nothing links was uploaded, and its ID."""
         self._oldest: list[tuple[int, int]] = []
         """A heap of them, with some that are linked by now."""
-        self._held: Counter[str] = Counter()
-        """How often a file is linked in what waits to be sent, by the file's path."""
-        attachments.watch(self._index_attachment)
-        claims.watch(self._index_claim)
+        self._unsent_links: Counter[str] = Counter()
+        """How often a file is linked in what was not sent yet, by the file's path."""
+        self.follow(attachments, self._attachment_changed)
+        self.follow(claims, self._claim_changed)
+        for table in unsent:
+            self.follow(table, self._unsent_changed)
 
-    def _index_attachment(self, before: Attachment | None, after: Attachment | None) -> None:
+    def _attachment_changed(self, before: Attachment | None, after: Attachment | None) -> None:
         if before is not None:
-            del self.by_path[before.path]
             self.space_used -= before.size
-            self._unclaimed.discard((before.created_at, before.id))
+            self._unused.discard((before.created_at, before.id))
         if after is not None:
-            self.by_path[after.path] = after.id
             self.space_used += after.size
-            self._look(after)
+            self._update_unused(after)
 
-    def _index_claim(
+    def _claim_changed(
         self, before: AttachmentMessage | None, after: AttachmentMessage | None
     ) -> None:
         claim = before or after
         attachment = self._attachments.get(claim.attachment_id) if claim else None
-        if attachment is None:
-            return
-        self._look(attachment)
+        if attachment is not None:
+            self._update_unused(attachment)
 
-    def _look(self, attachment: Attachment) -> None:
-        """Whether any message links the file now, or will."""
-        entry = (attachment.created_at, attachment.id)
-        if self.claims_of.count(attachment.id) or self._held[attachment.path]:
-            self._unclaimed.discard(entry)
-        elif entry not in self._unclaimed:
-            self._unclaimed.add(entry)
-            heapq.heappush(self._oldest, entry)
-
-    def hold(self, table: Table[Any]) -> None:
-        """What the `content` of these records links is not unclaimed: it waits to be sent."""
-        table.watch(self._index_waiting)
-
-    def _index_waiting(self, before: Any, after: Any) -> None:
+    def _unsent_changed(self, before: Any, after: Any) -> None:
         for record, more in ((before, -1), (after, 1)):
             for paths in linked_paths(record.content) if record is not None else ():
                 for path in paths:
-                    self._held[path] += more
-                    if not self._held[path]:
-                        del self._held[path]
+                    self._unsent_links[path] += more
+                    if not self._unsent_links[path]:
+                        del self._unsent_links[path]
                     attachment = self.at_path(path)
                     if attachment is not None:
-                        self._look(attachment)
+                        self._update_unused(attachment)
+
+    def _update_unused(self, attachment: Attachment) -> None:
+        entry = (attachment.created_at, attachment.id)
+        if self.claims_of.count(attachment.id) or self._unsent_links[attachment.path]:
+            self._unused.discard(entry)
+        elif entry not in self._unused:
+            self._unused.add(entry)
+            heapq.heappush(self._oldest, entry)
 
     def at_path(self, path: str) -> Attachment | None:
         """The file that has this path."""
-        attachment_id = self.by_path.get(path)
+        attachment_id = self._by_path.get(path)
         return None if attachment_id is None else self._attachments[attachment_id]
 
     def message_ids(self, attachment_id: int) -> tuple[int, ...]:
@@ -89,14 +91,14 @@ class Uploads:
         return tuple(sorted(found))
 
     def unclaimed(self, until: float, limit: int) -> Sequence[int]:
-        """The files from until that UNIX time that no message links, nor what waits to be sent:
-        the oldest, at most so many."""
-        oldest = heapq.nsmallest(limit, self._unclaimed)
+        """The IDs of files that were uploaded until that UNIX time and that neither a message nor
+        anything unsent links: the oldest, at most so many."""
+        oldest = heapq.nsmallest(limit, self._unused)
         return [attachment_id for created_at, attachment_id in oldest if created_at <= until]
 
     @property
     def oldest_unclaimed(self) -> int | None:
-        """When the oldest file that no message links was uploaded, in UNIX seconds."""
-        while self._oldest and self._oldest[0] not in self._unclaimed:
+        """When the oldest of these files was uploaded, in UNIX seconds."""
+        while self._oldest and self._oldest[0] not in self._unused:
             heapq.heappop(self._oldest)
         return self._oldest[0][0] if self._oldest else None

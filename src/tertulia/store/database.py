@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from tertulia.model.errors import Unavailable
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 
 Row = tuple[Any, ...]
 

@@ -11,7 +11,7 @@ from tertulia.model import changes
 from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Edit, Flag
-from tertulia.model.stretches import ids_of
+from tertulia.model.ranges import ids_of
 from tertulia.store import bitmaps, search_index
 from tertulia.store.database import Connection
 

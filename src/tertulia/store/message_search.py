@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from tertulia.model import narrow
 from tertulia.model.messages import Message
 from tertulia.model.narrow import Scope, Search, Term
-from tertulia.model.words import Phrase, folded, folded_say
+from tertulia.model.tokenizer import Phrase, folded, folded_say
 from tertulia.store.codec import MESSAGE_COLUMNS, message_of
 from tertulia.store.database import Connection
 from tertulia.store.narrow_sql import Clause, narrow_condition, scope_condition

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
 _LAST_PLACE = 16383

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tertulia.model.words import words_of
+from tertulia.model.tokenizer import words_of
 from tertulia.store.database import Connection
 
 _BATCH = 5000

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tertulia.model.words import Phrase
+from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
 

@@ -15,8 +15,8 @@ from tertulia.model.mail import Mail
 from tertulia.model.messages import Flag, Submessage
 from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
+from tertulia.model.ranges import ids_of
 from tertulia.model.reactions import Reaction
-from tertulia.model.stretches import ids_of
 from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change

@@ -1,4 +1,4 @@
-"""Mails that tell people what became of their accounts: somebody else may have done it."""
+"""Mails to people about changes of their accounts, which somebody else may have made."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from tertulia.state.moment import Decision, Moment
 _NO_MAIL: Final = (".invalid", ".example")
 """Domains that nobody has: of the system's bots, and of demonstrations."""
 JUST_JOINED: Final = 60
-"""Seconds after joining in which signing in is no news."""
+"""Seconds after joining in which nobody gets a mail about signing in."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -26,15 +26,15 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 def about(kind: MailKind, user: User, site: str, **facts: str) -> list[Mail]:
-    """The mail to the account's address as it is now; none to bots, and where nobody reads it."""
+    """The mail to the account's present address; none to bots and to impossible addresses."""
     if user.is_bot or user.address.casefold().endswith(_NO_MAIL):
         return []
     return [Mail(kind=kind, to=user.address, site=site, about=user.id, facts=facts)]
 
 
 def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
-    """The mail about the actor's signing in; none where the place is known (None), where the
-    account has only just been joined, and to those who want none."""
+    """The mail about the actor's signing in; none where the place is known (None), right after
+    joining, and where the person's settings say so."""
     user, now = moment.actor, moment.now
     if place is None or user.awaits_arrival or now - user.joined_at < JUST_JOINED:
         return []
@@ -47,5 +47,5 @@ def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
 
 
 def tell_of_sign_in(moment: Moment, place: Place) -> Decision[None]:
-    """Tell the actor that a program signed in."""
+    """Send the actor a mail that a program signed in."""
     return Decision(None, (), of_sign_in(moment, place))

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import account_mails, invited, users
+from tertulia.domain.accounts import account_mails, invitation_rules, users
 from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
 from tertulia.model.errors import Refused
@@ -35,8 +35,10 @@ def expired(state: State, now: float) -> tuple[int, ...]:
     return tuple(sorted(c.id for c in state.confirmations if c.expires_at <= now))
 
 
-def asked(moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ()) -> list[AnyChange]:
-    """The changes that ask for a confirmation, and clear away `ended` and those of no use."""
+def confirmation_changes(
+    moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ()
+) -> list[AnyChange]:
+    """The changes that begin a confirmation, and end these (`ended`) and expired ones."""
     over = sorted({*ended, *expired(moment.state, moment.now)})
     cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []
     return [*cleared, ConfirmationAsked(confirmation=confirmation)]
@@ -79,7 +81,7 @@ def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
         nonce=new.nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_ADDRESS, to=address, site=new.site, about=confirmation.id)
-    return Decision(None, asked(moment, confirmation), [mail])
+    return Decision(None, confirmation_changes(moment, confirmation), [mail])
 
 
 def _require_changeable(state: State, user: User) -> None:
@@ -89,7 +91,7 @@ def _require_changeable(state: State, user: User) -> None:
 
 def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[User]:
     """Give the account the address that its confirmation was for, as the one who has the link
-    that was mailed there. Returns the account as it was; a mail tells the address that was.
+    that was mailed there. Returns the account as it was; a mail goes to its old address.
 
     Refused where the confirmation is over, the account is deactivated or may not be changed any
     more, or the address has been taken since.
@@ -107,8 +109,8 @@ def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[
     mine = tuple(sorted(c.id for c in others if c.user_id == user.id))
     changes: list[AnyChange] = [
         *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
-        *invited.answered(state, address),
+        *invitation_rules.answered(state, address),
         *users.changed(moment, user, {"address": address}),
     ]
-    told = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)
-    return Decision(user, changes, told)
+    mails = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)
+    return Decision(user, changes, mails)

@@ -5,7 +5,7 @@ from typing import Final
 
 from tertulia.model.changes import AlertWordsChanged
 from tertulia.model.errors import Refused
-from tertulia.state.alerts import compared
+from tertulia.state.alert_words import compared
 from tertulia.state.moment import Decision, Moment
 
 MAX_LENGTH: Final = 100

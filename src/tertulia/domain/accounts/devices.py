@@ -23,7 +23,7 @@ _APP_ID = re.compile(r"[.a-zA-Z0-9-]{1,255}")
 def register(moment: Moment) -> Decision[int]:
     """Remember one more device of the actor's. Returns its ID. Refused where there are many."""
     state, actor = moment.state, moment.actor
-    if state.devices_of_user.count(actor.id) >= MAX_DEVICES:
+    if state.devices.of_user.count(actor.id) >= MAX_DEVICES:
         raise Refused(f"You can have {MAX_DEVICES} devices.")
     device = Device(id=state.devices.next_id(), user_id=actor.id)
     return Decision(device.id, (DeviceAdded(user_id=actor.id, device=device),))
@@ -64,7 +64,7 @@ def add_token(moment: Moment, service: PushService, token: str, app_id: str = ""
     known = _tokens(moment, service, token)
     if known:
         return Decision(None)
-    if state.push_tokens_of_user.count(actor.id) >= MAX_DEVICES:
+    if state.push_tokens.of_user.count(actor.id) >= MAX_DEVICES:
         raise Refused(f"You can register {MAX_DEVICES} devices.")
     added = PushToken(
         id=state.push_tokens.next_id(),
@@ -93,7 +93,7 @@ def test_notification(moment: Moment, token: str | None) -> Decision[None]:
     Raises NoSuchPushToken, and otherwise PushNotOffered.
     """
     if token is not None and not any(
-        one.token == token for one in moment.state.push_tokens_of_user[moment.actor.id]
+        one.token == token for one in moment.state.push_tokens.of_user[moment.actor.id]
     ):
         raise NoSuchPushToken()
     raise PushNotOffered()
@@ -101,14 +101,14 @@ def test_notification(moment: Moment, token: str | None) -> Decision[None]:
 
 def all_tokens_removed(state: State, user_id: int) -> list[PushTokensRemoved]:
     """What becomes of somebody's push tokens when the key with which they came is void."""
-    ids = tuple(token.id for token in state.push_tokens_of_user[user_id])
+    ids = tuple(token.id for token in state.push_tokens.of_user[user_id])
     return [PushTokensRemoved(user_id=user_id, token_ids=ids)] if ids else []
 
 
 def _tokens(moment: Moment, service: PushService, token: str) -> list[PushToken]:
     return [
         one
-        for one in moment.state.push_tokens_of_user[moment.actor.id]
+        for one in moment.state.push_tokens.of_user[moment.actor.id]
         if (one.service, one.token) == (service, token)
     ]
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tertulia.domain.accounts import invited, profiles, users
+from tertulia.domain.accounts import invitation_rules, profiles, users
 from tertulia.model.changes import (
     AlertWordsChanged,
     AnyChange,
@@ -45,8 +45,8 @@ def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
         "avatar_version": target.avatar_version + 1,
         "timezone": "",
     }
-    changes += invited.answered(moment.state, target.address)
-    changes += invited.redacted(moment.state, target.address)
+    changes += invitation_rules.answered(moment.state, target.address)
+    changes += invitation_rules.redacted(moment.state, target.address)
     changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
     changes += _own(moment.state, target.id)
     return Decision(target.avatar_file, changes)
@@ -56,27 +56,27 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
     """What takes away what the account kept for itself."""
     changes: list[AnyChange] = []
     changes += [
-        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts_of_user[user_id]
+        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts.of_user[user_id]
     ]
     changes += [
         SnippetDeleted(user_id=user_id, snippet_id=one.id)
-        for one in state.snippets_of_user[user_id]
+        for one in state.snippets.of_user[user_id]
     ]
     changes += [
         ScheduledMessageRemoved(user_id=user_id, scheduled_id=one.id)
-        for one in state.scheduled_of_user[user_id]
+        for one in state.scheduled_messages.of_user[user_id]
     ]
     changes += [
         ReminderRemoved(user_id=user_id, reminder_id=one.id)
-        for one in state.reminders_of_user[user_id]
+        for one in state.reminders.of_user[user_id]
     ]
     if user_id in state.alert_words:
         changes.append(AlertWordsChanged(user_id=user_id, words=()))
-    if tokens := state.push_tokens_of_user[user_id]:
+    if tokens := state.push_tokens.of_user[user_id]:
         ids = tuple(sorted(one.id for one in tokens))
         changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
     changes += [
-        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices_of_user[user_id]
+        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices.of_user[user_id]
     ]
     return changes
 
@@ -84,14 +84,14 @@ def _own(state: State, user_id: int) -> list[AnyChange]:
 def _emptied(moment: Moment, target: User) -> list[AnyChange]:
     state = moment.state
     changes: list[AnyChange] = []
-    fields = [value.field_id for value in state.profile_of[target.id]]
+    fields = [value.field_id for value in state.profile_values.of_user[target.id]]
     if fields:
         changes += profiles.emptied(moment, target, fields)
     if target.id in state.statuses:
         changes.append(StatusChanged(user_id=target.id, text="", emoji=NO_EMOJI))
-    asked = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
-    if asked:
-        changes.append(ConfirmationsEnded(confirmation_ids=asked))
+    pending = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
+    if pending:
+        changes.append(ConfirmationsEnded(confirmation_ids=pending))
     credential = state.credentials[target.id]
     if credential.password_hash is not None:
         bare = msgspec.structs.replace(credential, password_hash=None)

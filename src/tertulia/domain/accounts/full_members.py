@@ -1,10 +1,10 @@
-"""When members become full members: their waiting period ends, or the organization sets another."""
+"""When members become full members: at the end of their waiting period."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain import visibility
+from tertulia.domain.channels import visibility
 from tertulia.model.changes import FullMembersChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role, User
@@ -24,12 +24,12 @@ def next_end(state: State, now: float) -> float | None:
         return now
     if realm.full_members_joined_by is None:
         return None
-    joined_at = state.ages.next(realm.full_members_joined_by)
+    joined_at = state.users.members_by_joining.next(realm.full_members_joined_by)
     return None if joined_at is None else joined_at + realm.waiting_period_threshold * DAY
 
 
 def end(moment: Moment) -> Decision[None]:
-    """Make full members of those whose waiting period is over, as the server itself."""
+    """Make full members of the members whose waiting period is over, as the server itself."""
     due = next_end(moment.state, moment.now)
     if due is None or due > moment.now:
         return Decision(None)
@@ -38,12 +38,12 @@ def end(moment: Moment) -> Decision[None]:
 
 
 def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
-    """What comes before the account is told to be as it is here: the end of its waiting period,
-    where that was over while the account was no active member, and so nobody waited for it."""
+    """The change that must come before one that makes the account as it is here: the end of its
+    waiting period, where that passed while the account was no active member and had no timer."""
     period = state.realm.waiting_period_threshold
     if (
         user.role is not Role.MEMBER
-        or state.is_full_member(user)
+        or state.memberships.is_full_member(user)
         or now - user.joined_at < period * DAY
     ):
         return []
@@ -51,27 +51,28 @@ def overdue(state: State, user: User, now: float) -> list[FullMembersChanged]:
 
 
 def with_changes(state: State, changes: Sequence[FullMembersChanged]) -> State:
-    """The state after these changes, for looking at."""
+    """A copy of the state with these changes (`State.with_changes`)."""
     for change in changes:
         realm = msgspec.structs.replace(
             state.realm,
             waiting_period_applied=change.period,
             full_members_joined_by=change.joined_by,
         )
-        state = state.with_changes(realm=realm)
+        state = state.with_changes(realm)
     return state
 
 
 def full_members(state: State, now: float, period: int) -> FullMembersChanged:
-    """The change after which those are full members who joined so many days ago."""
+    """The change that makes full members of all who joined so many days ago or earlier."""
     was = state.realm.full_members_joined_by
-    # Nobody joined before the epoch: a period of ages is no different from one of a century.
+    # Nobody joined before the epoch: a longer period makes no difference.
     joined_by = None if period == 0 else max(int(now) - period * DAY, -1)
+    members = state.users.members_by_joining
     change = FullMembersChanged(
         period=period,
         joined_by=joined_by,
-        joined=() if was is None else tuple(state.ages.joined(was, joined_by)),
-        left=() if joined_by is None else tuple(state.ages.joined(joined_by, was)),
+        joined=() if was is None else tuple(members.between(was, joined_by)),
+        left=() if joined_by is None else tuple(members.between(joined_by, was)),
     )
     ahead, people = with_changes(state, [change]), [*change.joined, *change.left]
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Invitations: by mail to one address each, and links for whoever has them."""
+"""Invitations: by mail to one address each, and links that anybody may use who has them."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.accounts import addresses, invited
+from tertulia.domain.accounts import addresses, invitation_rules
 from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import InvitationSentAgain, InvitationsMade
 from tertulia.model.channels import Channel
@@ -59,7 +59,7 @@ class NotInvited(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of invitations by mail."""
+    """The result of inviting by mail."""
 
     invited: tuple[Invitation, ...] = ()
     not_invited: tuple[NotInvited, ...] = ()
@@ -272,7 +272,7 @@ def _sent_today(state: State, now: float) -> int:
 def shown(state: State, viewer: User, now: float) -> list[Invitation]:
     """The usable invitations that the viewer looks after, in the order in which they were made."""
     return sorted(
-        (one for one in state.invitations if invited.is_managed(state, one, viewer, now)),
+        (one for one in state.invitations if invitation_rules.is_managed(state, one, viewer, now)),
         key=lambda one: one.id,
     )
 
@@ -281,13 +281,13 @@ def revoke(moment: Moment, invitation_id: int) -> Decision[None]:
     """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
     end, all alike."""
     invitation = _managed(moment, invitation_id, reusable=False)
-    return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, invitation_rules.ended([invitation], InvitationStatus.REVOKED))
 
 
 def revoke_link(moment: Moment, invitation_id: int) -> Decision[None]:
     """End a link. Refused as `revoke`."""
     invitation = _managed(moment, invitation_id, reusable=True)
-    return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
+    return Decision(None, invitation_rules.ended([invitation], InvitationStatus.REVOKED))
 
 
 def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]:
@@ -308,7 +308,7 @@ def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitatio
     if (
         invitation is None
         or invitation.is_reusable is not reusable
-        or not invited.is_managed(state, invitation, actor, moment.now)
+        or not invitation_rules.is_managed(state, invitation, actor, moment.now)
     ):
         raise Refused("There is no such invitation.")
     return invitation

@@ -9,7 +9,7 @@ from tertulia.state.organization import State
 
 
 def mute(moment: Moment, user_id: int) -> Decision[None]:
-    """Mute a user. Refused for oneself, the unknown, and those who are muted already."""
+    """Mute a user. Refused for oneself, unknown users, and users who are muted already."""
     state, actor = moment.state, moment.actor
     user = permissions.visible_user(state, actor, user_id, moment.now)
     if user.id == actor.id:
@@ -21,7 +21,7 @@ def mute(moment: Moment, user_id: int) -> Decision[None]:
 
 
 def unmute(moment: Moment, user_id: int) -> Decision[None]:
-    """Unmute a user. Refused for those who are not muted."""
+    """Unmute a user. Refused where the user is not muted."""
     actor = moment.actor
     if (actor.id, user_id) not in moment.state.muted_users:
         raise Refused("This user is not muted.")
@@ -29,7 +29,7 @@ def unmute(moment: Moment, user_id: int) -> Decision[None]:
 
 
 def kept_apart(state: State, user_id: int) -> set[int]:
-    """Those whom the user muted, and those who muted the user."""
-    return {muted.muted_id for muted in state.muted_by_user[user_id]} | {
-        muted.user_id for muted in state.muters_of_user[user_id]
+    """The users whom this one muted, and the users who muted this one."""
+    return {muted.muted_id for muted in state.muted_users.of_user[user_id]} | {
+        muted.user_id for muted in state.muted_users.of_muted[user_id]
     }

@@ -43,7 +43,7 @@ def add(moment: Moment, fragment: str, is_pinned: bool, name: str | None) -> Dec
         raise Refused("A view of your own needs a name.")
     if _find(moment, address) is not None:
         raise Refused("You have a view of this address.")
-    if state.views_of_user.count(actor.id) >= MAX_VIEWS:
+    if state.navigation_views.of_user.count(actor.id) >= MAX_VIEWS:
         raise Refused(f"You can have {MAX_VIEWS} views.")
     view = NavigationView(
         id=state.navigation_views.next_id(),
@@ -86,7 +86,7 @@ def remove(moment: Moment, fragment: str) -> Decision[None]:
 
 
 def _find(moment: Moment, fragment: str) -> NavigationView | None:
-    views = moment.state.views_of_user[moment.actor.id]
+    views = moment.state.navigation_views.of_user[moment.actor.id]
     return next((view for view in views if view.fragment == fragment), None)
 
 
@@ -103,7 +103,7 @@ def _name(moment: Moment, fragment: str, name: str | None) -> str | None:
         return None
     _check_nameable(fragment)
     called = names.view_name(name)
-    others = moment.state.views_of_user[moment.actor.id]
+    others = moment.state.navigation_views.of_user[moment.actor.id]
     if any(view.name == called and view.fragment != fragment for view in others):
         raise Refused("You have a view of this name.")
     return called

@@ -23,7 +23,7 @@ STEPS: Final = (
 
 def left(state: State, user_id: int) -> list[str]:
     """The hints that the user has not seen."""
-    seen = {step.name for step in state.onboarding_of_user[user_id]}
+    seen = {step.name for step in state.onboarding_steps.of_user[user_id]}
     return [name for name in STEPS if name not in seen]
 
 

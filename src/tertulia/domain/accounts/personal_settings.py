@@ -66,7 +66,7 @@ class Targets(Struct, frozen=True, kw_only=True):
     user_ids: tuple[int, ...] = ()
     group_ids: tuple[int, ...] = ()
     skip_if_already_edited: bool = False
-    """Leave out those who have ever changed settings of their own."""
+    """Leave out the accounts that have ever changed settings of their own."""
 
 
 class NewPassword(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class NewPassword(Struct, frozen=True, kw_only=True):
     old_hash: str | None
     new_hash: str
     site: str
-    """Where the server is, for the mail that tells of it."""
+    """The server's address, for the mail about it."""
     session_id: int | None = None
     """The session that asks, which alone goes on; None where none does."""
 
@@ -91,7 +91,7 @@ class Revision(Struct, frozen=True, kw_only=True):
 
 
 class Changed(Struct, frozen=True, kw_only=True):
-    """What became new: settings and fields of the account by name, of each account."""
+    """The names of the settings and fields that changed, of each account."""
 
     names: Mapping[int, frozenset[str]]
 
@@ -123,10 +123,10 @@ def change(moment: Moment, revision: Revision) -> Decision[Changed]:
         kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
         mails += account_mails.about(kind, actor, site)
     if revision.address is not UNSET:
-        asked = addresses.ask_change(moment, revision.address)
-        changes += asked.changes
-        mails += asked.mails
-        names |= {"email"} if asked.changes else set()
+        requested = addresses.ask_change(moment, revision.address)
+        changes += requested.changes
+        mails += requested.mails
+        names |= {"email"} if requested.changes else set()
     return Decision(Changed(names={actor.id: names}), changes, mails)
 
 
@@ -228,7 +228,7 @@ def _targeted(moment: Moment, targets: Targets) -> list[User]:
         if group is None or group.deactivated:
             raise Refused(f"There is no user group with ID {group_id}.")
         for user in state.users:
-            if user.is_active and not user.is_bot and state.holds(user, group_id, now):
+            if user.is_active and not user.is_bot and state.memberships.holds(user, group_id):
                 found[user.id] = user
     if targets.skip_if_already_edited:
         return [u for u in found.values() if not state.settings[u.id].edited_by_owner]

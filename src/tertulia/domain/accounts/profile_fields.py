@@ -111,7 +111,7 @@ def change(moment: Moment, field_id: int, given: Revision) -> Decision[None]:
     keys = {choice.key for choice in after.choices}
     dropped = [
         value.user_id
-        for value in state.values_of_field[field_id]
+        for value in state.profile_values.of_field[field_id]
         if after.kind is FieldKind.CHOICE and value.value not in keys
     ]
     return Decision(None, (ProfileFieldChanged(field=after, dropped=tuple(sorted(dropped))),))

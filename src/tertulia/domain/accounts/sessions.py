@@ -33,7 +33,7 @@ class NewSession(Struct, frozen=True, kw_only=True):
     password_hash: str | None = None
     """The password that was checked, as it was kept then; None where none was."""
     place: Place | None = None
-    """Where it is, where a mail is to tell of it."""
+    """Where it is signed in from; None for no mail about it."""
 
 
 def begin(moment: Moment, new: NewSession) -> Decision[Session]:
@@ -69,7 +69,7 @@ def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decisi
     replaced = state.sessions.get(new.replaced_id)
     if replaced is not None:
         over[replaced.id] = replaced
-    left = [one for one in state.sessions_of_user[actor.id] if one.id not in over]
+    left = [one for one in state.sessions.of_user[actor.id] if one.id not in over]
     left.sort(key=lambda one: (one.used_at, one.id))
     over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
     return Decision(
@@ -82,8 +82,8 @@ def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decisi
 
 
 def use(moment: Moment, session_id: int) -> Decision[None]:
-    """The session is in use: its time begins anew. Nothing happens where that was said not long
-    ago, or the session is over."""
+    """Note that the session is in use, so that it lasts longer. Nothing happens where that was
+    noted not long ago, or the session is over."""
     session = moment.state.sessions.get(session_id)
     if session is None or not is_stale(session, moment.now):
         return Decision(None)
@@ -106,7 +106,7 @@ def is_stale(session: Session, now: float) -> bool:
 
 def own(moment: Moment, longest: int | None) -> Decision[list[Session]]:
     """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
-    found = moment.state.sessions_of_user[moment.actor.id]
+    found = moment.state.sessions.of_user[moment.actor.id]
     return Decision([one for one in reversed(found) if one.lasts(moment.now, longest)])
 
 
@@ -119,14 +119,14 @@ class NewPassword(Struct, frozen=True, kw_only=True):
     old_hash: str | None
     new_hash: str
     key: NewKey
-    """The API key that is to be: whoever found out the password may have the one before."""
+    """The new API key: somebody who knew the old password may have the old key too."""
     site: str
-    """Where the server is, for the mail that tells of it."""
+    """The server's address, for the mail about it."""
 
 
 def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> Decision[Session]:
     """Give the actor's account another password and API key, and sign them in; all other sessions
-    end. A mail tells of it.
+    end. A mail informs the person.
 
     WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
     """
@@ -135,10 +135,10 @@ def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> De
     if credential.password_hash != password.old_hash:
         raise WrongPassword("The password has been changed in the meantime.")
     _require_present(moment, None)
-    begun = _begun(moment, new, state.sessions_of_user[actor.id])
+    begun = _begun(moment, new, state.sessions.of_user[actor.id])
     changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
-    told = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
-    return Decision(begun.result, [*changed, *begun.changes], told)
+    mails = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    return Decision(begun.result, [*changed, *begun.changes], mails)
 
 
 # By the operator of the server
@@ -172,7 +172,7 @@ def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
         *users.key_replaced(moment.state, user.id, key),
         *all_ended(moment.state, user.id),
     ]
-    return Decision(len(moment.state.sessions_of_user[user.id]), changes)
+    return Decision(len(moment.state.sessions.of_user[user.id]), changes)
 
 
 def _active_person(state: State, user_id: int) -> User:

@@ -24,7 +24,7 @@ def ended(sessions: Iterable[Session]) -> list[SessionsEnded]:
 
 def all_ended(state: State, user_id: int, but: int | None = None) -> list[SessionsEnded]:
     """The change that ends all sessions of an account, `but` one."""
-    return ended(one for one in state.sessions_of_user[user_id] if one.id != but)
+    return ended(one for one in state.sessions.of_user[user_id] if one.id != but)
 
 
 def end(moment: Moment, session_id: int) -> Decision[None]:
@@ -42,7 +42,7 @@ def end_others(moment: Moment, but: int | None) -> Decision[None]:
 
 def next_expiry(state: State, now: float) -> float | None:
     """When the next session is over by itself."""
-    first = state.sessions_by_use.first
+    first = state.sessions.by_use.first
     return None if first is None else first.expires_at
 
 

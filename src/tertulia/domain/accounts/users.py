@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions, visibility
+from tertulia.domain import lookalikes, names, permissions
 from tertulia.domain.accounts import (
     account_mails,
     devices,
     full_members,
-    invited,
+    invitation_rules,
     profiles,
     signing_out,
 )
 from tertulia.domain.accounts.profiles import NewProfile
-from tertulia.domain.channels import subscribing
+from tertulia.domain.channels import subscription_changes, visibility
 from tertulia.domain.organization import admitted_addresses
 from tertulia.model.changes import (
     AnyChange,
@@ -65,7 +65,7 @@ def _account_called(state: State, viewer: User | None, address: str, host: str) 
 
 
 class NewUser(Struct, frozen=True, kw_only=True):
-    """A person to be. `credential` is for nobody yet (`user_id` 0)."""
+    """A person's account that is to be created. The `user_id` of the credential is still 0."""
 
     address: str
     full_name: str
@@ -76,8 +76,8 @@ class NewUser(Struct, frozen=True, kw_only=True):
 
 
 def create(moment: Moment, new: NewUser) -> Decision[User]:
-    """Create a person's account, subscribed to the default channels. Who may is for the caller
-    to decide (`create_for_another` asks; the command line does not).
+    """Create a person's account, subscribed to the default channels. Whether the actor may is not
+    checked here (`create_for_another` does; the command line need not).
 
     Refused for names and addresses that cannot be one, and for an address in use.
     """
@@ -88,8 +88,8 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
         user,
         [
             created(state, user, new.credential, moment.now),
-            *subscribing.to_defaults(state, user, moment.now),
-            *invited.answered(state, user.address),
+            *subscription_changes.to_defaults(state, user, moment.now),
+            *invitation_rules.answered(state, user.address),
         ],
     )
 
@@ -126,8 +126,8 @@ def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
 
 
 def arrive(moment: Moment) -> Decision[None]:
-    """The actor signs in: for the first time, where somebody else made the account, and then they
-    join now."""
+    """The actor signs in. Where somebody else made the account and this is the first time, the
+    person joins now."""
     if not moment.actor.awaits_arrival:
         return Decision(None)
     joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
@@ -137,13 +137,13 @@ def arrive(moment: Moment) -> Decision[None]:
 def created(
     state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
 ) -> UserCreated:
-    """The change that makes the account exist, with that credential for its own, and a member of
-    these groups beside those of its role."""
+    """The change that creates the account, with the credential as its own, as a member of these
+    groups and of those of its role."""
     return UserCreated(
         user=user,
         credential=msgspec.structs.replace(credential, user_id=user.id),
         settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
-        group_ids=(*state.system_groups_of(user, now), *group_ids),
+        group_ids=(*state.memberships.system_groups_of(user), *group_ids),
     )
 
 
@@ -160,9 +160,10 @@ def free_name(state: State, text: str, user_id: int | None = None) -> str:
     the organization wants names to be unique; or one that looks like it."""
     name = names.full_name(text)
     if state.realm.require_unique_names:
-        for taken, user_ids in state.users_by_name.items():
+        by_name = state.users.by_name
+        for taken in by_name:
             if lookalikes.alike(taken, name) and any(
-                state.users[other].is_active for other in user_ids if other != user_id
+                state.users[other].is_active for other in by_name.keys(taken) if other != user_id
             ):
                 raise Refused("Somebody is called so already, and names are unique here.")
     return name
@@ -179,7 +180,7 @@ class Revision(Struct, frozen=True, kw_only=True):
     address: str | None = None
     profile: NewProfile | None = None
     site: str = ""
-    """Where the server is, for the mail that tells of a new address."""
+    """The server's address, for the mail about a new e-mail address."""
 
 
 def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
@@ -192,7 +193,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
     target = managed_user(moment, user_id)
     values: dict[str, Any] = {}
     over: list[AnyChange] = []
-    told: list[Mail] = []
+    mails: list[Mail] = []
     if revision.full_name is not None:
         values["full_name"] = free_name(state, revision.full_name, target.id)
     if revision.role is not None:
@@ -203,13 +204,13 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
         if address.casefold() != target.address.casefold():
             address = free_address(state, address)
             admitted_addresses.require(state, address)
-            over = invited.answered(state, address)
-            told = account_mails.about(
+            over = invitation_rules.answered(state, address)
+            mails = account_mails.about(
                 MailKind.ADDRESS_CHANGED, target, revision.site, address=address
             )
         values["address"] = address
     profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
-    return Decision(None, [*over, *changed(moment, target, values), *profile], told)
+    return Decision(None, [*over, *changed(moment, target, values), *profile], mails)
 
 
 def managed_user(moment: Moment, user_id: int) -> User:
@@ -248,7 +249,11 @@ def require_person(actor: User) -> None:
 
 
 def _keep_an_owner(state: State, target: User) -> None:
-    owners = {user_id for user_id in state.active_by_role[Role.OWNER] if _is_person(state, user_id)}
+    owners = {
+        user_id
+        for user_id in state.users.active_by_role.keys(Role.OWNER)
+        if _is_person(state, user_id)
+    }
     if owners == {target.id}:
         raise LastOfKind(is_last_owner=True)
 
@@ -271,8 +276,8 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
         after = msgspec.structs.replace(target, **new)
         ended = full_members.overdue(state, after, now) if target.is_active else []
         state, first = full_members.with_changes(state, ended), [*ended]
-        was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
-        is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
+        was_in = set(state.memberships.system_groups_of(target)) if target.is_active else set()
+        is_in = set(state.memberships.system_groups_of(after)) if target.is_active else set()
         saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
         change = msgspec.structs.replace(
             change,
@@ -282,7 +287,7 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             lost=tuple(sorted(saw - sees)),
             subscribers={c: state.subscribers(c) for c in sees - saw},
         )
-        bots = [target] if target.is_bot else state.bots_of(target.id)
+        bots = [target] if target.is_bot else state.users.bots_of(target.id)
         return [*first, *_with_bots(state, change, after, bots, now)]
     return [*first, change]
 
@@ -296,18 +301,18 @@ def _with_bots(
 ) -> Iterable[AnyChange]:
     """The change with what it does to the rights of these bots, and the ends of those
     subscriptions that a guest's bots cannot have."""
-    ahead = state.with_changes(users=[after])
+    ahead = state.with_changes(after)
     rights: dict[int, tuple[int, int]] = {}
     ended: list[AnyChange] = []
     for bot in bots:
-        became = ahead.users[bot.id]
-        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, became))
+        after_bot = ahead.users[bot.id]
+        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, after_bot))
         if roles[0] is not roles[1]:
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
-            subscribing.unsubscribed(ahead, channel, [became], now)
+            subscription_changes.unsubscribed(ahead, channel, [after_bot], now)
             for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
-            if not permissions.bot_may_be_in(ahead, became, channel)
+            if not permissions.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
     seen = visibility.compared(state, ahead, state.channels, others, now)
@@ -334,9 +339,9 @@ def deactivate(moment: Moment, user_id: int) -> Decision[None]:
     return Decision(
         None,
         [
-            *(_deactivated(moment, user) for user in [target, *state.bots_of(target.id)]),
+            *(_deactivated(moment, user) for user in [target, *state.users.bots_of(target.id)]),
             *signing_out.all_ended(state, target.id),
-            *invited.withdrawn(state, target),
+            *invitation_rules.withdrawn(state, target),
         ],
     )
 
@@ -349,7 +354,7 @@ def _belongings(moment: Moment, user: User) -> dict[str, Any]:
     """Where an active account is seen beside in the list of accounts: the fields that its
     deactivation and its reactivation have in common."""
     state = moment.state
-    group_ids, named = state.groups_of(user, moment.now), _named(state, user)
+    group_ids, named = state.memberships.groups_of(user), _named(state, user)
     concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
     return {
         "user_id": user.id,
@@ -417,7 +422,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
 def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
     """A bot's name in its final form. Refused when another active account has it."""
     name = free_name(state, text, user_id)
-    same = state.users_by_name.get(name, set()) - {user_id}
+    same = state.users.by_name.keys(name) - {user_id}
     if any(state.users[other].is_active for other in same):
         raise Refused("Another account has this name.")
     return name
@@ -432,8 +437,8 @@ def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decisio
     server is."""
     target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
     credential = with_key(moment.state.credentials[target.id], key)
-    told = account_mails.about(MailKind.KEY_CHANGED, target, site)
-    return Decision(credential, key_replaced(moment.state, target.id, key), told)
+    mails = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    return Decision(credential, key_replaced(moment.state, target.id, key), mails)
 
 
 def with_key(credential: Credential, key: NewKey) -> Credential:
@@ -444,8 +449,8 @@ def with_key(credential: Credential, key: NewKey) -> Credential:
 def key_replaced(
     state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
 ) -> list[AnyChange]:
-    """The changes that give an account another API key, and a new password where there is one:
-    whoever has the old key, and whatever phone was registered with it, hears nothing any more."""
+    """The changes that give an account another API key, and a new password where there is one.
+    Push tokens that were registered with the old key are removed."""
     credential = with_key(state.credentials[user_id], key)
     if password_hash is not UNSET:
         credential = msgspec.structs.replace(credential, password_hash=password_hash)

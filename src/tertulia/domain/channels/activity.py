@@ -3,7 +3,7 @@
 import msgspec
 
 from tertulia.domain.channels import channels
-from tertulia.state import activity
+from tertulia.state.channel_activity import is_active
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -19,11 +19,11 @@ def update(moment: Moment) -> Decision[None]:
             now,
         )
         for channel in state.channels
-        if channel.is_recently_active != activity.is_active(channel, now)
+        if channel.is_recently_active != is_active(channel, now)
     ]
     return Decision(None, changes)
 
 
 def due(state: State, now: float) -> float | None:
     """When `update` is due, in UNIX seconds."""
-    return state.activity.next(state.channels.__getitem__, now)
+    return state.channels.activity.next(now)

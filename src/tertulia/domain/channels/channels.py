@@ -223,7 +223,7 @@ def _check_whole(channel: Channel) -> None:
 
 
 def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -> Decision[Channel]:
-    """Change the channel, and tell so in it. The result is the channel as it is then.
+    """Change the channel, with a notice in it. The result is the changed channel.
 
     Refused without the right to each of the changes, for values that cannot be, and where nothing
     would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.
@@ -301,7 +301,7 @@ def _kept(
     if edit.topics_policy is not UNSET:
         _check_may_set_topics_policy(state, actor, now)
         if edit.topics_policy is TopicsPolicy.EMPTY_ONLY and any(
-            state.topics_of_channel.get(channel.id, {})
+            state.topics.of_channel[channel.id]
         ):
             raise Refused("The channel has messages in topics.")
         values["topics_policy"] = edit.topics_policy

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.domain import names, permissions
-from tertulia.domain.channels import channels, subscribing
+from tertulia.domain.channels import channels, subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
@@ -24,7 +24,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
-"""Beyond so many people at once, nobody is told by message that they were subscribed."""
+"""Of more people at once, none gets a direct message that they were subscribed."""
 MAX_AT_ONCE = 250_000
 """Subscriptions that one request may begin or end."""
 PART = 1000
@@ -73,8 +73,8 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of it: channels' names by user ID. `told` is whether the limit let the people
-    concerned be told by message; `created` are the new channels."""
+    """The result of `subscribe`: channels' names by user ID. `told` is whether the people concerned
+    got a message, unless they were too many; `created` are the new channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
@@ -144,10 +144,10 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     )
     fresh = _subscribed(moment, wanted, people, allowed, outcome)
     changes.extend(change for _, change in fresh)
-    told, letters = _letters(actor, people, fresh, wanted)
-    texts = [*notices.created(moment, created, announce=wanted.announce), *letters]
+    notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
+    texts = [*notices.created(moment, created, announce=wanted.announce), *messages]
     changes.extend(notices.sent(moment, texts, render, created))
-    return Decision(msgspec.structs.replace(outcome, told=told), changes)
+    return Decision(msgspec.structs.replace(outcome, told=notified), changes)
 
 
 def _checked_channel(
@@ -216,18 +216,18 @@ def subscribe_more(
 
 
 def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
-    """Tell people that the actor subscribed them to channels of these names, as `subscribe` does.
-    Returns whether they are told, so many."""
+    """Write to people that the actor subscribed them to channels of these names, as `subscribe`
+    does. Returns False, and writes nothing, where they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return Decision(False)
     state = moment.state
-    letters = []
+    messages = []
     for user_id, named in subscribed.items():
         found = (state.channel_named(name) for name in named)
         new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
         if new_to and user_id != moment.actor.id and not state.users[user_id].is_bot:
-            letters.append(notices.subscribed(moment.actor, user_id, new_to))
-    return Decision(True, [*notices.sent(moment, letters, render)])
+            messages.append(notices.subscribed(moment.actor, user_id, new_to))
+    return Decision(True, [*notices.sent(moment, messages, render)])
 
 
 def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
@@ -248,8 +248,8 @@ def _known(moment: Moment, new: NewChannel) -> Channel | None:
 
 
 def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
-    """The channel of that name. One that the actor may not see is told by nothing but that it
-    cannot be created: and that only to those who could create one."""
+    """The channel of that name. Where the actor may not see it, the only sign of it is that it
+    cannot be created, and only those who could create one learn that."""
     channel = moment.state.channel_named(new.name)
     if channel is None:
         return None
@@ -293,7 +293,7 @@ def _subscribed(
     for channel in allowed:
         newcomers = []
         colors: dict[int, str] = {}
-        ever = state.subscriptions_of_channel.get(channel.id, {})
+        ever = state.subscriptions.of_channel[channel.id]
         for user in people:
             past = ever.get(user.id)
             if past is not None and past.is_active:
@@ -302,31 +302,33 @@ def _subscribed(
             outcome.subscribed.setdefault(user.id, []).append(channel.name)
             newcomers.append(user)
             if past is None:
-                colors[user.id] = subscribing.color_for(state, user.id, taken[user.id])
+                colors[user.id] = subscription_changes.color_for(state, user.id, taken[user.id])
                 taken[user.id].append(colors[user.id])
         if actor in newcomers and channel.name.casefold() in wanted.colors:
             colors[actor.id] = wanted.colors[channel.name.casefold()]
         if newcomers:
-            fresh.append((channel, subscribing.subscribed(state, channel, newcomers, now, colors)))
+            fresh.append(
+                (channel, subscription_changes.subscribed(state, channel, newcomers, now, colors))
+            )
     return fresh
 
 
-def _letters(
+def _messages_to_subscribed(
     actor: User,
     people: Sequence[User],
     fresh: Sequence[tuple[Channel, Subscribed]],
     wanted: Wanted,
 ) -> tuple[bool, list[Notice]]:
-    """What people are told whom somebody else subscribed; and whether they are, so many."""
+    """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
     if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
-    letters = []
+    messages = []
     for user in people:
         new_to = [channel for channel, change in fresh if user.id in change.colors]
         if new_to and user.id != actor.id and not user.is_bot:
-            letters.append(notices.subscribed(actor, user.id, new_to))
-    return True, letters
+            messages.append(notices.subscribed(actor, user.id, new_to))
+    return True, messages
 
 
 # Unsubscribing
@@ -364,7 +366,9 @@ def unsubscribe(
         if leaving:
             removed.append(channel.name)
             changes.append(
-                subscribing.unsubscribed(state, channel, _with_bots(state, channel, leaving), now)
+                subscription_changes.unsubscribed(
+                    state, channel, _with_bots(state, channel, leaving), now
+                )
             )
     return Decision(Removal(removed=removed, not_removed=not_removed), changes)
 
@@ -393,14 +397,14 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
     for user in leaving:
         if not permissions.is_guest(state, user) or permissions.open_to_spectators(channel):
             continue
-        for bot in state.bots_of(user.id):
+        for bot in state.users.bots_of(user.id):
             if state.is_subscribed(bot.id, channel.id):
                 found[bot.id] = bot
     return list(found.values())
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """What became of subscribing and unsubscribing oneself at once."""
+    """The result of subscribing and unsubscribing oneself at once."""
 
     outcome: Outcome
     removal: Removal

@@ -1,4 +1,4 @@
-"""What becomes of topics when messages go from them or come to them."""
+"""Topics after messages were deleted or moved: their counts and newest messages."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -30,19 +30,20 @@ class Line(Struct, frozen=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
-    """What is known of a topic's messages: those that are concerned, and the newest others."""
+    """What the database says of a topic's messages: those that a command is about, and the newest
+    others."""
 
     lines: Sequence[Line]
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
     holders: frozenset[int] = frozenset()
-    """Where messages are to be moved, those who have sparse flags on them."""
+    """Where messages are to be moved, the users who have sparse flags on them."""
     records: Sequence[tuple[BitMap, tuple[int, ...]]] = ()
-    """And of which of them users keep a record: everybody is named once."""
+    """The messages of which users have a record of their own, and those users, each once."""
     newest: Sequence[Arrival] = ()
-    """Where they are to be moved to another channel, the newest of them with what they say and
-    everybody's flags on them."""
+    """Where they are to be moved to another channel, the newest of them, with their content and
+    everybody's flags."""
 
 
 def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:

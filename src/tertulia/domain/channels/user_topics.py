@@ -1,4 +1,4 @@
-"""How users want to hear of topics: as they say, and as follows from taking part."""
+"""Topics that users follow, mute or unmute, by themselves or because they take part in them."""
 
 from msgspec import Struct
 
@@ -6,24 +6,23 @@ from tertulia.domain import names, permissions
 from tertulia.domain.messages import sending
 from tertulia.domain.messages.sending import Draft
 from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
-from tertulia.model.channels import Channel, topic_key
+from tertulia.model.channels import Channel, Subscription, topic_key
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
-from tertulia.model.users import PersonalSettings, User
+from tertulia.model.users import PersonalSettings
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 MAX_USER_TOPICS = 20_000
-"""Topics of which one user may say how to hear of them."""
+"""Topics for which one user may have a setting."""
 
 PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
 """What it takes for a topic to be followed or unmuted by itself; any other number is never."""
 
 
 class Sent(Struct, frozen=True, kw_only=True):
-    """A message that was sent, and how its sender hears of its topic from now on, if that is
-    new."""
+    """A message that was sent, and the sender's setting of its topic, where sending changed it."""
 
     message_id: int
     visibility: Visibility | None = None
@@ -32,7 +31,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 def set_visibility(
     moment: Moment, channel_id: int, topic: str, visibility: Visibility
 ) -> Decision[None]:
-    """Say how the actor wants to hear of a topic, which need not have messages.
+    """Follow, mute or unmute a topic, or take that back. The topic need not have messages.
 
     Refused for topics that cannot be, for too many of them, and for channels whose messages the
     actor cannot read: of those a setting can only be taken back.
@@ -47,7 +46,7 @@ def set_visibility(
     taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
     if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel, now)):
         raise Refused("There is no such channel.")
-    if known is Visibility.INHERIT and state.topics_of_user.count(actor.id) >= MAX_USER_TOPICS:
+    if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
     if known is visibility:
         return Decision(None)
@@ -55,8 +54,7 @@ def set_visibility(
 
 
 def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decision[None]:
-    """Mute a topic of the channel of that ID or name, or let it be heard of again where it is
-    muted. Raises as `set_visibility`."""
+    """Mute a topic of the channel of that ID or name, or end that. Raises as `set_visibility`."""
     state = moment.state
     named = state.channel_named(channel) if isinstance(channel, str) else None
     channel_id = channel if isinstance(channel, int) else named.id if named else 0
@@ -69,9 +67,9 @@ def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decisio
 
 
 def send(moment: Moment, draft: Draft) -> Decision[Sent]:
-    """Send the message, and let its topic be followed or unmuted by those who wish that of topics
-    in which they write or are mentioned. Where the same attempt (the draft's queue and local ID)
-    has sent it already, that message is the answer. Raises as `messages.send` does."""
+    """Send the message. Its topic is followed or unmuted for the sender and for mentioned users
+    whose settings say so. Where the same attempt (the draft's queue and local ID) has sent it
+    already, the result is that message. Raises as `sending.send`."""
     before = moment.state.sent.find(moment.actor.id, draft.queue_id, draft.local_id, draft.content)
     if before is not None:
         return Decision(Sent(message_id=before))
@@ -88,14 +86,14 @@ def send(moment: Moment, draft: Draft) -> Decision[Sent]:
 
 
 def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
-    """What becomes of the topic of a message that is about to be sent, for its sender and for
-    those whom it mentions by name."""
+    """The settings of the message's topic that its sender, and users whom it mentions by name, get
+    by its being sent."""
     state, message = moment.state, sent.message
     channel = state.channels.get(message.channel_id)
     if channel is None:
         return []
     key = topic_key(message.topic)
-    is_first = key not in state.topics_of_channel.get(channel.id, {})
+    is_first = key not in state.topics.of_channel[channel.id]
     wanted: dict[int, Visibility] = {
         user_id: Visibility.FOLLOWED
         for user_id, flags in sent.flags.items()
@@ -113,28 +111,19 @@ def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
     return _raised(state, channel, message.topic, wanted, moment.now)
 
 
-def after_taking_part(
-    moment: Moment, user: User, channel: Channel, topic: str
-) -> list[UserTopicChanged]:
-    """What becomes of a topic for somebody who took part in it otherwise than by sending: by a
-    reaction or a vote."""
-    wanted = {user.id: _wanted(moment.state, user.id, channel, {PARTICIPATING})}
-    return _raised(moment.state, channel, topic, wanted, moment.now)
-
-
 _MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
-"""From the least heard of to the most: of two topics that become one, the more counts."""
+"""In ascending order of interest: of two topics that become one, the later setting wins."""
 
 
 def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]:
-    """What becomes of the settings of topics of which nothing is left where it was: they go with
-    the messages, for those who may read them there."""
+    """The settings of topics that the move leaves empty: they go with the messages, for users who
+    may read them there."""
     state, now = moment.state, moment.now
     target = state.channels[moved.new_channel_id]
     key = topic_key(moved.new_topic)
-    is_joined = key in state.topics_of_channel.get(target.id, {})
+    is_joined = key in state.topics.of_channel[target.id]
     changes = []
-    for old in (one for place in moved.emptied for one in state.settings_of_topic[place]):
+    for old in (one for place in moved.emptied for one in state.user_topics.of_topic[place]):
         changes.append(
             _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
         )
@@ -144,6 +133,13 @@ def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]
         if wanted is not there and permissions.reads_channel(state, user, target, now):
             changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
     return changes
+
+
+def is_muted(visibility: Visibility, subscription: Subscription | None) -> bool:
+    """Whether a topic is muted for a user, by their own setting of it or with its channel."""
+    if visibility is not Visibility.INHERIT:
+        return visibility is Visibility.MUTED
+    return subscription is not None and subscription.is_muted
 
 
 def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -> Visibility:
@@ -164,14 +160,14 @@ def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -
 def _raised(
     state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
 ) -> list[UserTopicChanged]:
-    """The changes for those who have less than they want; bots want nothing."""
+    """The changes for users whose setting is less than the wanted one; never for bots."""
     key = topic_key(topic)
     return [
         _changed(state, user_id, channel.id, topic, visibility, now)
         for user_id, visibility in sorted(wanted.items())
         if visibility > state.visibility(user_id, channel.id, key)
         and not state.users[user_id].is_bot
-        and state.topics_of_user.count(user_id) < MAX_USER_TOPICS
+        and state.user_topics.of_user.count(user_id) < MAX_USER_TOPICS
     ]
 
 

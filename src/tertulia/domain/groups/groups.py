@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import lookalikes, names, permissions, visibility
-from tertulia.domain.channels import subscriptions
+from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain.channels import subscriptions, visibility
 from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import (
     CHANNEL_SETTINGS,

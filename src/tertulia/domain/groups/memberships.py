@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from tertulia.domain import permissions, visibility
+from tertulia.domain import permissions
+from tertulia.domain.channels import visibility
 from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
 from tertulia.domain.groups import groups
 from tertulia.domain.messages import notices
@@ -49,7 +50,7 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
     )
     change = msgspec.structs.replace(change, sight=_sight(state, group, change, now))
     changes: list[AnyChange] = [change]
-    changes.extend(notices.sent(moment, _letters(moment, group, change), render))
+    changes.extend(notices.sent(moment, _messages(moment, group, change), render))
     return Decision(None, changes)
 
 
@@ -81,7 +82,7 @@ def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> Non
 def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) -> tuple[int, ...]:
     found = groups.members(moment, user_ids)
     for user_id in found:
-        if user_id in moment.state.members_of_group[group.id]:
+        if user_id in moment.state.groups.named_members[group.id]:
             raise Refused(f"User {user_id} is in the group already.")
     return found
 
@@ -90,7 +91,7 @@ def _present_members(
     state: State, group: UserGroup, user_ids: Iterable[int], now: float
 ) -> tuple[int, ...]:
     found = tuple(sorted(set(user_ids)))
-    members = frozenset(state.direct_members(group, now)) if found else frozenset()
+    members = frozenset(state.memberships.direct_members(group)) if found else frozenset()
     for user_id in found:
         if user_id not in members:
             raise Refused(f"User {user_id} is not in the group.")
@@ -102,7 +103,7 @@ def _new_subgroups(state: State, group: UserGroup, group_ids: Iterable[int]) -> 
     for group_id in found:
         if group_id in group.subgroups:
             raise Refused(f"Group {group_id} is in the group already.")
-        if group_id == group.id or group.id in state.subgroups(group_id):
+        if group_id == group.id or group.id in state.memberships.subgroups(group_id):
             raise Refused(f"Group {group_id} contains this group.")
     return found
 
@@ -118,20 +119,18 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
 def _sight(
     state: State, group: UserGroup, change: UserGroupMembersChanged, now: float
 ) -> tuple[ChannelSight, ...]:
-    people = {*change.added, *change.removed}.union(
-        *(state.members(other, now) for other in (*change.added_groups, *change.removed_groups))
-    )
+    others = (*change.added_groups, *change.removed_groups)
+    people = {*change.added, *change.removed}.union(*map(state.memberships.members, others))
     after = msgspec.structs.replace(
         group,
         members=tuple({*group.members, *change.added} - {*change.removed}),
         subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
     )
-    return visibility.moved(state, state.with_changes(group=after), group.id, people, now)
+    return visibility.moved(state, state.with_changes(after), group.id, people, now)
 
 
-def _letters(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
-    """What people are told whom somebody else brought in or took out; nothing, where there are
-    many."""
+def _messages(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
+    """The messages to people whom somebody else added or removed; none where they are too many."""
     state, actor = moment.state, moment.actor
     people = [*change.added, *change.removed]
     if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:

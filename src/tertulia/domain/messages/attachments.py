@@ -72,7 +72,7 @@ def add(moment: Moment, new: NewFile, quota: int | None) -> Decision[Attachment]
 def remove(moment: Moment, attachment_id: int) -> Decision[None]:
     """Delete a file, for its owner or an administrator. Messages that link it stay as they are.
 
-    Refused where there is no such file, or it is none of the actor's (told alike).
+    Refused where there is no such file, and alike where it is not the actor's.
     """
     attachment = moment.state.attachments.get(attachment_id)
     actor = moment.actor
@@ -132,12 +132,3 @@ def claimed(
         for attachment in linked(state, content)
         if attachment.user_id == sender_id or attachment.id in opened
     ]
-
-
-def picture_at(state: State, path: str) -> tuple[str, Picture] | None:
-    """The media type and the size of the picture that has this path; None where the file is gone,
-    or is no picture that can be shown."""
-    attachment = state.uploads.at_path(path)
-    if attachment is None or attachment.picture is None:
-        return None
-    return attachment.media_type, attachment.picture

@@ -69,7 +69,7 @@ def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
 def _require_unchanged(state: State, doomed: Doomed) -> None:
     found = doomed.messages
     things = (*(m.id for m in found), *{m.conversation for m in found})
-    if state.touched.since(doomed.seq, things):
+    if state.recent_writes.since(doomed.seq, things):
         raise Conflict
 
 

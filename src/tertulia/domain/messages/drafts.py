@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tertulia.domain import names, permissions
 from tertulia.model.changes import DraftChanged, DraftDeleted, DraftsCreated
-from tertulia.model.composing import DraftKind, SavedDraft
+from tertulia.model.drafts import DraftKind, SavedDraft
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
@@ -36,7 +36,7 @@ def create(moment: Moment, writings: Sequence[Writing]) -> Decision[tuple[int, .
     state, actor = moment.state, moment.actor
     if not writings:
         return Decision(())
-    if state.drafts_of_user.count(actor.id) + len(writings) > MAX_DRAFTS:
+    if state.drafts.of_user.count(actor.id) + len(writings) > MAX_DRAFTS:
         raise Refused(f"You can have {MAX_DRAFTS} drafts.")
     first = state.drafts.next_id()
     drafts = tuple(_draft(moment, first + n, writing) for n, writing in enumerate(writings))
@@ -68,14 +68,14 @@ def listed(moment: Moment) -> Decision[list[SavedDraft]]:
 def of_user(state: State, user_id: int) -> list[SavedDraft]:
     """Somebody's drafts, those edited last first."""
     return sorted(
-        state.drafts_of_user[user_id], key=lambda draft: (draft.edited_at, draft.id), reverse=True
+        state.drafts.of_user[user_id], key=lambda draft: (draft.edited_at, draft.id), reverse=True
     )
 
 
 def all_deleted(state: State, user_id: int) -> list[DraftDeleted]:
     """What becomes of somebody's drafts when they turn keeping them off."""
     return [
-        DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts_of_user[user_id]
+        DraftDeleted(user_id=user_id, draft_id=draft.id) for draft in state.drafts.of_user[user_id]
     ]
 
 

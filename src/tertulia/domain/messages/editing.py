@@ -36,7 +36,7 @@ class Found(Struct, frozen=True, kw_only=True):
 def still_so(moment: Moment, found: Found, *more: object) -> Message:
     """The message that was found, if the actor may read it. Conflict where it (or one of the
     other things) has changed since; Refused where it is not there for the actor."""
-    if moment.state.touched.since(found.seq, (found.message.id, *more)):
+    if moment.state.recent_writes.since(found.seq, (found.message.id, *more)):
         raise Conflict
     require_readable(moment, found.message)
     return found.message
@@ -123,7 +123,7 @@ def receivers(state: State, message: Message) -> Iterable[int]:
     """Everybody to whom the message was delivered."""
     if message.channel_id is None:
         return state.directs[message.direct_id].members
-    ever = state.subscriptions_of_channel.get(message.channel_id, {})
+    ever = state.subscriptions.of_channel[message.channel_id]
     return (user_id for user_id, one in ever.items() if one.covers(message.id))
 
 

@@ -136,7 +136,7 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
     _visible(moment, channel_id)
     key = topic_key(topic)
     state = moment.state
-    known = state.topics_of_channel.get(channel_id, {}).get(key)
+    known = state.topics.of_channel[channel_id].get(key)
     if known is None or not permissions.reads_message(
         state,
         moment.actor,

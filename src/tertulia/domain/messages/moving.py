@@ -20,20 +20,20 @@ from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import Refused, TooOldToMove
 from tertulia.model.groups import GroupSetting
 from tertulia.model.messages import Flag, Message, Propagation
-from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.state.moment import Decision, Moment
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """Where messages shall go. A topic or channel that is None stays as it is."""
+    """What a client asks for. A topic or channel that is None stays as it is."""
 
     topic: str | None = None
     channel_id: int | None = None
     propagation: Propagation = Propagation.ONE
     tell_old: bool = False
-    """Leave a notice where they were."""
+    """Leave a notice in the old topic."""
     tell_new: bool = True
-    """Leave a notice where they come to."""
+    """Leave a notice in the new topic."""
 
 
 def move(
@@ -51,7 +51,7 @@ def move(
     source = state.channels[message.channel_id]
     target = _target(moment, source, wanted.channel_id)
     topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
-    moved = _open_to(moment, source, list(_concerned(excerpt, message, wanted.propagation)))
+    moved = _open_to(moment, source, list(_selected(excerpt, message, wanted.propagation)))
     if (target.id, topic) == (source.id, message.topic):
         raise Refused("The message is there already.")
     resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
@@ -59,11 +59,11 @@ def move(
     if not resolves:
         _check_age(moment, source, target, excerpt, moved, wanted.propagation)
     change = _moved(moment, found, excerpt, moved, target, topic, wanted)
-    told = _notices(moment, change, source, target, wanted, resolves=resolves)
+    written = _notices(moment, change, source, target, wanted, resolves=resolves)
     changes: list[AnyChange] = [
         change,
         *user_topics.after_moving(moment, change),
-        *notices.sent(moment, told, render),
+        *notices.sent(moment, written, render),
     ]
     return Decision(None, changes)
 
@@ -76,7 +76,7 @@ def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
     )
 
 
-def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
     match propagation:
         case Propagation.ONE:
             return (line for line in excerpt.lines if line.id == message.id)
@@ -140,7 +140,8 @@ def _check_age(
     moved: Sequence[Line],
     propagation: Propagation,
 ) -> None:
-    """Moderators move what they like; others only what is not too old."""
+    """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
+    enough."""
     realm = moment.state.realm
     limit = (
         realm.move_messages_within_channel_limit_seconds
@@ -215,7 +216,7 @@ def _moved(
         marked_read=marked_read,
         recorded=recorded,
         mentioned=mentioned,
-        flags=_flags_then(found, mentioned, ids),
+        flags=_flags_after(found, mentioned, ids),
         read_by=tuple(sorted(found.read_by)),
         mentions_all=message.mentions_all and source.id == target.id,
         new_to=new_to,
@@ -223,7 +224,7 @@ def _moved(
     )
 
 
-def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+def _flags_after(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
     flags, moved = dict(found.flags), BitMap(ids)
     for some, users in mentioned:
         if found.message.id in ids_of(some, moved):
@@ -233,7 +234,7 @@ def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int
 
 
 class _Moved:
-    """The messages that are moved, and whom they concern in what way."""
+    """The messages that are moved, and which parts of them are readable or unread for whom."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
         self.ids = ids
@@ -241,22 +242,22 @@ class _Moved:
         self._places: dict[Spans, Places] = {}
 
     def places(self, spans: Spans) -> Places:
-        """Where those of the spans are: the same for all of whom the same is true."""
+        """The places of the spans' messages. Users with equal places are treated together."""
         found = self._places.get(spans)
         if found is None:
             found = self._places[spans] = places(self.ids, spans)
         return found
 
     def at(self, some: Places) -> BitMap:
-        """Those at these places."""
+        """The IDs at these places."""
         return ids_at(self.ids, self.whole, some)
 
     def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
         """The parts of them that are not empty, each with its users."""
-        found: dict[Some, list[int]] = defaultdict(list)
+        found: dict[IdRanges, list[int]] = defaultdict(list)
         for part, user_ids in parts:
             if part:
-                found[told(part, self.whole)].extend(user_ids)
+                found[ranges_of(part, self.whole)].extend(user_ids)
         groups = ((some, tuple(sorted(users))) for some, users in found.items())
         return tuple(sorted(groups, key=lambda group: group[1][0]))
 
@@ -264,13 +265,13 @@ class _Moved:
 def _kept_unread(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
 ) -> tuple[Groups, Groups]:
-    """What must be marked as read in the new channel, because it was not there to be read in the
-    old one; and of what a record must be kept, because it was, and is theirs to read now too."""
+    """What must be marked as read for subscribers of the new channel so that the move makes nothing
+    unread; and of what they must get a record, so that it stays unread."""
     state = moment.state
     alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
-    old = state.subscriptions_of_channel.get(source.id, {})
+    old = state.subscriptions.of_channel[source.id]
     record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
-    for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
+    for user_id, there in state.subscriptions.of_channel[target.id].items():
         if there.is_active:
             here = old.get(user_id)
             was_new = None
@@ -294,7 +295,7 @@ def _kept_unread(
         own = before - then
         kept.append((own if target.history_public else own & moved.at(received), users))
     for recorded, holders in excerpt.records:
-        # What is unread by a record alone would come back when they subscribe.
+        # What is unread only by a record would be unread again when they subscribe.
         away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
         if away:
             read.append((recorded & moved.whole, away))
@@ -304,10 +305,10 @@ def _kept_unread(
 def _losing(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
-    """Who could read which of the messages in the old channel, and cannot in the new one."""
+    """The users who could read messages in the old channel and cannot in the new one, and which."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
-    for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
+    for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
         user = state.users[user_id]
         before = moved.places(permissions.readable_spans(state, user, source, now))
         if before:
@@ -320,13 +321,13 @@ def _losing(
 
 
 def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
-    """Which subscribers of the new channel could not read which of the messages in the old one, and
-    can now."""
+    """The subscribers of the new channel who could not read messages in the old one and can now,
+    with these."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)
     if _open_to_members(source):
-        subscribers = state.maybe_guests & BitMap(subscribers)
+        subscribers = state.users.maybe_guests & BitMap(subscribers)
     for user_id in subscribers:
         user = state.users[user_id]
         before = moved.places(permissions.readable_spans(state, user, source, now))
@@ -344,16 +345,16 @@ def _open_to_members(channel: Channel) -> bool:
 
 
 def _opens(source: Channel, target: Channel) -> bool:
-    """Whether there may be others than subscribers to whom the messages are new: those who follow
-    all public channels."""
+    """Whether the messages may become readable for others than subscribers: for queues of all
+    public channels."""
     return not target.is_private and not _open_to_members(source)
 
 
 def _arrivals(
     excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
 ) -> tuple[Arrival, ...]:
-    """The newest messages as they are in the new channel, each with the flags of those to whom it
-    is new."""
+    """The newest messages as they are in the new channel, each with the flags of the users who
+    could not read it before."""
     replace = msgspec.structs.replace
     newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
     found = []
@@ -373,12 +374,12 @@ def _arrivals(
 def _mentioned(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
 ) -> Groups:
-    """Whom those to all of the moved messages mention: those who received them in the old channel
-    and can read them in the new one."""
+    """The users whom the moved messages to everybody mention: those who received them in the old
+    channel and can read them in the new one."""
     state, now = moment.state, moment.now
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
-        for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+        for user_id, subscription in state.subscriptions.of_channel[source.id].items():
             received = to_all.places(subscription.spans)
             if received:
                 user = state.users[user_id]
@@ -424,15 +425,15 @@ def _notices(
 
 
 def _named(reading: Channel, channel: Channel, topic: str) -> str:
-    """A topic as it is named to the readers of a channel: where others read them, nothing is said
-    of it that some of these might not know."""
+    """A topic as a notice in the channel `reading` names it: not by its name, where some readers
+    of the notice may not know of its channel."""
     if channel.id != reading.id and not _open_to_readers_of(reading, channel):
         return "another channel"
     return _link(channel, topic)
 
 
 def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
-    """Whether whoever reads the one channel may know of the other one."""
+    """Whether every reader of the one channel may know of the other one."""
     return channel.is_web_public or not (channel.is_private or reading.is_web_public)
 
 

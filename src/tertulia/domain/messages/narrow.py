@@ -17,9 +17,9 @@ from tertulia.model.channels import Channel, topic_key
 from tertulia.model.errors import BadNarrow
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.tokenizer import phrases_of
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.model.words import phrases_of
 from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
@@ -31,7 +31,7 @@ MAX_PHRASES = 100
 
 
 class Asked(Struct, frozen=True):
-    """One term as it was asked for."""
+    """One term of a narrow, as the client sent it."""
 
     operator: str
     operand: str | int | list[int] | list[str]
@@ -212,7 +212,7 @@ def _dm(reader: Reader, term: Asked) -> list[Term]:
     members = _people(reader, term)
     if reader.user is not None:
         members.add(reader.user.id)
-    direct_id = reader.state.direct_by_members.get(tuple(sorted(members)))
+    direct_id = reader.state.directs.by_members.get(tuple(sorted(members)))
     return _one(term, _among_directs(frozenset() if direct_id is None else frozenset({direct_id})))
 
 
@@ -223,18 +223,18 @@ def _among_directs(direct_ids: frozenset[int]) -> Condition:
 def _own_directs(reader: Reader) -> frozenset[int]:
     if reader.user is None:
         return frozenset()
-    return frozenset(reader.state.directs_of_user.get(reader.user.id, ()))
+    return frozenset(reader.state.directs.of_user[reader.user.id])
 
 
 def _dm_including(reader: Reader, term: Asked) -> list[Term]:
     user = _user_of(reader, term, term.operand)
-    theirs = reader.state.directs_of_user.get(user.id, set())
+    theirs = reader.state.directs.of_user[user.id]
     return _one(term, _among_directs(_own_directs(reader) & theirs))
 
 
 def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
     user = _user_of(reader, term, term.operand)
-    theirs = reader.state.directs_of_user.get(user.id, set())
+    theirs = reader.state.directs.of_user[user.id]
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
     return _one(term, _among_directs(_own_directs(reader) & groups))
 
@@ -277,13 +277,13 @@ def _resolved(state: State) -> Condition:
 def _muted_channels(reader: Reader) -> frozenset[int]:
     if reader.user is None:
         return frozenset()
-    own = reader.state.subscriptions_of_user.get(reader.user.id, {})
+    own = reader.state.subscriptions.of_user[reader.user.id]
     return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
 
 
 def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
     """The topics of which the reader says one of these."""
-    own = () if reader.user is None else reader.state.topics_of_user[reader.user.id]
+    own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
 
@@ -379,20 +379,19 @@ _OPERATORS: dict[str, Operator] = {
     "search": _search,
     "mentions": _mentions,
 }
-OPERATORS = frozenset({*_OPERATORS, "with"})
 
 
 # Scope
 
 
 def received_spans(reader: Reader) -> tuple[Span, ...]:
-    """The stretches of channels that were delivered to the reader."""
+    """The ranges of channels' messages that were delivered to the reader."""
     if reader.user is None:
         return ()
     return tuple(
         Span(channel_id, after, until)
         for channel_id, subscription in sorted(
-            reader.state.subscriptions_of_user.get(reader.user.id, {}).items()
+            reader.state.subscriptions.of_user[reader.user.id].items()
         )
         # Whoever is subscribed reads it.
         if subscription.is_active

@@ -1,4 +1,4 @@
-"""What the server's bots write, as part of the decision they tell of."""
+"""Messages of the server's bots about a change, as part of the same decision."""
 
 import dataclasses
 import re
@@ -29,12 +29,12 @@ Render = Callable[[Moment, str], Rendered]
 
 
 class Notice(Struct, frozen=True):
-    """Something to tell."""
+    """A message to send in a bot's name."""
 
     to: ToChannel | ToPeople
     content: str
-    voice: int = NOTIFICATION_BOT
-    """The bot that tells it."""
+    sender_id: int = NOTIFICATION_BOT
+    """The bot."""
 
 
 def sent(
@@ -44,12 +44,12 @@ def sent(
     new: Sequence[Channel] = (),
     users: Sequence[User] = (),
 ) -> list[MessageSent]:
-    """The messages of the bots, in order. They mention nobody aloud, whatever they quote.
+    """The messages of the bots, in order. They notify nobody by a mention, whatever they quote.
 
-    `new` are channels that the same decision creates, and `users` accounts: they are linked to,
-    mentioned, and written to.
+    `new` are channels, and `users` accounts, that the same decision creates: the notices can be
+    sent to them, link them and mention them.
     """
-    state = moment.state.with_changes(new, users) if new or users else moment.state
+    state = moment.state.with_changes(*new, *users) if new or users else moment.state
     seen = dataclasses.replace(moment, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []
@@ -65,11 +65,11 @@ def sent(
             )
         drafts.append(
             (
-                dataclasses.replace(seen, actor_id=notice.voice),
+                dataclasses.replace(seen, actor_id=notice.sender_id),
                 Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
             )
         )
-    return sending.said_in_turn(drafts)
+    return sending.sent_by_several(drafts)
 
 
 def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNEL_EVENTS) -> Notice:
@@ -84,8 +84,8 @@ def in_channel(state: State, channel: Channel, content: str, topic: str = CHANNE
 
 
 def created(moment: Moment, channels: Sequence[Channel], *, announce: bool) -> list[Notice]:
-    """Of new channels: in each of them, and (those that are not private) where the organization
-    announces such things."""
+    """The notices of new channels: one in each of them, and one of those that are not private in
+    the channel for announcements."""
     state = moment.state
     found: list[Notice] = []
     public = [channel for channel in channels if not channel.is_private]
@@ -104,7 +104,7 @@ def created(moment: Moment, channels: Sequence[Channel], *, announce: bool) -> l
 
 
 def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice:
-    """To somebody whom somebody else subscribed to channels."""
+    """The notice to a user whom somebody else subscribed to channels."""
     one = len(channels) == 1
     which = f"channel {_links(channels)}" if one else f"channels {_links(channels)}"
     text = f"{person(actor)} subscribed you to the {which}."
@@ -112,7 +112,7 @@ def subscribed(actor: User, user_id: int, channels: Sequence[Channel]) -> Notice
 
 
 def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -> Notice:
-    """To somebody whom somebody else brought into a user group, or took out of it."""
+    """The notice to a user whom somebody else added to a user group, or removed from it."""
     done = "added you to" if added else "removed you from"
     return Notice(
         ToPeople(frozenset({user_id})), f"{person(actor)} {done} the group {_silent(group)}."
@@ -120,7 +120,7 @@ def group_changed(actor: User, user_id: int, group: UserGroup, *, added: bool) -
 
 
 def changed(moment: Moment, before: Channel, after: Channel) -> list[Notice]:
-    """In a channel, of what became of it."""
+    """The notices of a change of a channel, in it."""
     state = moment.state
     if not state.realm.send_channel_events_messages or after.is_archived:
         return []

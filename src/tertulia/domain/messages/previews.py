@@ -21,7 +21,7 @@ def show(
     state, message = moment.state, found.message
     if state.pending_previews.get(message.id) != pending:
         return Decision(None)
-    if state.touched.since(found.seq, (message.id,)):
+    if state.recent_writes.since(found.seq, (message.id,)):
         raise Conflict
     if rendered.html == message.rendered or not state.realm.inline_url_embed_preview:
         return give_up(moment, pending)

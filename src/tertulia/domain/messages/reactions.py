@@ -25,7 +25,7 @@ class Reacted(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """An emoji as it was asked for. `neutral` is the way in which its kind was called."""
+    """The emoji of a request. `neutral`: the request names its kind by the neutral word."""
 
     name: str | None = None
     code: str | None = None
@@ -114,5 +114,5 @@ def _check(moment: Moment, on: Reacted) -> None:
     if not permissions.reads_message(state, actor, on.message, moment.now):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
-    if state.touched.since(on.seq, touched):
+    if state.recent_writes.since(on.seq, touched):
         raise Conflict

@@ -39,7 +39,7 @@ def set_reminder(
     require_future(moment, deliver_at)
     if len(note) > names.MAX_REMINDER_NOTE:
         raise Refused(f"A note has at most {names.MAX_REMINDER_NOTE} characters.")
-    if state.reminders_of_user.count(actor.id) >= MAX_REMINDERS:
+    if state.reminders.of_user.count(actor.id) >= MAX_REMINDERS:
         raise Refused(f"You can have {MAX_REMINDERS} reminders.")
     content = _heading(state, message) + _noted(note)
     reminder = Reminder(
@@ -64,7 +64,7 @@ def delete(moment: Moment, reminder_id: int) -> Decision[None]:
 
 def of_user(state: State, user_id: int) -> list[Reminder]:
     """Somebody's reminders, in the order of their times."""
-    return sorted(state.reminders_of_user[user_id], key=lambda one: (one.deliver_at, one.id))
+    return sorted(state.reminders.of_user[user_id], key=lambda one: (one.deliver_at, one.id))
 
 
 def deliver(
@@ -91,7 +91,7 @@ def deliver(
 
 
 def give_up(moment: Moment, render: Render, reminder: Reminder) -> Decision[None]:
-    """The message cannot be shown to the one who wanted to be reminded of it: tell them so, without
+    """The reminder cannot show the message: the user gets a message that says so, without
     anything that it says."""
     state = moment.state
     if state.reminders.get(reminder.id) != reminder:

@@ -35,7 +35,7 @@ def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[
     """
     state, actor = moment.state, moment.actor
     require_future(moment, deliver_at)
-    if state.scheduled_of_user.count(actor.id) >= MAX_SCHEDULED:
+    if state.scheduled_messages.of_user.count(actor.id) >= MAX_SCHEDULED:
         raise Refused(f"You can have {MAX_SCHEDULED} messages waiting.")
     scheduled = _as_scheduled(moment, state.scheduled_messages.next_id(), draft, deliver_at)
     return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
@@ -81,7 +81,9 @@ def own(state: State, user_id: int, scheduled_id: int) -> ScheduledMessage:
 
 def of_user(state: State, user_id: int) -> list[ScheduledMessage]:
     """What somebody has scheduled, in the order of its times."""
-    return sorted(state.scheduled_of_user[user_id], key=lambda one: (one.deliver_at, one.id))
+    return sorted(
+        state.scheduled_messages.of_user[user_id], key=lambda one: (one.deliver_at, one.id)
+    )
 
 
 def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPeople:

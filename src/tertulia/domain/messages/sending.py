@@ -1,4 +1,4 @@
-"""Sending and reading messages."""
+"""Sending messages: who receives them, with which flags, and what refuses them."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -16,12 +16,12 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 WILDCARD_FREE = 15
-"""People whom anybody may mention at once."""
+"""Mentioning more people at once takes a permission."""
 
 
 class ToChannel(Struct, frozen=True):
-    """A destination: a topic of a channel, by ID or by name; or the channel itself, as the same
-    decision makes it, where it is the server that speaks."""
+    """A destination: a topic of a channel, by ID or by name. For the server's own messages it can
+    be the channel itself (`channel`), which the same decision may create."""
 
     topic: str
     channel_id: int | None = None
@@ -48,9 +48,9 @@ class Draft(Struct, frozen=True, kw_only=True):
     form: str | None = None
     """A form to choose from (`widgets.form`), as which it is shown."""
     topic_participants: frozenset[int] = frozenset()
-    """Who wrote in the topic before, where the message mentions them all."""
+    """The users who wrote in the topic before, where the message mentions them all."""
     opened_attachments: frozenset[int] = frozenset()
-    """Those of the linked files that are not the sender's, and that the sender may open."""
+    """The linked files of others that the sender may open."""
 
 
 def send(moment: Moment, draft: Draft) -> Decision[int]:
@@ -65,10 +65,10 @@ def send(moment: Moment, draft: Draft) -> Decision[int]:
 
 def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
     """The changes that sending several messages makes, in order. Raises as `send` does."""
-    return said_in_turn([(moment, draft) for draft in drafts])
+    return sent_by_several([(moment, draft) for draft in drafts])
 
 
-def said_in_turn(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
+def sent_by_several(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
     """The same for messages of several senders, each with the moment as its sender sees it."""
     begun: dict[tuple[int, ...], DirectConversation] = {}
     sent: list[MessageSent] = []
@@ -135,7 +135,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
     topic = names.topic_name(to.topic)
     check_topic(state, actor, channel, topic, now)
     rendered = draft.rendered
-    subscribers = state.subscriptions_of_channel.get(channel.id, {})
+    subscribers = state.subscriptions.of_channel[channel.id]
     participants = {
         user_id
         for user_id in draft.topic_participants
@@ -148,7 +148,7 @@ def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -
 
     present = (user_id for user_id, one in subscribers.items() if one.is_active)
     flags = mentions(moment, rendered, participants, present)
-    _alert(state, draft, flags, receives)
+    _flag_alerted(state, draft, flags, receives)
     is_subscribed = state.is_subscribed(actor.id, channel.id)
     return MessageSent(
         message=msgspec.structs.replace(
@@ -184,8 +184,8 @@ def mentions(
     *,
     direct: bool = False,
 ) -> dict[int, Flag]:
-    """The mention flags of those receivers who are mentioned: by name, in a group, or as
-    participants, which in a direct conversation all are.
+    """The mention flags of receivers who are mentioned: by name, in a group, or as participants of
+    the topic. In a direct conversation everybody is a participant.
 
     Refused where the actor may not notify a group that the message names.
     """
@@ -206,7 +206,7 @@ def mentions(
 
 
 def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
-    """Who is notified because a group is. Refused where the actor may not do that (any more)."""
+    """The members of the mentioned groups. Refused where the actor may not mention one of them."""
     state, found = moment.state, frozenset[int]()
     for group_id in sorted(rendered.mentioned_groups):
         group = state.groups[group_id]
@@ -214,22 +214,22 @@ def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
             permissions.may_mention_group(state, moment.actor, group, moment.now),
             f"You are not allowed to mention the group '{group.name}'.",
         )
-        found |= state.members(group_id, moment.now)
+        found |= state.memberships.members(group_id)
     return found
 
 
-def _alert(
+def _flag_alerted(
     state: State, draft: Draft, flags: dict[int, Flag], receives: Callable[[int], bool]
 ) -> None:
-    """Flag the message for the recipients of whose alert words one is in it."""
+    """Flag the message for the recipients who have an alert word that is in it."""
     for user_id in state.alerts.alerted_by(draft.content):
         if receives(user_id):
             flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
 
 
 def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tuple[int, ...]:
-    """The recipients who do not want to read what the sender writes."""
-    muters = state.muters_of_user[sender.id]
+    """The recipients who muted the sender."""
+    muters = state.muted_users.of_muted[sender.id]
     return tuple(muted.user_id for muted in muters if receives(muted.user_id))
 
 
@@ -261,7 +261,7 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str, now: fl
         raise Refused("This channel does not allow messages without a topic.")
     if topic and policy is TopicsPolicy.EMPTY_ONLY:
         raise Refused("This channel has no topics but the general chat.")
-    known = topic_key(topic) in state.topics_of_channel.get(channel.id, {})
+    known = topic_key(topic) in state.topics.of_channel[channel.id]
     if not known:
         names.check_new_topic(topic)
     if not known and not actor.is_system_bot:
@@ -280,7 +280,7 @@ def _to_people(
 ) -> MessageSent:
     state, actor = moment.state, moment.actor
     members = direct_members(moment, to.user_ids)
-    direct_id = state.direct_by_members.get(members)
+    direct_id = state.directs.by_members.get(members)
     new = None
     if members in begun:
         direct_id = begun[members].id
@@ -289,7 +289,7 @@ def _to_people(
         begun[members] = new
         direct_id = new.id
     flags = mentions(moment, draft.rendered, (), members, direct=True)
-    _alert(state, draft, flags, members.__contains__)
+    _flag_alerted(state, draft, flags, members.__contains__)
     return MessageSent(
         message=msgspec.structs.replace(message, direct_id=direct_id),
         flags=dict(sorted(flags.items())),
@@ -334,7 +334,7 @@ def _check_direct_rules(
         ),
         "Direct messages are not allowed between these people.",
     )
-    if members not in state.direct_by_members:
+    if members not in state.directs.by_members:
         permissions.require(
             permissions.holds(state, actor, realm.direct_message_initiator_group, now),
             "You are not allowed to begin direct conversations.",

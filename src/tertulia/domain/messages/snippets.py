@@ -4,7 +4,7 @@ import msgspec
 
 from tertulia.domain import names
 from tertulia.model.changes import SnippetChanged, SnippetCreated, SnippetDeleted
-from tertulia.model.composing import Snippet
+from tertulia.model.drafts import Snippet
 from tertulia.model.errors import NoSuchItem, Refused
 from tertulia.state.moment import Decision, Moment
 
@@ -15,7 +15,7 @@ MAX_SNIPPETS = 1000
 def create(moment: Moment, title: str, content: str) -> Decision[int]:
     """Keep a snippet. Returns its ID. Refused for what is blank or too long."""
     state, actor = moment.state, moment.actor
-    if state.snippets_of_user.count(actor.id) >= MAX_SNIPPETS:
+    if state.snippets.of_user.count(actor.id) >= MAX_SNIPPETS:
         raise Refused(f"You can have {MAX_SNIPPETS} snippets.")
     snippet = Snippet(
         id=state.snippets.next_id(),

@@ -33,7 +33,7 @@ def in_topic(moment: Moment, channel_id: int, topic: str, started: bool) -> Deci
 
 
 def edit(moment: Moment, message: Message | None, started: bool) -> Decision[EditTyping]:
-    """Tell those who read a message of the actor's that it is being edited.
+    """Announce to the readers of a message of the actor's that it is being edited.
 
     Refused where there is no message that the actor may read, where it is somebody else's, and
     where its text cannot be edited any more.

@@ -147,7 +147,7 @@ def submit(
     state, actor = moment.state, moment.actor
     if not permissions.reads_message(state, actor, message, moment.now):
         raise NoSuchMessage
-    if state.touched.since(seq, [message.id]):
+    if state.recent_writes.since(seq, [message.id]):
         raise Conflict
     if kind != WIDGET:
         raise Refused(f"There are no submessages of the kind '{kind[:50]}'.")

@@ -24,7 +24,7 @@ def code_of(state: State, name: str, kind: EmojiKind) -> str | None:
     """The code of the emoji of that kind and name, if there is one (and it is active)."""
     match kind:
         case EmojiKind.CUSTOM:
-            emoji_id = state.emoji_by_name.get(name)
+            emoji_id = state.custom_emoji.by_name.get(name)
             return None if emoji_id is None else str(emoji_id)
         case EmojiKind.EXTRA:
             return name if name in EXTRA_NAMES else None
@@ -70,7 +70,7 @@ def allow(moment: Moment, name: str) -> Decision[None]:
             "An emoji's name has lower-case letters, digits, underscores and hyphens,"
             f" ends with a letter or digit, and is no longer than {MAX_NAME}."
         )
-    if name in state.emoji_by_name:
+    if name in state.custom_emoji.by_name:
         raise Refused(f"There is an emoji '{name}' already.")
     if name in EXTRA_NAMES:
         raise Refused(f"'{name}' is the service's own emoji.")
@@ -101,7 +101,7 @@ def deactivate(moment: Moment, name: str) -> Decision[None]:
     NoSuchItem where there is none; Refused for all but administrators and who added it.
     """
     state, actor = moment.state, moment.actor
-    emoji_id = state.emoji_by_name.get(name)
+    emoji_id = state.custom_emoji.by_name.get(name)
     if emoji_id is None:
         raise NoSuchItem("emoji")
     emoji = state.custom_emoji[emoji_id]

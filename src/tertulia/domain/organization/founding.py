@@ -1,9 +1,9 @@
-"""An organization's first moment: its owner, and a channel that everybody shares."""
+"""Creating the organization, with its owner and first channels."""
 
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.channels import subscribing
+from tertulia.domain.channels import subscription_changes
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.organization import realms
 from tertulia.model.changes import AnyChange, ChannelCreated
@@ -38,7 +38,8 @@ def found(moment: Moment, new: NewOrganization) -> Decision[User]:
 
 
 def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> list[AnyChange]:
-    """As `channels.made` would have it, who asks for the rights of an owner that is there."""
+    """The changes that create a channel with the owner in it. `channels.made` cannot: it checks the
+    rights of an account that does not exist yet."""
     channel = Channel(
         id=channel_id,
         name=names.channel_name(new.name),
@@ -51,5 +52,5 @@ def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> li
     )
     return [
         ChannelCreated(channel=channel),
-        subscribing.subscribed(moment.state, channel, [owner], moment.now, {}),
+        subscription_changes.subscribed(moment.state, channel, [owner], moment.now, {}),
     ]

@@ -22,7 +22,7 @@ MAX_ALTERNATIVES: Final = 50
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """What is asked for of a linkifier. What is UNSET stays as it is."""
+    """The new values of a linkifier. What is UNSET stays as it is."""
 
     pattern: str | UnsetType = UNSET
     url_template: str | UnsetType = UNSET
@@ -112,7 +112,7 @@ def _checked(state: State, linkifier: Linkifier) -> Linkifier:
 
 
 def options() -> Any:
-    """How patterns are compiled: what is wrong with one is told to its author, and not logged."""
+    """How patterns are compiled. What is wrong with one is in the refusal, and is not logged."""
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     quiet = re2.Options()

@@ -1,8 +1,8 @@
 """The facts an organization's history is made of, by noun.
 
 A change is in the past tense and complete: folding it needs nothing but the state before it, and
-showing it later needs nothing that cannot be derived any more (who gained or lost sight of a
-channel is written down, because nobody can tell afterwards).
+projecting it later needs nothing that cannot be derived any more (who gained or lost sight of a
+channel is part of it, because that cannot be derived from a later state).
 """
 
 from msgspec import Struct
@@ -16,19 +16,19 @@ from tertulia.model.changes.channels import (
     SubscriptionChanged,
     Unsubscribed,
 )
-from tertulia.model.changes.composing import (
+from tertulia.model.changes.devices import (
+    DeviceAdded,
+    DeviceRemoved,
+    PushTokenAdded,
+    PushTokensRemoved,
+)
+from tertulia.model.changes.drafts import (
     DraftChanged,
     DraftDeleted,
     DraftsCreated,
     SnippetChanged,
     SnippetCreated,
     SnippetDeleted,
-)
-from tertulia.model.changes.devices import (
-    DeviceAdded,
-    DeviceRemoved,
-    PushTokenAdded,
-    PushTokensRemoved,
 )
 from tertulia.model.changes.editing import (
     MessageEdited,

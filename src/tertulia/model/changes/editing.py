@@ -1,15 +1,15 @@
-"""What becomes of messages after they were sent."""
+"""Edits, moves and deletions of messages."""
 
 from msgspec import Struct
 
 from tertulia.model.changes.base import Change
 from tertulia.model.channels import Topic
 from tertulia.model.messages import Flag, Message, Propagation, Submessage
+from tertulia.model.ranges import IdRanges
 from tertulia.model.reactions import Reaction
-from tertulia.model.stretches import Some
 
-Groups = tuple[tuple[Some, tuple[int, ...]], ...]
-"""Some of the messages, and the users whom they concern, ascending."""
+Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
+"""Pairs of some of the messages and the users they concern, ascending."""
 
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
@@ -46,7 +46,7 @@ class PreviewsGivenUp(Change, frozen=True, tag="previews_given_up"):
 
 
 class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A moved message, with all that somebody must be told to whom it is new.
+    """A moved message, with everything that users get who could not read it before.
 
     Of what people wrote the log has no copy: read back from it, `message` and the contents of
     `submessages` are as they are now. `message` is None when it has been deleted since, and

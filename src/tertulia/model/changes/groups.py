@@ -1,4 +1,4 @@
-"""User groups, and what their members come to see."""
+"""User groups, and which channels become visible to their members."""
 
 from typing import Any
 

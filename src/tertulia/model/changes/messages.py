@@ -34,7 +34,7 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
 
     @property
     def readers(self) -> tuple[int, ...]:
-        """For whom it counts as read from the start."""
+        """The users for whom it counts as read from the start."""
         return (self.message.sender_id, *self.read_by) if self.read_by_sender else self.read_by
 
 

@@ -5,7 +5,7 @@ from tertulia.model.navigation import NavigationView
 
 
 class NavigationViewAdded(Change, frozen=True, tag="navigation_view_added"):
-    """Somebody has a view, or settings of one that is there for everybody."""
+    """A user has a new view, or settings of a built-in one."""
 
     user_id: int
     view: NavigationView

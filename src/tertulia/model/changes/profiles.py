@@ -1,4 +1,4 @@
-"""What people tell about themselves."""
+"""Statuses and profiles."""
 
 from tertulia.model.changes.base import Change
 from tertulia.model.profiles import ProfileField, ProfileValue

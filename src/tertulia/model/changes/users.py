@@ -78,16 +78,16 @@ class UserReactivated(Change, frozen=True, tag="user_reactivated"):
 
 
 class UserVisibility(Struct, frozen=True, kw_only=True):
-    """The accounts that some viewers have in common: stretches of IDs, each with its first and its
-    last, ascending. The viewers are ascending; their own IDs may be among the others."""
+    """Accounts that become visible or invisible to the same viewers: ranges of IDs, each with its
+    first and its last. Viewers and ranges are ascending; viewers may be among the accounts."""
 
     viewers: tuple[int, ...]
     users: tuple[tuple[int, int], ...]
 
 
 class UserVisibilityChanged(Change, frozen=True, tag="user_visibility_changed"):
-    """Guests who may not know of every account came to know of some (`gained`, which is written
-    down before what lets them), or do not know of them any more (`lost`, after what ended it)."""
+    """Accounts became visible to limited guests (`gained`, in the log before the change that made
+    them so), or invisible (`lost`, after that change)."""
 
     gained: tuple[UserVisibility, ...] = ()
     lost: tuple[UserVisibility, ...] = ()

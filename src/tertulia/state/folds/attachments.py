@@ -1,4 +1,4 @@
-"""Folds of uploaded files, and of what messages make of them."""
+"""Folds of uploaded files, and of the links of messages to them."""
 
 from collections.abc import Iterable
 

@@ -22,7 +22,7 @@ def _(state: State, change: changes.ChannelChanged) -> None:
 
 @FOLDS.of(changes.Subscribed)
 def _(state: State, change: changes.Subscribed) -> None:
-    ever = state.subscriptions_of_channel.get(change.channel_id, {})
+    ever = state.subscriptions.of_channel[change.channel_id]
     span = ((change.after, None),)
     # The entry that is being folded is the next one.
     began = state.seq + 1

@@ -1,4 +1,4 @@
-"""Folds of what becomes of messages after they were sent."""
+"""Folds of edits, moves and deletions of messages."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from pyroaring import BitMap
 from tertulia.model import changes
 from tertulia.model.channels import Topic, topic_key
 from tertulia.model.messages import Flag
-from tertulia.model.stretches import ids_of
+from tertulia.model.ranges import ids_of
 from tertulia.state.folds.attachments import claim, release
 from tertulia.state.folds.previews import await_previews, forget_previews
 from tertulia.state.folds.registry import Folds
@@ -20,7 +20,7 @@ FOLDS = Folds()
 @FOLDS.of(changes.MessageEdited)
 def _(state: State, change: changes.MessageEdited) -> None:
     message = change.message
-    state.touched.note((message.id,), state.seq + 1)
+    state.recent_writes.note((message.id,), state.seq + 1)
     state.unread.mentions_all(message)
     for user_id, flag in change.unmentioned.items():
         state.unread.flag(user_id, (message.id,), flag, added=False)
@@ -38,7 +38,7 @@ def _(state: State, change: changes.MessageEdited) -> None:
 def _(state: State, change: changes.MessagesMoved) -> None:
     old = (change.channel_id, topic_key(change.topic))
     new = (change.new_channel_id, topic_key(change.new_topic))
-    state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
+    state.recent_writes.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     moved = BitMap(change.message_ids)
     state.unread.moved(moved, old, new)
@@ -63,7 +63,7 @@ def _(state: State, change: changes.MessagesMoved) -> None:
 @FOLDS.of(changes.MessagesDeleted)
 def _(state: State, change: changes.MessagesDeleted) -> None:
     conversation = (change.channel_id, topic_key(change.topic), change.direct_id)
-    state.touched.note((*change.message_ids, conversation), state.seq + 1)
+    state.recent_writes.note((*change.message_ids, conversation), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     if change.direct_id is not None:
         state.directs.put(

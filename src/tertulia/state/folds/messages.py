@@ -18,7 +18,7 @@ FOLDS = Folds()
 def _(state: State, change: changes.MessageSent) -> None:
     message = change.message
     state.counters.put(Counter(name="messages", last=message.id))
-    state.touched.note((message.conversation,), state.seq + 1)
+    state.recent_writes.note((message.conversation,), state.seq + 1)
     if message.channel_id is not None:
         key = topic_key(message.topic)
         topic = state.topics.get((message.channel_id, key))

@@ -1,4 +1,4 @@
-"""Folds of what administrators set up for everybody."""
+"""Folds of linkifiers, domains, playgrounds and other lists of the organization."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Folds of what people set up for themselves."""
+"""Folds of alert words and muted users."""
 
 from tertulia.model import changes
 from tertulia.model.personal import AlertWords

@@ -1,4 +1,4 @@
-"""Folds of what people tell about themselves."""
+"""Folds of statuses and profiles."""
 
 from tertulia.model import changes
 from tertulia.model.profiles import NO_EMOJI, UserStatus
@@ -43,7 +43,7 @@ def _(state: State, change: changes.ProfileFieldsOrdered) -> None:
 
 @FOLDS.of(changes.ProfileFieldDeleted)
 def _(state: State, change: changes.ProfileFieldDeleted) -> None:
-    for value in state.values_of_field[change.field_id]:
+    for value in state.profile_values.of_field[change.field_id]:
         state.profile_values.remove((value.user_id, value.field_id))
     state.profile_fields.remove(change.field_id)
 

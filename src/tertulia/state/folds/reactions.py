@@ -12,7 +12,7 @@ FOLDS = Folds()
 
 def _touch(state: State, reaction: Reaction) -> None:
     # The entry that is being folded is the next one.
-    state.touched.note([("reactions", reaction.message_id, reaction.user_id)], state.seq + 1)
+    state.recent_writes.note([("reactions", reaction.message_id, reaction.user_id)], state.seq + 1)
 
 
 @FOLDS.of(changes.ReactionAdded)

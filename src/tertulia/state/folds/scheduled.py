@@ -1,4 +1,4 @@
-"""Folds of what waits for its time."""
+"""Folds of scheduled messages and reminders."""
 
 from tertulia.model import changes
 from tertulia.state.folds.registry import Folds

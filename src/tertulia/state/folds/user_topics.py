@@ -1,4 +1,4 @@
-"""Folds of how users want to hear of topics."""
+"""Folds of topics that users follow, mute or unmute."""
 
 from tertulia.model import changes
 from tertulia.model.channels import topic_key

@@ -3,7 +3,7 @@
 from tertulia.model import changes
 from tertulia.state.folds.registry import Folds, revised
 from tertulia.state.organization import State
-from tertulia.state.visibility import bitmap
+from tertulia.state.user_visibility import bitmap
 
 FOLDS = Folds()
 
@@ -38,7 +38,7 @@ def _(state: State, change: changes.UserReactivated) -> None:
 def _(state: State, change: changes.UserVisibilityChanged) -> None:
     for one in change.gained:
         # The entry that is being folded is the next one.
-        state.acquaintances.gained(state.seq + 1, one.viewers, bitmap(one.users))
+        state.contacts.gained(state.seq + 1, one.viewers, bitmap(one.users))
 
 
 @FOLDS.of(changes.CredentialChanged)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tertulia.model.narrow import Term, phrases_in
-from tertulia.model.words import Phrase, places
+from tertulia.model.tokenizer import Phrase, places
 from tertulia.wire.api.objects.messages import MessageObject
 
 _PIECES = re.compile(r"<[^>]*>|&#?\w+;|[^<&]+|&")

@@ -92,7 +92,7 @@ def owner_of_key(node: HttpNode, api_key: str) -> User:
 def _with_key(node: HttpNode, api_key: str) -> User:
     state = node.state
     hashed = digest(api_key)
-    user_id = state.user_by_key_digest.get(hashed)
+    user_id = state.credentials.by_key_digest.get(hashed)
     if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
         raise WrongApiKey("The API key is not valid.")
     return state.users[user_id]
@@ -126,7 +126,7 @@ def session_of(node: HttpNode, request: Request) -> Session | None:
     if not token:
         return None
     state, hashed = node.state, digest(token)
-    session = state.sessions.get(state.session_by_digest.get(hashed))
+    session = state.sessions.get(state.sessions.by_digest.get(hashed))
     if session is None or not hmac.compare_digest(session.digest, hashed):
         return None
     return session if session.lasts(node.clock(), node.config.session_seconds) else None

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from tertulia.state.tables import Shards
+from tertulia.state.shards import Shards
 from tertulia.wire.http import compression
 from tertulia.wire.http.compression import Packed
 

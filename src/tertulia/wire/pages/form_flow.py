@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tertulia.domain.accounts.joining import HasAccount, Over
 from tertulia.domain.accounts.passwords import MAX_LENGTH
+from tertulia.domain.accounts.signup import HasAccount, Over
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.service.config import Config

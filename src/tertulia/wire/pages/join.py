@@ -6,8 +6,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from tertulia.domain import names
-from tertulia.domain.accounts import addresses, joining
-from tertulia.domain.accounts.joining import HasAccount, Joining, Over
+from tertulia.domain.accounts import addresses, signup
+from tertulia.domain.accounts.signup import HasAccount, Joining, Over
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
@@ -51,12 +51,12 @@ async def _join(visit: Visit) -> Response:
     state, now = visit.node.state, visit.node.clock()
     match visit.opened:
         case Invitation(id=number):
-            invitation = joining.usable_invitation(state, number, now)
+            invitation = signup.usable_invitation(state, number, now)
             if invitation.is_reusable and visit.node.config.smtp_host:
                 return await _ask_address(visit, invitation)
             return await _make_account(visit, invitation, invitation.address)
         case Confirmation(id=number, user_id=None):
-            confirmation = joining.usable_confirmation(state, number, now)
+            confirmation = signup.usable_confirmation(state, number, now)
             return await _make_account(visit, confirmation, confirmation.address)
         case _:
             return _unknown(visit)
@@ -80,7 +80,7 @@ async def _ask_address(visit: Visit, invitation: Invitation | None) -> Response:
         try:
             await node.log.submit(
                 None,
-                joining.sign_up,
+                signup.sign_up,
                 address,
                 invitation.id if invitation else None,
                 node.vault.nonce(),
@@ -139,9 +139,9 @@ async def _make_account(
 
 async def _joined(visit: Visit, by: Invitation | Confirmation, address: str) -> User:
     node, full_name = visit.node, visit.said("full_name")
-    joining.check(node.state, address, full_name)
+    signup.check(node.state, address, full_name)
     password = await good_password(node, visit.said("password"), address, full_name)
-    verb: Any = joining.join_invited if isinstance(by, Invitation) else joining.join_confirmed
+    verb: Any = signup.join_invited if isinstance(by, Invitation) else signup.join_confirmed
     user: User = await node.log.submit(
         None,
         verb,

@@ -40,7 +40,7 @@ def bot_objects(state: State, viewer: User, now: float) -> list[BotObject]:
     """All the bots that the viewer administers, in ascending order of ID."""
     return [
         bot_object(state, viewer, user, now)
-        for user in (state.users[user_id] for user_id in sorted(state.bots))
+        for user in (state.users[user_id] for user_id in sorted(state.users.bots))
         if administers_bot(state, viewer, user)
     ]
 

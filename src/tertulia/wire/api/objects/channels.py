@@ -138,7 +138,7 @@ def weekly_traffic(state: State, channel: Channel, now: float) -> int | None:
     age = now - channel.created_at
     if age < WEEK:
         return None
-    return round(state.message_count.get(channel.id, 0) * WEEK / age)
+    return round(state.topics.message_counts[channel.id] * WEEK / age)
 
 
 def channel_object(
@@ -237,7 +237,7 @@ def list_subscribers(
         return
     subscribers = state.subscribers(channel.id)
     if wanted == "partial" and len(subscribers) >= PARTIAL_FROM:
-        there = lately | state.bots
+        there = lately | {*state.users.bots}
         shown.partial_subscribers = [user_id for user_id in subscribers if user_id in there]
     else:
         shown.subscribers = list(subscribers)

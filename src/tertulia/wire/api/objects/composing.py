@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia.model.composing import DraftKind, SavedDraft, Snippet
+from tertulia.model.drafts import DraftKind, SavedDraft, Snippet
 
 DRAFT_TYPES: Final = {
     DraftKind.NOTHING: "",

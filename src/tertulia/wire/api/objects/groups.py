@@ -89,7 +89,7 @@ def user_group(state: State, group: UserGroup, now: float) -> UserGroupObject:
         description=group.description,
         date_created=group.created_at,
         creator_id=group.creator_id,
-        members=sorted(state.direct_members(group, now)),
+        members=sorted(state.memberships.direct_members(group)),
         direct_subgroup_ids=list(group.subgroups),
         is_system_group=group.is_system,
         deactivated=group.deactivated,

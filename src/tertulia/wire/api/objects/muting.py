@@ -16,5 +16,5 @@ def muted_users(state: State, user_id: int) -> list[MutedUserObject]:
     """Whom the user has muted."""
     return [
         MutedUserObject(id=muted.muted_id, timestamp=muted.since)
-        for muted in state.muted_by_user[user_id]
+        for muted in state.muted_users.of_user[user_id]
     ]

@@ -59,7 +59,7 @@ def by_sight(state: State, viewer: User | None, now: float) -> list[Run[Sight]]:
             odd = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
         if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):
             odd[viewer.id] = Sight.OWN
-    return runs(state.people, usual, odd)
+    return runs(state.user_shards, usual, odd)
 
 
 def people(

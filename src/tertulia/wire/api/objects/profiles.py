@@ -85,7 +85,9 @@ class ProfileValueObject(Struct, kw_only=True):
 
 def profile_data(state: State, user_id: int) -> dict[str, ProfileValueObject]:
     """What somebody's profile has, by the fields' IDs."""
-    return {str(value.field_id): profile_value(value) for value in state.profile_of[user_id]}
+    return {
+        str(value.field_id): profile_value(value) for value in state.profile_values.of_user[user_id]
+    }
 
 
 def profile_value(value: ProfileValue) -> ProfileValueObject:

@@ -42,7 +42,7 @@ def muted_topics(
             topic_shown(topic.name, empty_topic_name=empty_topic_name),
             topic.changed_at,
         )
-        for topic in state.topics_of_user[user.id]
+        for topic in state.user_topics.of_user[user.id]
         if topic.visibility is Visibility.MUTED
         and permissions.sees_channel(state, user, state.channels[topic.channel_id], now)
     ]

@@ -16,7 +16,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, MessagePlace
-from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.store.message_details import MessageDetails
@@ -118,7 +118,7 @@ class MessageEditedProjection(Projection[MessageEdited]):
         message = change.message
         if message.channel_id is None:
             return state.directs[message.direct_id].members
-        return {*state.subscriptions_of_channel.get(message.channel_id, {}), *change.flags}
+        return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
 
     def view(
         self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
@@ -168,9 +168,9 @@ class PreviewsGivenUpProjection(Unseen):
 class _NewView(NamedTuple):
     """Messages that are new to a viewer, and how they look."""
 
-    new: Some
-    received: Some
-    mentioned: Some
+    new: IdRanges
+    received: IdRanges
+    mentioned: IdRanges
     """Those that mention the viewer with everybody else."""
     flags: tuple[tuple[int, Flag], ...]
     """The viewer's other flags, by message."""
@@ -184,9 +184,9 @@ class _NewView(NamedTuple):
 
 
 class _MoveView(NamedTuple):
-    lost: Some
+    lost: IdRanges
     """Messages that are out of sight."""
-    shown: Some
+    shown: IdRanges
     """Messages that are seen where they are."""
     flags: tuple[str, ...]
     empty_topic_name: bool
@@ -202,16 +202,18 @@ class _Moved:
         self.ids = BitMap(change.message_ids)
         self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
         self.read_by = frozenset(change.read_by)
-        self._parts: dict[tuple[Some, Some, Places | None, Places], tuple[Some, Some]] = {}
-        self.new_of: dict[int, Some] = {}
-        self.mentioned_of: dict[int, Some] = {}
+        self._parts: dict[
+            tuple[IdRanges, IdRanges, Places | None, Places], tuple[IdRanges, IdRanges]
+        ] = {}
+        self.new_of: dict[int, IdRanges] = {}
+        self.mentioned_of: dict[int, IdRanges] = {}
         self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
         self.people = BitMap()
         """Who wrote the arrivals, and who reacted to them."""
         self.elsewhere: list[Arrival] = []
         """Those that are in yet another channel now."""
         self._arrived = BitMap()
-        self._news: dict[tuple[Some | None, Places, Places], BitMap] = {}
+        self._news: dict[tuple[IdRanges | None, Places, Places], BitMap] = {}
         if change.arrivals:
             self._look_at_arrivals(change)
 
@@ -229,7 +231,7 @@ class _Moved:
             if one.moved_to is not None:
                 self.elsewhere.append(one)
 
-    def news(self, new: Some | None, before: Spans, after: Spans) -> BitMap:
+    def news(self, new: IdRanges | None, before: Spans, after: Spans) -> BitMap:
         """The arrivals of one to whom those messages were new then (None: all that they cannot
         read in the old channel now), and who can read these in the new one, now."""
         ids = self.change.message_ids
@@ -244,7 +246,9 @@ class _Moved:
             self._news[key] = found
         return found
 
-    def parts(self, lost: Some, new: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
+    def parts(
+        self, lost: IdRanges, new: IdRanges, before: Spans | None, after: Spans
+    ) -> tuple[IdRanges, IdRanges]:
         """What is out of sight, and what is seen where it is, of one who lost the first then, and
         to whom the second were new; who can read those in the old channel (None: it is the same),
         and these in the new one, now. To whom they are new, nothing is said of where they were."""
@@ -259,7 +263,7 @@ class _Moved:
                 known = ids_at(ids, self.ids, places_before)
                 gone = (gone | known) - shown
                 shown = (shown & known) - ids_of(new, self.ids)
-            found = self._parts[key] = told(gone, self.ids), told(shown, self.ids)
+            found = self._parts[key] = ranges_of(gone, self.ids), ranges_of(shown, self.ids)
         return found
 
 
@@ -279,20 +283,20 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
-        ever = state.subscriptions_of_channel
+        ever = state.subscriptions.of_channel
         return {
-            *ever.get(change.channel_id, {}),
-            *ever.get(change.new_channel_id, {}),
+            *ever[change.channel_id],
+            *ever[change.new_channel_id],
             *change.flags,
             *(user_id for _, user_ids in change.lost for user_id in user_ids),
         }
 
     def _concerns(self, state: State, change: MessagesMoved, user_id: int) -> bool:
         """Whether the user is in the audience."""
-        ever = state.subscriptions_of_channel
+        ever = state.subscriptions.of_channel
         return (
-            user_id in ever.get(change.new_channel_id, {})
-            or user_id in ever.get(change.channel_id, {})
+            user_id in ever[change.new_channel_id]
+            or user_id in ever[change.channel_id]
             or user_id in change.flags
             or user_id in self._moved(change).lost_of
         )
@@ -311,8 +315,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         news = None
         if change.arrivals and before is not None:
             news = self._news(context, moved, viewer, before, after)
-        lost: Some = ()
-        shown: Some = ()
+        lost: IdRanges = ()
+        shown: IdRanges = ()
         if self._concerns(state, change, user.id):
             new = moved.new_of.get(user.id, ())
             lost, shown = moved.parts(moved.lost_of.get(user.id, ()), new, before, after)
@@ -355,8 +359,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         message_ids = change.message_ids
         received = ids_at(message_ids, moved.ids, places(message_ids, spans)) & ids
         view = _NewView(
-            new=told(ids, moved.ids),
-            received=told(received, moved.ids),
+            new=ranges_of(ids, moved.ids),
+            received=ranges_of(received, moved.ids),
             mentioned=moved.mentioned_of.get(user.id, ()),
             flags=tuple(moved.flags_of.get(user.id, ())),
             unknown=_unknown(context, user, moved.people),
@@ -371,7 +375,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 for message, flags in _new_messages(moved, view)
                 if in_narrow(context, message, viewer, flags)
             )
-            return view._replace(new=told(wanted, moved.ids)) if wanted else None
+            return view._replace(new=ranges_of(wanted, moved.ids)) if wanted else None
         return view
 
     def encoded(
@@ -438,7 +442,7 @@ def _reads(context: ProjectionContext, user: User, arrival: Arrival) -> bool:
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
     """Those of the people of whom the user may not know, or did not when the entry was written."""
     state = context.state
-    if user.id not in state.limited_guests and user.id not in state.acquaintances.gainers:
+    if user.id not in state.memberships.limited_guests and user.id not in state.contacts.gainers:
         return ()
     return tuple(one for one in people if not sees_user(context, user, state.users[one]))
 
@@ -516,7 +520,7 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
         if change.channel_id is None:
             return state.directs[change.direct_id].members
         holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
-        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *holders}
+        return {*state.subscriptions.of_channel[change.channel_id], *holders}
 
     def view(
         self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer

@@ -20,7 +20,8 @@ class _Changed(Projection[C]):
     """To administrators, and to those who made the invitations."""
 
     def audience(self, state: State, change: C) -> Collection[int]:
-        administrators = state.active_by_role[Role.OWNER] | state.active_by_role[Role.ADMINISTRATOR]
+        by_role = state.users.active_by_role
+        administrators = by_role.keys(Role.OWNER) | by_role.keys(Role.ADMINISTRATOR)
         return administrators.union(_inviters(change))
 
     def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable | None:

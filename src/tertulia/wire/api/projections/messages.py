@@ -60,7 +60,7 @@ class MessageSentProjection(Projection[MessageSent]):
         message = change.message
         if message.channel_id is None:
             return state.directs[message.direct_id].members
-        return state.subscriptions_of_channel.get(message.channel_id, {})
+        return state.subscriptions.of_channel[message.channel_id]
 
     def view_group(
         self, state: State, change: MessageSent, user: User, queue: QueueRecord
@@ -73,8 +73,8 @@ class MessageSentProjection(Projection[MessageSent]):
             or user.id in change.flags
             or user.id in change.readers
             # Each knows of others than the next.
-            or user.id in state.limited_guests
-            or user.id in state.acquaintances.gainers
+            or user.id in state.memberships.limited_guests
+            or user.id in state.contacts.gainers
             or queue.registration.narrow
             or change.gone
             or change.moved_to is not None

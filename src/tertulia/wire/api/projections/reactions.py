@@ -28,7 +28,7 @@ def around(state: State, place: MessagePlace, own: Collection[int]) -> Collectio
     """Whom something at a message may concern; `own` have a relation of their own to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
-    return {*state.subscriptions_of_channel.get(place.channel_id, ()), *own}
+    return {*state.subscriptions.of_channel[place.channel_id], *own}
 
 
 def concerns(

@@ -17,7 +17,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
-from tertulia.state.visibility import bitmap
+from tertulia.state.user_visibility import bitmap
 from tertulia.wire.api.events import Encoded, Event, Projection, ProjectionContext, Viewer, encoded
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.api.objects.channels import excluded
@@ -260,7 +260,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
         state, user, shared = context.state, viewer.user, self._shared(context, change)
         gained = shared.gained.get(user.id, BitMap())
         if not permissions.sees_everybody(state, user, context.at):
-            gained = gained & state.acquaintances.of(user.id)
+            gained = gained & state.contacts.of(user.id)
         own = BitMap([user.id])
         lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own
         if not gained and not lost:

@@ -51,7 +51,7 @@ def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
     state = context.state
     return permissions.sees_user(
         state, user, other, context.at
-    ) and not state.acquaintances.gained_since(context.entry.seq, user.id, other.id)
+    ) and not state.contacts.gained_since(context.entry.seq, user.id, other.id)
 
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:

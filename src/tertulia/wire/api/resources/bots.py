@@ -42,7 +42,7 @@ class OwnBots(Answer, kw_only=True):
 async def get_bots(call: Call, params: NoParams) -> OwnBots:
     """The caller's own active bots."""
     users.require_person(call.user)
-    return OwnBots(bots=[_own(call, bot) for bot in call.state.bots_of(call.user.id)])
+    return OwnBots(bots=[_own(call, bot) for bot in call.state.users.bots_of(call.user.id)])
 
 
 def _own(call: Call, bot: User) -> OwnBot:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from tertulia.domain.messages import drafts
-from tertulia.model.composing import DraftKind
+from tertulia.model.drafts import DraftKind
 from tertulia.wire.api.objects.composing import DRAFT_TYPES, DraftObject, draft_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path

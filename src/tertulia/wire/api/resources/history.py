@@ -150,7 +150,7 @@ async def _as_they_are(
         seq = call.state.seq
         await call.node.log.settled()
         found = await call.node.store.read(look)
-        if call.state.touched.since(seq, [message.id for message in messages(found)]):
+        if call.state.recent_writes.since(seq, [message.id for message in messages(found)]):
             raise Conflict
         return found
 

@@ -39,8 +39,8 @@ async def get_group_members(call: Call, params: GetMembers) -> GroupMembers:
 def _members(call: Call, group_id: int, *, direct: bool) -> frozenset[int]:
     state, group = call.state, groups.known(call.state, group_id)
     if direct:
-        return frozenset(state.direct_members(group, call.now))
-    return state.members(group.id, call.now)
+        return frozenset(state.memberships.direct_members(group))
+    return state.memberships.members(group.id)
 
 
 class GetMember(Params, kw_only=True, frozen=True):
@@ -106,7 +106,11 @@ class Subgroups(Answer, kw_only=True):
 async def get_subgroups(call: Call, params: GetSubgroups) -> Subgroups:
     """Which groups are in a user group."""
     group = groups.known(call.state, params.user_group_id)
-    found = group.subgroups if params.direct_subgroup_only else call.state.subgroups(group.id)
+    found = (
+        group.subgroups
+        if params.direct_subgroup_only
+        else call.state.memberships.subgroups(group.id)
+    )
     return Subgroups(subgroups=sorted(found))
 
 

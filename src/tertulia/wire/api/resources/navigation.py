@@ -26,7 +26,7 @@ class NavigationViews(Answer, kw_only=True):
 
 async def get_navigation_views(call: Call, params: GetNavigationViews) -> NavigationViews:
     """The caller's views, the oldest first."""
-    own = call.state.views_of_user[call.user.id]
+    own = call.state.navigation_views.of_user[call.user.id]
     return NavigationViews(navigation_views=[view_object(view) for view in own])
 
 

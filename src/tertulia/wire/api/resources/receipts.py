@@ -49,7 +49,7 @@ def _shown(
     if message.channel_id is None:
         received = set(state.directs[message.direct_id].members)
     else:
-        ever = state.subscriptions_of_channel.get(message.channel_id, {})
+        ever = state.subscriptions.of_channel[message.channel_id]
         received = {u for u, subscription in ever.items() if subscription.covers(message.id)}
     apart = muting.kept_apart(state, viewer.id)
     return [

@@ -26,7 +26,7 @@ class Snippets(Answer, kw_only=True):
 
 async def get_snippets(call: Call, params: GetSnippets) -> Snippets:
     """The caller's snippets, the oldest first."""
-    own = call.state.snippets_of_user[call.user.id]
+    own = call.state.snippets.of_user[call.user.id]
     return Snippets(saved_snippets=[snippet_object(snippet) for snippet in own])
 
 

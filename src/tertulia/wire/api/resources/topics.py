@@ -47,7 +47,7 @@ async def get_topics(call: Call, params: GetTopics) -> Topics:
     ):
         raise Refused("There is no such channel.")
     if user is None or channel.history_public:
-        known = state.topics_of_channel.get(channel.id, {}).values()
+        known = state.topics.of_channel[channel.id].values()
         found = [(topic.name, topic.last_message_id) for topic in known]
     else:
         found = await _received(call, user, channel)

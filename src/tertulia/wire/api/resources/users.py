@@ -283,7 +283,7 @@ class DeactivateUser(Params, kw_only=True, frozen=True):
 
 async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     """Deactivate an account and the bots it owns."""
-    if params.user_id not in call.state.bots:
+    if params.user_id not in call.state.users.bots:
         sign_in.require_confirmed(call)
     wanted = params.actions
     if (

@@ -33,7 +33,7 @@ def _by_relation(context: SnapshotContext, own: Mapping[int, Subscription]) -> l
     seen = context.channels
     odd = {one: _Relation.UNKNOWN for one in context.state.channels.rows if one not in seen}
     odd |= {one: _Relation.OWN for one in own if one in seen}
-    return runs(context.state.places, _Relation.NONE, odd)
+    return runs(context.state.channel_shards, _Relation.NONE, odd)
 
 
 def _channels(
@@ -56,7 +56,7 @@ def _channels(
     traffic = tuple([context.traffic[channel_id] for channel_id in ids])
     return context.node.fragments.get(
         ("channels", wanted, told, ids[0], len(ids)),
-        (run.version, state.activity_of_users, traffic, seen),
+        (run.version, state.users.activity.number, traffic, seen),
         made,
     )
 
@@ -74,7 +74,7 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
     subscribed.
     """
     state, viewer = context.state, context.viewer
-    own = {} if viewer is None else state.subscriptions_of_user.get(viewer.id, {})
+    own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
     to_others = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = context.registration.capabilities.notification_settings_null
     wanted = context.registration.include_subscribers

@@ -5,10 +5,11 @@ from typing import Any, Final
 from msgspec import Struct
 from pyroaring import BitMap
 
+from tertulia.domain.channels.user_topics import is_muted
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
-from tertulia.state.organization import State, is_muted
+from tertulia.state.organization import State
 from tertulia.wire.api.objects.messages import topic_shown, unread_key
 from tertulia.wire.api.objects.user_topics import muted_topics as shown_muted_topics
 from tertulia.wire.api.objects.user_topics import user_topic
@@ -91,9 +92,11 @@ def unread_messages(
         return list(message_ids & newest if missing else message_ids)
 
     shown = UnreadMessages(mentions=kept(found.mentions), old_unreads_missing=missing)
-    own = {(one.channel_id, one.key): one.visibility for one in state.topics_of_user[reader.id]}
+    own = {
+        (one.channel_id, one.key): one.visibility for one in state.user_topics.of_user[reader.id]
+    }
     for channel_id in sorted(found.channels):
-        topics, known = found.channels[channel_id], state.topics_of_channel[channel_id]
+        topics, known = found.channels[channel_id], state.topics.of_channel[channel_id]
         subscription = state.subscription(reader.id, channel_id)
         for key in sorted(topics):
             if not (newest_ids := kept(topics[key])):
@@ -131,7 +134,7 @@ def starred(context: SnapshotContext) -> dict[str, Any]:
 def recent_directs(context: SnapshotContext) -> dict[str, Any]:
     """The viewer's direct conversations, that of the newest message first."""
     state, viewer = context.state, context.viewer
-    own = () if viewer is None else state.directs_of_user.get(viewer.id, ())
+    own = () if viewer is None else state.directs.of_user[viewer.id]
     conversations = [
         RecentConversation(
             max_message_id=conversation.last_message_id,
@@ -162,7 +165,7 @@ def muted_topics(context: SnapshotContext) -> dict[str, Any]:
 
 def user_topics(context: SnapshotContext) -> dict[str, Any]:
     """How the viewer wants to hear of topics, where it is not as of the channel."""
-    own = () if context.viewer is None else context.state.topics_of_user[context.viewer.id]
+    own = () if context.viewer is None else context.state.user_topics.of_user[context.viewer.id]
     empty_topic_name = context.registration.capabilities.empty_topic_name
     return {"user_topics": [user_topic(one, empty_topic_name=empty_topic_name) for one in own]}
 

@@ -28,7 +28,7 @@ def drafts(context: SnapshotContext) -> dict[str, Any]:
 
 def snippets(context: SnapshotContext) -> dict[str, Any]:
     """The viewer's snippets, the oldest first."""
-    own = context.state.snippets_of_user[_owner(context)]
+    own = context.state.snippets.of_user[_owner(context)]
     return {"saved_snippets": [snippet_object(snippet) for snippet in own]}
 
 
@@ -46,13 +46,13 @@ def reminders(context: SnapshotContext) -> dict[str, Any]:
 
 def views(context: SnapshotContext) -> dict[str, Any]:
     """The viewer's navigation views, the oldest first."""
-    own = context.state.views_of_user[_owner(context)]
+    own = context.state.navigation_views.of_user[_owner(context)]
     return {"navigation_views": [view_object(view) for view in own]}
 
 
 def devices(context: SnapshotContext) -> dict[str, Any]:
     """On what devices the viewer's account is used."""
-    own = context.state.devices_of_user[_owner(context)]
+    own = context.state.devices.of_user[_owner(context)]
     return {"devices": {str(device.id): DeviceObject() for device in own}}
 
 

@@ -129,7 +129,7 @@ def groups(context: SnapshotContext) -> dict[str, Any]:
         )
 
     key = ("realm_user_groups", with_deactivated)
-    kept = context.node.fragments.get(key, state.membership, listed)
+    kept = context.node.fragments.get(key, state.memberships.version, listed)
     return {"realm_user_groups": Pieces([kept])}
 
 

@@ -60,7 +60,7 @@ def realm(context: SnapshotContext) -> Fragment:
             }
         )
 
-    stamp = (state.realms.version, state.activity_of_users)
+    stamp = (state.realms.version, state.users.activity.number)
     return context.node.fragments.get(("realm", context.url), stamp, settings)
 
 

@@ -1,5 +1,5 @@
-"""Parts of a list of messages, told by their ends: what concerns many people and many messages is
-as long as the number of its ends, and not as the number of its messages."""
+"""Ranges of message IDs: a set of messages that concerns many people is kept and sent as the ends
+of its ranges, so that its size does not grow with the number of messages."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from pyroaring import BitMap
 
 Spans = tuple[tuple[int, int | None], ...]
-"""Shards of message IDs: of each, those with after < id <= until; until None has no end."""
+"""Ranges of a channel's message IDs: of each, those with after < id <= until; until None has no
+end."""
 EVERYTHING: Spans = ((0, None),)
-Some = tuple[int | tuple[int, int], ...]
-"""Some messages of a list, ascending: an ID, or all from the first to the last of a pair of IDs."""
+IdRanges = tuple[int | tuple[int, int], ...]
+"""A part of a given set of messages, ascending: single IDs, and pairs for all messages of the set
+from the first ID to the last."""
 Places = tuple[tuple[int, int], ...]
-"""Shards of a list: of each, from the first place to before the second."""
+"""Ranges of indexes in a sequence: of each, from the first index to before the second."""
 
 
 def places(ids: Sequence[int], spans: Spans) -> Places:
-    """Where the spans' messages are in the ascending IDs. Spans that have the same are equal."""
+    """The indexes of the spans' messages in the ascending IDs. Spans with the same messages have
+    equal places."""
     found = []
     for after, until in spans:
         begin = bisect_right(ids, after)
@@ -34,33 +37,33 @@ def ids_at(ids: Sequence[int], whole: BitMap, some: Places) -> BitMap:
     return BitMap.union(BitMap(), *parts) & whole
 
 
-def told(part: BitMap, whole: BitMap) -> Some:
-    """How a part of all the messages is told."""
+def ranges_of(part: BitMap, whole: BitMap) -> IdRanges:
+    """The part as ranges of the whole set: a pair covers the IDs of the whole between its ends."""
     if not part:
         return ()
     if len(part) == len(whole):
-        return (_stretch(part.min(), part.max()),)
+        return (_range(part.min(), part.max()),)
     others, last = whole - part, part.max()
     found: list[int | tuple[int, int]] = []
     begin = part.min()
     while True:
         at = others.rank(begin)
         if at == len(others):
-            return (*found, _stretch(begin, last))
+            return (*found, _range(begin, last))
         gap = others[at]
         before = part.rank(gap)
-        found.append(_stretch(begin, part[before - 1]))
+        found.append(_range(begin, part[before - 1]))
         if before == len(part):
             return tuple(found)
         begin = part[before]
 
 
-def _stretch(first: int, last: int) -> int | tuple[int, int]:
+def _range(first: int, last: int) -> int | tuple[int, int]:
     return first if first == last else (first, last)
 
 
-def ids_of(some: Some, whole: BitMap) -> BitMap:
-    """The inverse of `told`."""
+def ids_of(some: IdRanges, whole: BitMap) -> BitMap:
+    """The inverse of `ranges_of`."""
     single = BitMap([one for one in some if isinstance(one, int)])
     pairs = (BitMap(range(one[0], one[1] + 1)) for one in some if not isinstance(one, int))
     return BitMap.union(BitMap(), *pairs) & whole | single

@@ -1,8 +1,8 @@
-"""Of which accounts guests come to know by a change, and of which they do not know any more.
+"""Which accounts become visible or invisible to guests by a change.
 
-What is found is written in the log, as a change of its own: before the change that lets a guest
-know, and after the one that ends it. Nobody can tell it afterwards. It is found for guests whom
-the organization limits, and for nobody else.
+This cannot be derived later, so it is written to the log as a change of its own: before the change
+that makes accounts visible, and after the one that makes them invisible. It concerns only guests
+whom the organization limits (`Memberships.limited_guests`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,11 +16,11 @@ from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
 
 Sets = dict[int, BitMap]
-"""Accounts, by the guest who knows of them."""
+"""Accounts, by the guest who sees them."""
 
 
 class Moved(NamedTuple):
-    """What a change does to what guests see. Each set may contain the guest's own ID."""
+    """What a change makes visible and invisible. Each set may contain the guest's own ID."""
 
     gained: Sets
     lost: Sets
@@ -30,8 +30,8 @@ _NOTHING = Moved({}, {})
 
 
 def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChange]:
-    """The changes, with those that say what guests see because of them. Each must be folded before
-    the next is asked for."""
+    """The decided changes, and a `UserVisibilityChanged` before or after each that needs one. Each
+    change must be folded before the next is taken from the iterator."""
     for change in decided:
         found = moved(state, change)
         if found.gained:
@@ -42,7 +42,7 @@ def accompanied(state: State, decided: Iterable[AnyChange]) -> Iterator[AnyChang
 
 
 def moved(state: State, change: AnyChange) -> Moved:
-    """What guests would see otherwise if the change were folded next."""
+    """What the change makes visible and invisible to guests if it is folded next."""
     find = _FINDERS.get(type(change))
     if find is None or state.is_empty:
         return _NOTHING
@@ -53,8 +53,8 @@ def moved(state: State, change: AnyChange) -> Moved:
 
 
 def _people(state: State, sets: Sets) -> Sets:
-    """Without bots, of which everybody knows, and without guests who would see themselves only."""
-    bots = BitMap(state.bots)
+    """The sets without bots, whom everybody sees, and without guests who see only themselves."""
+    bots = state.users.bots.ids
     found = {guest_id: user_ids - bots for guest_id, user_ids in sets.items()}
     return {
         guest_id: user_ids
@@ -64,23 +64,23 @@ def _people(state: State, sets: Sets) -> Sets:
 
 
 def grouped(sets: Sets) -> tuple[UserVisibility, ...]:
-    """One record for all who see alike."""
+    """One record for all guests with equal sets."""
     groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for guest_id, user_ids in sorted(sets.items()):
-        groups.setdefault(stretches(user_ids), []).append(guest_id)
+        groups.setdefault(id_ranges(user_ids), []).append(guest_id)
     return tuple(
         UserVisibility(viewers=tuple(viewers), users=users) for users, viewers in groups.items()
     )
 
 
-def stretches(user_ids: BitMap) -> tuple[tuple[int, int], ...]:
-    """The IDs as stretches, each with its first and its last."""
+def id_ranges(user_ids: BitMap) -> tuple[tuple[int, int], ...]:
+    """The IDs as ranges, each with its first and its last."""
     firsts, lasts = user_ids - user_ids.shift(1), user_ids - user_ids.shift(-1)
     return tuple(zip(firsts, lasts, strict=True))
 
 
 def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
-    """The IDs in these stretches."""
+    """The IDs in these ranges."""
     found = BitMap()
     for first, last in users:
         found.add_range(first, last + 1)
@@ -88,23 +88,23 @@ def bitmap(users: Iterable[tuple[int, int]]) -> BitMap:
 
 
 def _subscribed(state: State, change: changes.Subscribed) -> Moved:
-    present = state.acquaintances.subscribers(change.channel_id)
+    present = state.contacts.subscribers(change.channel_id)
     joined = BitMap(change.colors)
     everybody = present | joined
     gained = {
-        guest_id: (everybody if guest_id in joined else joined) - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests & everybody
+        guest_id: (everybody if guest_id in joined else joined) - state.contacts.of(guest_id)
+        for guest_id in state.memberships.limited_guests & everybody
     }
     return Moved(gained, {})
 
 
 def _unsubscribed(state: State, change: changes.Unsubscribed) -> Moved:
-    present = state.acquaintances.subscribers(change.channel_id)
+    present = state.contacts.subscribers(change.channel_id)
     left = BitMap(change.user_ids)
     lost = {
         guest_id: (present if guest_id in left else left)
-        - state.acquaintances.apart_from(guest_id, {change.channel_id: left})
-        for guest_id in state.limited_guests & present
+        - state.contacts.apart_from(guest_id, {change.channel_id: left})
+        for guest_id in state.memberships.limited_guests & present
     }
     return Moved({}, lost)
 
@@ -114,8 +114,8 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
         return _NOTHING
     members = BitMap(change.new_conversation.members)
     gained = {
-        guest_id: members - state.acquaintances.of(guest_id)
-        for guest_id in state.limited_guests & members
+        guest_id: members - state.contacts.of(guest_id)
+        for guest_id in state.memberships.limited_guests & members
     }
     return Moved(gained, {})
 
@@ -123,28 +123,28 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
 def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
     if "can_access_all_users_group" not in change.values:
         return _NOTHING
-    ahead = state.with_changes(realm=revised(state.realm, change.values))
-    return _limited_otherwise(state, ahead, state.maybe_guests)
+    ahead = state.with_changes(revised(state.realm, change.values))
+    return _limited_otherwise(state, ahead, state.users.maybe_guests)
 
 
 def _user_changed(state: State, change: changes.UserChanged) -> Moved:
     if change.values.keys().isdisjoint({"role", "bot"}):
         return _NOTHING
-    ahead = state.with_changes(users=[revised(state.users[change.user_id], change.values)])
-    bots = (state.users[bot_id] for bot_id in state.bots)
+    ahead = state.with_changes(revised(state.users[change.user_id], change.values))
+    bots = (state.users[bot_id] for bot_id in state.users.bots)
     owned = (one.id for one in bots if one.bot and one.bot.owner_id == change.user_id)
     return _limited_otherwise(state, ahead, [change.user_id, *owned])
 
 
 def _limited_otherwise(state: State, ahead: State, user_ids: Iterable[int]) -> Moved:
-    """Of whom these come to know, or do not know any more, by being limited or not any more."""
-    before, everybody = state.limited_guests, BitMap(state.users.rows)
+    """What these accounts see more or less of, because they are limited now or not any more."""
+    before, everybody = state.memberships.limited_guests, BitMap(state.users.rows)
     gained, lost = Sets(), Sets()
     for user_id in user_ids:
-        is_limited = ahead.is_limited_guest(ahead.users[user_id])
+        is_limited = ahead.memberships.is_limited_guest(ahead.users[user_id])
         if is_limited is not (user_id in before):
             found = lost if is_limited else gained
-            found[user_id] = everybody - state.acquaintances.of(user_id)
+            found[user_id] = everybody - state.contacts.of(user_id)
     return Moved(gained, lost)
 
 

@@ -1,4 +1,4 @@
-"""How an account comes to be by its own person's hand: by an invitation, or by signing up."""
+"""People make their own accounts: with an invitation, or by signing up."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.domain import names
-from tertulia.domain.accounts import addresses, invited, users
-from tertulia.domain.channels import subscribing
+from tertulia.domain.accounts import addresses, invitation_rules, users
+from tertulia.domain.channels import subscription_changes
 from tertulia.domain.messages import notices
 from tertulia.domain.messages.notices import Notice, Render
 from tertulia.domain.messages.sending import ToPeople
@@ -82,7 +82,9 @@ def sign_up(
         nonce=nonce,
     )
     mail = Mail(kind=MailKind.CONFIRM_SIGN_UP, to=address, site=site, about=confirmation.id)
-    return Decision(None, addresses.asked(moment, confirmation, [c.id for c in same]), [mail])
+    return Decision(
+        None, addresses.confirmation_changes(moment, confirmation, [c.id for c in same]), [mail]
+    )
 
 
 def require_open(state: State) -> None:
@@ -103,7 +105,7 @@ def usable_invitation(state: State, invitation_id: int, now: float) -> Invitatio
             raise Over("This invitation has been withdrawn.")
     if not invitation.is_open(now):
         raise Over("This invitation was not used in time.")
-    if not invited.is_usable(state, invitation, now):
+    if not invitation_rules.is_usable(state, invitation, now):
         raise Over("This invitation has been withdrawn.")
     return invitation
 
@@ -174,11 +176,15 @@ def _join(
         moment, address, joining.full_name, *([invitation.role] if invitation else [])
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
-    groups = [group.id for group in invited.groups(state, invitation, now)] if invitation else []
+    groups = (
+        [group.id for group in invitation_rules.groups(state, invitation, now)]
+        if invitation
+        else []
+    )
     changes: list[AnyChange] = [
         users.created(state, user, joining.credential, now, groups),
-        *subscribing.first(state, user, _channels(state, invitation, now), now),
-        *invited.answered(state, user.address),
+        *subscription_changes.first(state, user, _channels(state, invitation, now), now),
+        *invitation_rules.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     return Decision(user, changes)
@@ -189,7 +195,7 @@ def _channels(state: State, invitation: Invitation | None, now: float) -> list[C
     named = (
         set()
         if invitation is None
-        else {channel.id for channel in invited.channels(state, invitation, now)}
+        else {channel.id for channel in invitation_rules.channels(state, invitation, now)}
     )
     with_defaults = invitation is None or invitation.default_channels
     return [

@@ -1,7 +1,7 @@
 """Drafts and snippets."""
 
 from tertulia.model.changes.base import Change
-from tertulia.model.composing import SavedDraft, Snippet
+from tertulia.model.drafts import SavedDraft, Snippet
 
 
 class DraftsCreated(Change, frozen=True, tag="drafts_created"):

@@ -1,4 +1,4 @@
-"""How subscriptions begin: the parts that channels, users and subscriptions have in common."""
+"""The changes that begin and end subscriptions, for verbs of channels, users and subscriptions."""
 
 from collections.abc import Iterable
 
@@ -18,8 +18,8 @@ COLORS = (
 
 def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
     """The first color that the user has for no channel yet (`taken`: given in this command)."""
-    own = state.subscriptions_of_user.get(user_id, {})
-    # It is asked for thousands of people at once: this is `is_active`, without asking each.
+    own = state.subscriptions.of_user[user_id]
+    # Called for thousands of people at once: `is_active`, without a call for each subscription.
     used = {one.color for one in own.values() if one.spans and one.spans[-1][1] is None}
     used.update(taken)
     for color in COLORS:
@@ -38,7 +38,7 @@ def subscribed(
     """
     people = list(users)
     chosen: dict[int, str] = {}
-    ever = state.subscriptions_of_channel.get(channel.id, {})
+    ever = state.subscriptions.of_channel[channel.id]
     for user in people:
         past = ever.get(user.id)
         chosen[user.id] = colors.get(user.id) or (past.color if past else color_for(state, user.id))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tertulia.model import words as words_module
-from tertulia.model.words import Phrase, phrases_of, placed_words, places, says, words_of
+from tertulia.model import tokenizer as words_module
+from tertulia.model.tokenizer import Phrase, phrases_of, placed_words, places, says, words_of
 
 
 @pytest.mark.parametrize(

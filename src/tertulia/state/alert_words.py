@@ -1,4 +1,4 @@
-"""Whom a text alerts: an index from words to those who want to hear of them.
+"""Whom a text alerts: an index from alert words to the users who have them.
 
 Words are filed under their first run of letters and digits, so a text is looked up by its own runs
 and never compared with everybody's words.
@@ -8,20 +8,21 @@ import re
 from typing import Final
 
 from tertulia.model.personal import AlertWords
+from tertulia.state.tables import Index, Table
 
 _RUN: Final = re.compile(r"[^\W_]+")
 
 
-class Alerts:
-    """Everybody's alert words."""
+class AlertWordIndex(Index):
+    """The users by their alert words."""
 
-    def __init__(self) -> None:
+    def __init__(self, alert_words: Table[AlertWords]) -> None:
         self.users_by_word: dict[str, set[int]] = {}
         """By the word as it is compared."""
         self._words_by_run: dict[str, set[str]] = {}
+        self.follow(alert_words, self._words_changed)
 
-    def index(self, before: AlertWords | None, after: AlertWords | None) -> None:
-        """One user's words are others now."""
+    def _words_changed(self, before: AlertWords | None, after: AlertWords | None) -> None:
         if before is not None:
             for word in before.words:
                 self._remove(compared(word), before.user_id)

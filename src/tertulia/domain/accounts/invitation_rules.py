@@ -1,4 +1,4 @@
-"""How invitations end, for the verbs that end them and those that do so in passing."""
+"""Who may use and manage an invitation, what it gives, and the changes that end it."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ from tertulia.state.organization import State
 
 
 def is_usable(state: State, invitation: Invitation, now: float) -> bool:
-    """Whether somebody can join with it: it is open, and whoever made it is here, is no guest, and
-    could still offer such a role."""
+    """Whether somebody can join with it: it is open, and its inviter is active, no guest, and could
+    still give such a role."""
     inviter = state.users[invitation.inviter_id]
     return (
         invitation.is_open(now)
@@ -53,8 +53,8 @@ def groups(state: State, invitation: Invitation, now: float) -> list[UserGroup]:
 
 
 def is_managed(state: State, invitation: Invitation, viewer: User, now: float) -> bool:
-    """Whether the viewer looks after it, and sees its link: whoever made it, and administrators;
-    with the role of an owner in it, it is the owners' business."""
+    """Whether the viewer may change it and see its link: its inviter and administrators; only
+    owners where it gives the role of an owner."""
     if not is_usable(state, invitation, now):
         return False
     if invitation.inviter_id == viewer.id:
@@ -77,7 +77,7 @@ def ended(invitations: Sequence[Invitation], status: InvitationStatus) -> list[A
 
 
 def withdrawn(state: State, inviter: User) -> list[AnyChange]:
-    """What becomes of the invitations of somebody who leaves."""
+    """The change that ends the open invitations of a user who is deactivated."""
     mine = [
         one
         for one in state.invitations
@@ -87,8 +87,7 @@ def withdrawn(state: State, inviter: User) -> list[AnyChange]:
 
 
 def redacted(state: State, address: str) -> list[AnyChange]:
-    """The change after which no invitation says that it was for the address. They must be over
-    (`answered`)."""
+    """The change that removes the address from its invitations, which must be over (`answered`)."""
     folded = address.casefold()
     made = (one for one in state.invitations if one.address)
     ids = tuple(sorted(one.id for one in made if (one.address or "").casefold() == folded))
@@ -96,7 +95,8 @@ def redacted(state: State, address: str) -> list[AnyChange]:
 
 
 def answered(state: State, address: str) -> list[AnyChange]:
-    """What else would lead to an account with the address is over: there is one now."""
+    """The changes that end all open invitations and confirmations of the address, which has an
+    account now."""
     folded = address.casefold()
     used = [
         one

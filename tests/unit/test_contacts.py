@@ -6,7 +6,7 @@ from itertools import pairwise
 from tertulia.model.channels import Subscription
 from tertulia.model.messages import DirectConversation
 from tertulia.state.organization import State
-from tertulia.state.visibility import bitmap, stretches
+from tertulia.state.user_visibility import bitmap, id_ranges
 
 
 def shared(state: State, user_id: int) -> set[int]:
@@ -29,7 +29,7 @@ def test_it_is_as_if_it_were_looked_up_each_time() -> None:
         channel_id, user_id = rng.randint(1, 5), rng.randint(1, 12)
         if rng.random() < 0.02:
             members = tuple(sorted(rng.sample(range(1, 13), rng.randint(1, 3))))
-            if members not in state.direct_by_members:
+            if members not in state.directs.by_members:
                 state.directs.put(DirectConversation(id=state.directs.next_id(), members=members))
         spans = ((0, None),) if rng.random() < 0.4 else ()
         state.subscriptions.put(
@@ -37,7 +37,7 @@ def test_it_is_as_if_it_were_looked_up_each_time() -> None:
         )
         if turn % rng.randint(1, 4) == 0:
             for one in rng.sample(range(1, 13), 4):
-                assert set(state.acquaintances.of(one)) == shared(state, one), turn
+                assert set(state.contacts.of(one)) == shared(state, one), turn
 
 
 def test_it_costs_nothing_for_each_who_comes_that_is_told_apart() -> None:
@@ -46,20 +46,20 @@ def test_it_costs_nothing_for_each_who_comes_that_is_told_apart() -> None:
         state.subscriptions.put(
             Subscription(channel_id=1, user_id=user_id, color="", spans=((0, None),))
         )
-        state.acquaintances.of(user_id)
-    merged = state.acquaintances.merged
+        state.contacts.of(user_id)
+    merged = state.contacts.merged
     for user_id in range(51, 5051):
         state.subscriptions.put(
             Subscription(channel_id=1, user_id=user_id, color="", spans=((0, None),))
         )
-    assert all(len(state.acquaintances.of(user_id)) == 5050 for user_id in range(1, 51))
-    assert state.acquaintances.merged == merged
+    assert all(len(state.contacts.of(user_id)) == 5050 for user_id in range(1, 51))
+    assert state.contacts.merged == merged
 
 
-def test_stretches_are_the_ids() -> None:
+def test_ranges_are_the_ids() -> None:
     rng = random.Random(3)
     for _ in range(100):
         user_ids = {rng.randint(1, 40) for _ in range(rng.randint(0, 40))}
-        found = stretches(bitmap((one, one) for one in user_ids))
+        found = id_ranges(bitmap((one, one) for one in user_ids))
         assert set(bitmap(found)) == user_ids
         assert all(last + 1 < first for (_, last), (first, _) in pairwise(found))

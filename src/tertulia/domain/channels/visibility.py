@@ -1,6 +1,6 @@
-"""Who comes to see a private channel, and who sees it no more, as the members of groups change.
+"""Which accounts gain or lose sight of channels by a change of groups or rights.
 
-What guests see of other accounts is found for each change alike, in `tertulia.state.visibility`.
+Which accounts guests see is found in `tertulia.state.user_visibility`, for every change.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from tertulia.state.organization import State
 def moved(
     before: State, after: State, group_id: int, user_ids: Iterable[int], now: float
 ) -> tuple[ChannelSight, ...]:
-    """What these accounts see of the channels after a change of the group's members, compared with
-    what they saw before it.
+    """Which of these accounts gain or lose sight of a private channel by a change of the group's
+    members, from the state before it and after it.
 
-    Only the channels are looked at whose permissions the group's members have by being that.
+    Only the channels are looked at that name the group, or one that contains it, in a permission.
     """
     through = containing(after, group_id)
     members = set(user_ids)
-    bots = {bot.id for user_id in members for bot in before.bots_of(user_id)}
+    bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
     return compared(before, after, channels, members | bots, now)
 
@@ -30,7 +30,7 @@ def moved(
 def compared(
     before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int], now: float
 ) -> tuple[ChannelSight, ...]:
-    """What these accounts see of these channels, compared with what they saw of them."""
+    """Which of these accounts gain or lose sight of which of the channels."""
     found = []
     for channel in channels:
         gained: list[int] = []
@@ -71,5 +71,5 @@ def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
 
 
 def groups_of(setting: GroupSetting) -> tuple[int, ...]:
-    """The groups that a permission names."""
+    """The groups that hold a permission, without their subgroups."""
     return setting.direct_subgroups if isinstance(setting, Members) else (setting,)

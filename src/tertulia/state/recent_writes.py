@@ -1,26 +1,23 @@
-"""What was written of late, for commands that look at the database before they decide.
-
-Such a command reads at one entry of the log and decides at a later one. What it has read is still
-so if nothing that it read was touched in between.
-"""
+"""What recent entries have written, so that a command that read the database before it decides
+knows whether what it read is still true (see `Conflict`)."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 
 KEPT = 50_000
-"""Things that are remembered. Of those that are forgotten it is only known that they were touched
+"""Things that are remembered. Of those that are forgotten it is only known that they were written
 at `floor` or before."""
 
 
-class Touched:
-    """The newest entry that touched each thing: a message by its ID, a conversation by its key."""
+class RecentWrites:
+    """The newest entry that wrote to each thing: a message by its ID, a conversation by its key."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
         self.floor = 0
 
     def note(self, things: Iterable[Hashable], seq: int) -> None:
-        """The entry touches these things."""
+        """The entry writes to these things."""
         for thing in things:
             self._last[thing] = seq
             self._last.move_to_end(thing)
@@ -28,7 +25,7 @@ class Touched:
             _, self.floor = self._last.popitem(last=False)
 
     def since(self, seq: int, things: Iterable[Hashable]) -> bool:
-        """Whether one of the things was touched after that entry, as far as is known."""
+        """Whether one of the things was written to after that entry, as far as is known."""
         if self.floor > seq:
             return True
         return any(self._last.get(thing, 0) > seq for thing in things)

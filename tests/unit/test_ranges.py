@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from tertulia.model.stretches import EVERYTHING, ids_at, ids_of, places, told
+from tertulia.model.ranges import EVERYTHING, ids_at, ids_of, places, ranges_of
 
 IDS = st.sets(st.integers(1, 200), min_size=1, max_size=60)
 
@@ -13,7 +13,7 @@ IDS = st.sets(st.integers(1, 200), min_size=1, max_size=60)
 def test_what_is_told_is_what_is_read(ids: set[int], data: st.DataObject) -> None:
     whole = BitMap(ids)
     part = BitMap(data.draw(st.sets(st.sampled_from(sorted(ids)))))
-    assert ids_of(told(part, whole), whole) == part
+    assert ids_of(ranges_of(part, whole), whole) == part
 
 
 @given(IDS, st.integers(0, 210), st.one_of(st.none(), st.integers(0, 210)))
@@ -32,8 +32,8 @@ def test_spans_with_the_same_messages_have_the_same_places() -> None:
 
 def test_many_messages_in_a_row_are_told_by_their_ends() -> None:
     whole = BitMap(range(0, 100_000, 3))
-    assert told(whole - BitMap([300]), whole) == ((0, 297), (303, 99_999))
-    assert told(BitMap([3, 6, 12]), whole) == ((3, 6), 12)
+    assert ranges_of(whole - BitMap([300]), whole) == ((0, 297), (303, 99_999))
+    assert ranges_of(BitMap([3, 6, 12]), whole) == ((3, 6), 12)
 
 
 def test_what_older_entries_name_one_by_one_is_read_as_well() -> None:

@@ -1,0 +1,15 @@
+"""The organization's own emoji: the table and its index."""
+
+from tertulia.model.nouns import Noun
+from tertulia.model.reactions import CustomEmoji
+from tertulia.state.indexes import Unique
+from tertulia.state.tables import Table
+
+
+class CustomEmojis(Table[CustomEmoji]):
+    """The organization's own emoji, deactivated ones too."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_name = Unique(self, lambda emoji: None if emoji.deactivated else emoji.name)
+        """The active ones."""

@@ -1,0 +1,69 @@
+"""Accounts, and what they sign in with: the tables and their indexes."""
+
+from pyroaring import BitMap
+
+from tertulia.model.nouns import Noun
+from tertulia.model.sessions import Session
+from tertulia.model.users import Credential, Role, User
+from tertulia.state.indexes import Grouped, Ordered, Subset, Unique, Version
+from tertulia.state.personal import PersonalTable
+from tertulia.state.tables import Table
+
+
+class Users(Table[User]):
+    """The accounts: people, bots, and the system's own bots."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_address = Unique(self, lambda user: user.address.casefold())
+        self.by_name = Grouped(self, lambda user: user.full_name)
+        self.active_by_role = Grouped(self, _active_role)
+        """Without the system's bots."""
+        self.bots = Subset(self, lambda user: user.is_bot)
+        """Deactivated ones and the system's too."""
+        self.guests = Subset(self, lambda user: user.is_guest)
+        """Deactivated ones too."""
+        self.members_by_joining = Ordered(self, _member_since)
+        """The active accounts with the role of a member, oldest first."""
+        self.activity = Version(self, lambda user: user.is_active)
+        """Another number after somebody was deactivated or came back."""
+
+    def bots_of(self, owner_id: int) -> list[User]:
+        """The active bots that the person owns, in ascending order of ID."""
+        bots = (self[bot_id] for bot_id in self.bots)
+        return [
+            bot
+            for bot in bots
+            if bot.is_active and bot.bot is not None and bot.bot.owner_id == owner_id
+        ]
+
+    @property
+    def maybe_guests(self) -> BitMap:
+        """The accounts that can have no more than a guest's rights, deactivated ones too."""
+        return self.guests.ids | self.bots.ids
+
+
+def _active_role(user: User) -> Role | None:
+    return user.role if user.is_active and not user.is_system_bot else None
+
+
+def _member_since(user: User) -> int | None:
+    return user.joined_at if _active_role(user) is Role.MEMBER else None
+
+
+class Credentials(Table[Credential]):
+    """The passwords and API keys, in the forms in which they are kept."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_key_digest = Unique(self, lambda credential: credential.key_digest)
+
+
+class Sessions(PersonalTable[Session]):
+    """The browsers that are signed in."""
+
+    def __init__(self, noun: Noun) -> None:
+        super().__init__(noun)
+        self.by_digest = Unique(self, lambda session: session.digest)
+        self.by_use = Ordered(self, lambda session: session.used_at)
+        """The one that was not used for the longest time first."""
