@@ -1,5 +1,7 @@
-"""Fixtures: a database of each kind, and an organization on it."""
+"""Which tests run, in which order, and their fixtures: a database of each kind, and an organization
+on it."""
 
+import datetime
 import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -9,8 +11,53 @@ import pytest
 
 from tertulia.config import Config
 from tertulia.model.users import Role
-from tests import postgres
+from tests import choice, postgres
 from tests.support import Newcomer, Organization, founded
+
+_TERMINAL = "terminalreporter"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres",
+        default=choice.EVERYTHING,
+        metavar="DAY",
+        help="on PostgreSQL run what differs there, and of the rest the part of that day (UTC),"
+        " YYYY-MM-DD or 'today'; all of it unless this is given",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.postgres == "today":
+        # Here, before xdist hands its options over: its workers choose the same at midnight too.
+        config.option.postgres = datetime.datetime.now(datetime.UTC).date().isoformat()
+    try:
+        choice.part_of(config.option.postgres)
+    except ValueError as error:
+        raise pytest.UsageError(f"--postgres: {error}") from None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _say_chosen(session.config)
+
+
+def pytest_terminal_summary(exitstatus: int, config: pytest.Config) -> None:
+    if exitstatus:
+        _say_chosen(config)
+
+
+def _say_chosen(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin(_TERMINAL)
+    if terminal is not None and not hasattr(config, "workerinput"):
+        terminal.write_line(choice.described(config.option.postgres))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept, left = choice.divided(items, config.option.postgres)
+    items[:] = sorted(kept, key=choice.turn)
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:
