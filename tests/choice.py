@@ -83,10 +83,10 @@ def part_of(day: str) -> int | None:
 
 
 def described(day: str) -> str:
-    """What runs on PostgreSQL that day, and how to run it again."""
+    """What runs on PostgreSQL that day, and how to run it again; nothing for `EVERYTHING`."""
     part = part_of(day)
     if part is None:
-        return "PostgreSQL: all tests"
+        return ""
     return (
         f"PostgreSQL: what differs there, and part {part + 1} of {PARTS} of the rest;"
         f" again: make test DAY={day}, or pytest --postgres={day}"

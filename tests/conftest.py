@@ -49,8 +49,9 @@ def pytest_terminal_summary(exitstatus: int, config: pytest.Config) -> None:
 
 def _say_chosen(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin(_TERMINAL)
-    if terminal is not None and not hasattr(config, "workerinput"):
-        terminal.write_line(choice.described(config.option.postgres))
+    said = choice.described(config.option.postgres)
+    if said and terminal is not None and not hasattr(config, "workerinput"):
+        terminal.write_line(said)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
