@@ -8,6 +8,7 @@ everything. Tests that name PostgreSQL themselves always run.
 import datetime
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import PurePosixPath
 
 import pytest
@@ -125,6 +126,11 @@ def _is_on_postgresql(item: pytest.Item) -> bool:
 
 def _place(name: str, paths: tuple[str, ...]) -> int | None:
     """Which of the paths is that of the test, or of a folder that it is in."""
-    module = PurePosixPath(name.partition("::")[0])
-    own = {str(module), *map(str, module.parents)}
+    return _place_of_module(name.partition("::")[0], paths)
+
+
+@cache
+def _place_of_module(path: str, paths: tuple[str, ...]) -> int | None:
+    module = PurePosixPath(path)
+    own = {path, *map(str, module.parents)}
     return next((n for n, path in enumerate(paths) if path in own), None)
