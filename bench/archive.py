@@ -16,11 +16,11 @@ from pyroaring import BitMap
 
 from bench import filling, organization
 from bench.organization import BEGAN, Organization
-from tertulia.config import Config
 from tertulia.model.channels import Topic
 from tertulia.model.counters import Counter
 from tertulia.model.messages import DirectConversation, Flag
 from tertulia.model.words import words_of
+from tertulia.service.config import Config
 from tertulia.store.codec import CHUNK_BITS, encode
 from tertulia.store.database import Connection
 from tertulia.store.store import database_at

@@ -18,7 +18,7 @@ from tests.browser.driving import FLAGS, HOW_TO_GET, chromium
 
 from bench import archive, machine
 from bench.serving import ROOT, served
-from tertulia.config import Config
+from tertulia.service.config import Config
 
 PEOPLE, CHANNELS, MESSAGES = 5_000, 500, 20_000
 """Half of the messages are unread."""

@@ -24,7 +24,7 @@ from bench import archive, organization
 from bench.archive import Archive
 from bench.organization import Organization
 from bench.serving import ROOT
-from tertulia.config import Config
+from tertulia.service.config import Config
 
 _DESCRIPTION = "made.json"
 _MAKERS = (

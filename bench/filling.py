@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import apsw
 import psycopg
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store.postgres import DIALECT as POSTGRESQL
 from tertulia.store.sqlite import DIALECT as SQLITE
 from tertulia.store.store import SQLITE_FILE

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests import choice, postgres
 from tests.support import Newcomer, Organization, founded
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tertulia.config import Config
 from tertulia.model.changes import Entry
+from tertulia.service.config import Config
 from tertulia.state.fold import fold
 from tertulia.state.moment import Moment, Verb
 from tertulia.state.organization import State

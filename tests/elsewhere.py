@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from tertulia.outbound.addresses import Address, is_public
-from tertulia.outbound.fetching import Web
+from tertulia.outbound.http_client import Web
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tertulia.outbound.letters import Letter, Letters
-from tertulia.outbound.postman import Postman
+from tertulia.outbound.mail_sender import MailSender
+from tertulia.outbound.mail_templates import Letter, MailTemplates
 from tests.support import Organization
 
 
@@ -23,17 +23,17 @@ class Hand:
 def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes send no mails by themselves: they wait until `mailed` takes them."""
 
-    async def idle(self: Postman) -> float:
+    async def idle(self: MailSender) -> float:
         return 3600.0
 
-    monkeypatch.setattr(Postman, "once", idle)
+    monkeypatch.setattr(MailSender, "once", idle)
 
 
 async def mailed(org: Organization) -> list[Letter]:
     """The letters that are due now. They are gone afterwards."""
     hand, node = Hand(), org.node
-    letters = Letters(lambda: node.state, node.links)
-    await Postman(node.store, letters, hand, node.clock).deliver()
+    letters = MailTemplates(lambda: node.state, node.links)
+    await MailSender(node.store, letters, hand, node.clock).deliver()
     return hand.letters
 
 

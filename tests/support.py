@@ -12,17 +12,19 @@ import httpx
 import msgspec
 from argon2 import PasswordHasher
 
-from tertulia.app import asgi, opened_node, opened_vault
-from tertulia.config import Config
-from tertulia.domain import permissions, realms, users
+from tertulia.app.composition import asgi, opened_node, opened_vault
+from tertulia.domain import permissions
+from tertulia.domain.accounts import users
+from tertulia.domain.organization import realms
 from tertulia.jobs.registry import due_jobs
 from tertulia.jobs.supervisor import Job
 from tertulia.model.changes import AnyChange, ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Bot, BotKind, Credential, Role, User
-from tertulia.outbound.fetching import Web
+from tertulia.outbound.http_client import Web
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment, Verb
-from tertulia.wire.call import Node
+from tertulia.wire.http.node import HttpNode
 from tests import contract, databases
 
 PASSWORD = "correct horse"
@@ -70,12 +72,13 @@ class Person:
     async def request(self, method: str, path: str, **parameters: Any) -> Reply:
         """A request to a path below `/api/v1`, whose response must be as documented."""
         texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
-        place = {"params": texts} if method in {"GET", "HEAD"} else {"data": texts}
+        in_query = method in {"GET", "HEAD"}
         response = await self.http.request(
             method,
             f"/api/v1{path}",
             auth=(self.email, self.api_key) if self.api_key else None,
-            **place,
+            params=texts if in_query else None,
+            data=None if in_query else texts,
         )
         contract.check(method, path, response)
         body = response.json() if response.content else {}
@@ -183,7 +186,7 @@ class TestClock:
 class Organization:
     """A running node, called in process. Its owner is `ann`."""
 
-    node: Node
+    node: HttpNode
     http: httpx.AsyncClient
     people: dict[str, Person] = field(default_factory=dict)
     _due: Sequence[Job] = ()

@@ -11,7 +11,7 @@ from bench.cases import Case
 from bench.context import Bench
 from bench.datasets import OLD_COMPANY, Made
 from bench.report import Line
-from tertulia.store import reading
+from tertulia.store import queries
 from tertulia.store.store import database_at
 
 NEWEST, SEARCH = 0.0015, 0.003
@@ -38,11 +38,11 @@ def _rows(made: Made, seconds: float) -> Sample:
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     clock = time.perf_counter
     took: list[float] = []
-    reading.messages(connection, made.archive.by_id)  # What is read once is in memory now.
+    queries.messages(connection, made.archive.by_id)  # What is read once is in memory now.
     start = clock()
     while clock() - start < seconds:
         before = clock()
-        reading.messages(connection, made.archive.by_id)
+        queries.messages(connection, made.archive.by_id)
         took.append(clock() - before)
     elapsed = clock() - start
     connection.close()

@@ -30,7 +30,7 @@ from bench.soak.server import (
     environment,
     serving,
 )
-from tertulia.config import Config
+from tertulia.service.config import Config
 
 WINDOW = 5.0
 """Seconds between two looks."""

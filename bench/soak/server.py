@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store.store import database_at
 
 ROOT = Path(__file__).resolve().parents[2]

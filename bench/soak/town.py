@@ -6,13 +6,15 @@ from collections.abc import Sequence
 import msgspec
 
 from bench.asking import basic
-from tertulia.app import opened_log, opened_vault
-from tertulia.config import Config
-from tertulia.domain import realms, subscribing, users
-from tertulia.domain.subscribing import COLORS
+from tertulia.app.composition import opened_log, opened_vault
+from tertulia.domain.accounts import users
+from tertulia.domain.channels import subscribing
+from tertulia.domain.channels.subscribing import COLORS
+from tertulia.domain.organization import realms
 from tertulia.model.changes import ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, User
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 
 BATCH = 500

@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx
 
-from tertulia.config import Config
 from tertulia.log.freshness import STALE_SECONDS
+from tertulia.service.config import Config
 from tests.chaos.asking import Account, Asker
 from tests.chaos.clients import PATIENCE, Client, shown
 from tests.chaos.cluster import Cluster, Node

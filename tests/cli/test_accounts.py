@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.cli.support import PASSWORD, Place
 from tests.support import reopened
 

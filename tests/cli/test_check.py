@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tertulia import demo
-from tertulia.config import Config
 from tertulia.jobs.pruning import pruned_once
+from tertulia.service.config import Config
 from tertulia.store.store import database_at
 from tests import databases
 from tests.cli.support import Place

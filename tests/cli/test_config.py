@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from tertulia.config import Config, ConfigError, load
+from tertulia.app.config import ConfigError, load
+from tertulia.service.config import Config
 from tests.cli.support import run
 
 

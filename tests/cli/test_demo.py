@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from tertulia import demo
-from tertulia.config import Config
 from tertulia.demo import cast as cast_of
 from tertulia.demo import places, portraits, script
 from tertulia.demo.stage import CLIENT, Stage
-from tertulia.wire import avatars
-from tertulia.wire.resources import emoji
+from tertulia.service import avatars
+from tertulia.service.config import Config
+from tertulia.wire.api.resources import emoji
 from tests.cli.support import Place
 from tests.support import Person, reopened
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store import history
 from tertulia.store.history import Position
 from tertulia.store.migrations import MIGRATIONS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tertulia import logs
-from tertulia.logs import JsonLines, TextLines
+from tertulia.app import logs
+from tertulia.app.logs import JsonLines, TextLines
 
 
 def record(message: str, *arguments: Any, fields: dict[str, Any] | None = None) -> Any:

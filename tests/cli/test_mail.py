@@ -7,8 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tertulia.config import Config, ConfigError, load
-from tertulia.mailing import FOLDER
+from tertulia.app.config import ConfigError, load
+from tertulia.service.config import Config
+from tertulia.service.mailing import FOLDER
 from tests.cli.support import Place
 from tests.mails import mailed, no_postman
 from tests.support import reopened

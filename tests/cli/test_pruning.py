@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.jobs import pruning
 from tertulia.jobs.pruning import pruned_once
-from tertulia.store import checking, reading
+from tertulia.service.config import Config
+from tertulia.store import checking, queries
 from tests.support import Listener, Organization, founded, reopened
 
 FUTURE = 2**60
 
 
 async def entries(org: Organization) -> list[int]:
-    found = await org.node.store.read(reading.entries, 0, 10_000)
+    found = await org.node.store.read(queries.entries, 0, 10_000)
     return [entry.seq for entry in found]
 
 

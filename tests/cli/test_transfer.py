@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tertulia import demo
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.uploads import Uploads
 from tests import databases, postgres

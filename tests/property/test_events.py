@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tertulia.config import Config
-from tertulia.delivery.posted import Posted
+from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.service.config import Config
 from tests.property.histories import History, move_messages, on_a_new_database
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.reference_client import MODERN, WAYS, ReferenceClient, differences
@@ -221,10 +221,10 @@ def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
         for _ in range(30):
             await history.step()
             for entry in [posted.entry for posted in delivery._recent][-10:]:
-                posted = Posted(entry)  # What was encoded before may say what was so then.
+                posted = CachedEntry(entry)  # What was encoded before may say what was so then.
                 for queue in list(delivery._queues.values()):
                     told = encoder.events(posted, queue.record)
-                    assert told == encoder.events(Posted(entry), queue.record)
+                    assert told == encoder.events(CachedEntry(entry), queue.record)
 
     with new_database(request, kind) as url:
         on_a_new_database(url, seed, check)

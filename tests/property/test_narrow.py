@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tertulia.config import Config
 from tertulia.domain import permissions
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
+from tertulia.service.config import Config
 from tertulia.state.organization import State
-from tertulia.store import reading
+from tertulia.store import queries
 from tests.property.histories import PEOPLE, TOPICS, History, on_a_new_database, picture
 from tests.property.test_state import both, examples, new_database, seeds
 from tests.support import Listener, Person
@@ -104,10 +104,10 @@ class Reader:
                 self.messages[mid] = reply.body["message"]
                 self.sources[mid] = reply.body["raw_content"]
         store = self.history.org.node.store
-        stored = await store.read(reading.messages, ids)
+        stored = await store.read(queries.messages, ids)
         self.opening = {message.id for message in stored if message.has_attachment}
         for user in self.state.users:
-            relations = await store.read(reading.relations, user.id, ids)
+            relations = await store.read(queries.relations, user.id, ids)
             self.flags[user.id] = {mid: one.flags for mid, one in relations.items()}
 
     def received(self, message: dict[str, Any]) -> bool:
@@ -251,6 +251,10 @@ class Narrow:
     """Those that hold of all that can be read, received or not."""
 
 
+def unless(negated: bool, holds: Holds) -> Holds:
+    return lambda m: holds(m) is not negated
+
+
 def narrow_at_random(reader: Reader, rng: random.Random, chosen: Sequence[Any]) -> Narrow:
     """The terms, some of them negated."""
     terms: list[dict[str, Any]] = []
@@ -264,7 +268,7 @@ def narrow_at_random(reader: Reader, rng: random.Random, chosen: Sequence[Any]) 
         elif operator in {"in", "near"}:
             tests.append(holds)
         else:
-            tests.append(lambda m, holds=holds, negated=negated: holds(m) is not negated)
+            tests.append(unless(negated, holds))
         if not negated:
             opens_channels |= operator in {"channel", "channels"}
             opens_all |= operator == "id"

@@ -28,7 +28,7 @@ def changes_of(connection: Connection) -> dict[str, int]:
     }
 
 
-async def crowd(org: Organization, count: int) -> int:
+async def subscribed_channel(org: Organization, count: int) -> int:
     """A channel with so many subscribers, the owner among them."""
     state = org.node.state
     first = state.users.next_id()
@@ -71,7 +71,7 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
         real(store, batch)  # type: ignore[arg-type]
 
     for count in AUDIENCES:
-        channel_id = await crowd(org, count)
+        channel_id = await subscribed_channel(org, count)
         await org["ann"].send(channel_id, "t", "the first one of the topic")
         before = await org.node.store.read(changes_of)
         with monkeypatch.context() as patch:
@@ -95,7 +95,7 @@ async def test_a_message_costs_rows_for_those_whom_it_alerts_or_who_muted_its_se
     assert (await org["ben"].post("/users/me/alert_words", **words)).ok
     assert (await org["ben"].post(f"/users/me/muted_users/{org['ann'].user_id}")).ok
     for count in AUDIENCES:
-        channel_id = await crowd(org, count)
+        channel_id = await subscribed_channel(org, count)
         ben = {org["ben"].user_id: "#76ce90"}
         after = org.node.state.last_message_id
         await org.do(Subscribed(channel_id=channel_id, colors=ben, after=after))

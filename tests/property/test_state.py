@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from tertulia.config import Config
 from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.service.config import Config
 from tertulia.state.organization import State
-from tertulia.state.reading import Unread
-from tertulia.store import reading
+from tertulia.state.unread import Unread
+from tertulia.store import queries
 from tertulia.store.database import Connection
 from tests import postgres
 from tests.property.histories import PEOPLE, History, assert_folds, on_a_new_database
@@ -38,7 +38,7 @@ HISTORIES = int(os.environ.get("HISTORIES", 1))
 """
 
 
-def examples(count: int) -> Any:
+def examples(count: int) -> settings:
     """So many examples, always the same ones; or `HISTORIES` times as many."""
     return settings(
         max_examples=count * HISTORIES,
@@ -151,16 +151,16 @@ async def check_unread(history: History, config: Config) -> None:
 
 async def unread_of(history: History, user_id: int) -> Unread:
     return await history.org.node.log.snapshot(
-        user_id, lambda _: None, lambda state, _: state.reading.unread(state, user_id)
+        user_id, lambda _: None, lambda state, _: state.unread.of(state, user_id)
     )
 
 
 async def assert_unread(history: History, user_id: int) -> None:
     state = history.state
 
-    def look(connection: Connection) -> tuple[list[Message], dict[int, reading.Relation]]:
+    def look(connection: Connection) -> tuple[list[Message], dict[int, queries.Relation]]:
         ids = list(range(1, state.last_message_id + 1))
-        return reading.messages(connection, ids), reading.relations(connection, user_id, ids)
+        return queries.messages(connection, ids), queries.relations(connection, user_id, ids)
 
     messages, relations = await history.org.node.store.read(look)
     expected = Unread(BitMap())
@@ -180,7 +180,7 @@ async def assert_unread(history: History, user_id: int) -> None:
     assert await unread_of(history, user_id) == expected
 
 
-def counts(state: State, user_id: int, message: Message, relation: reading.Relation) -> bool:
+def counts(state: State, user_id: int, message: Message, relation: queries.Relation) -> bool:
     """Whether the message is unread until it is read: it came in during the present subscription
     to a channel that is not archived (and was not since), or in a conversation of one's own, or
     one has made it one's own."""

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tertulia.domain import previews
+from tertulia.domain.messages import previews
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.previews import LinkPreview
-from tertulia.outbound.fetching import Answer, Web
+from tertulia.outbound.http_client import Answer, Web
+from tertulia.service import preconditions
 from tertulia.state.moment import Moment
-from tertulia.wire import gathering
 
 if TYPE_CHECKING:
     from tests.property.histories import History
@@ -37,7 +37,7 @@ async def a_page_answers(history: History) -> None:
         return
     pending, node = history.rng.choice(awaited), history.org.node
     try:
-        found = await gathering.to_edit(node.log, pending.message_id)
+        found = await preconditions.to_edit(node.log, pending.message_id)
     except NoSuchMessage:
         raise AssertionError("a message that is gone awaits previews") from None
     said = LinkPreview(title="Example", image=history.rng.choice(["", "https://example.com/i.png"]))

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from tertulia import __version__
 from tertulia.cli import app
-from tertulia.config import Config
+from tertulia.service.config import Config
+from tertulia.service.vault import SECRET_FILE
 from tertulia.store.store import SQLITE_FILE
-from tertulia.vault import SECRET_FILE
 from tests.property.histories import History, beginning
 from tests.stored import shapes
 from tests.support import Organization

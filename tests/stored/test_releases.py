@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.log import replay
+from tertulia.service.config import Config
+from tertulia.service.vault import SECRET_FILE
 from tertulia.store import checking
 from tertulia.store.migrations import migrate
 from tertulia.store.store import SQLITE_FILE, database_at
-from tertulia.vault import SECRET_FILE
 from tests.cli.support import run
 from tests.stored.recording import RELEASES, found_by_owner
 from tests.stored.shapes import GOLDEN, Shapes, shapes, written

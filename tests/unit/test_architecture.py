@@ -1,7 +1,9 @@
 """The shape of the house, held against the code."""
 
 import ast
+import graphlib
 import io
+import re
 import tokenize
 import typing
 from collections.abc import Iterator
@@ -12,33 +14,32 @@ import pytest
 import tertulia
 from tertulia.model import changes
 from tertulia.state import fold
-from tertulia.wire.projections import PROJECTIONS
+from tertulia.wire.api.projections import PROJECTIONS
 
 ROOT = Path(tertulia.__file__).parent
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-EVERYTHING = {path.parts[0].removesuffix(".py") for path in FILES} | {"tertulia"}
-ON_TOP = {"cli", "app", "house", "mailing", "demo", "__main__", "__init__"}
-BELOW_WIRE = {"model", "state", "domain", "markup", "store", "log", "delivery"}
-
-MAY_IMPORT: dict[str, set[str]] = {
-    "model": set(),
-    "state": {"model"},
-    "domain": {"model", "state"},
-    "workers": set(),
-    "markup": {"model", "state", "domain", "workers"},
-    "store": {"model"},
-    "log": {"model", "state", "store"},
-    "delivery": {"model", "state", "log", "store"},
-    "config": set(),
-    "vault": {"model"},
-    "links": {"model", "state", "vault"},
-    "pictures": {"model", "workers"},
-    "outbound": {"model", "state", "store", "log", "workers"},
-    "wire": {*BELOW_WIRE, "outbound", "config", "vault", "links", "pictures"},
-    "jobs": {*BELOW_WIRE, "outbound", "wire", "config", "links", "mailing"},
+ARCHITECTURE = ROOT.parents[1] / "docs" / "architecture.md"
+BELOW_WIRE = {
+    *("model", "state", "domain", "markup", "store", "log", "delivery"),
+    *("service", "jobs"),
 }
-"""What each package may import of ours, besides itself. One that is not named may import all but
-what is on top, and may be imported by that only."""
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """The cells of the table that stands under that heading of the architecture page."""
+    section = ARCHITECTURE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+PACKAGES = {
+    name.strip("`"): set(filter(None, imported.split(", ")))
+    for name, _, imported in rows_of("The packages")
+}
+"""What each package imports of ours, besides itself."""
+
+WIRE_ORDER = ("http", "api", "files", "pages", "protocol")
+"""The parts of `wire`: each may import those before it, and `protocol` of them `http` alone."""
 
 WIRE_WORDS = {"stream", "private", "subject", "op"}
 ALLOWED = {
@@ -60,20 +61,98 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.module
 
 
+def module_of(path: Path) -> str:
+    """The dotted name by which the file is imported."""
+    parts = path.with_suffix("").parts
+    return ".".join(("tertulia", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def is_for_type_checkers(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Every module of ours that the file imports when it is loaded or used, `from package import
+    module` among them: those for type checkers alone left out."""
+    found: set[str] = set()
+    tree = ast.parse((ROOT / path).read_text())
+    tree.body = [one for one in tree.body if not is_for_type_checkers(one)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(whole & MODULES.keys() or {node.module})
+    return found & MODULES.keys()
+
+
 def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "tertulia"
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_run_downwards(path: Path) -> None:
-    own = path.parts[0].removesuffix(".py")
-    allowed = EVERYTHING if own in ON_TOP else MAY_IMPORT.get(own, EVERYTHING - ON_TOP)
+@pytest.mark.parametrize("package", sorted({p.parts[0] for p in FILES if len(p.parts) > 1}))
+def test_a_package_imports_what_the_architecture_says(package: str) -> None:
+    found = {
+        package_of(module)
+        for path in FILES
+        if path.parts[0] == package
+        for module in imported_modules(path)
+    }
+    assert found - {package, "tertulia"} == PACKAGES[package]
+
+
+def test_packages_import_downwards() -> None:
+    graphlib.TopologicalSorter(PACKAGES).prepare()  # Raises CycleError, which names them.
+
+
+@pytest.mark.parametrize(("task", "places"), rows_of("Where to change what"))
+def test_the_places_that_newcomers_are_sent_to_exist(task: str, places: str) -> None:
+    named = [path for path in places.split("`")[1::2] if "/" in path]
+    assert named
+    assert [path for path in named if not (ARCHITECTURE.parents[1] / path).exists()] == []
+
+
+def test_the_modules_that_the_architecture_names_exist() -> None:
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", ARCHITECTURE.read_text()))
+    assert len(named) > 20
+    bases = (ROOT, ARCHITECTURE.parents[1])
+    assert [
+        path for path in sorted(named) if not any((base / path).exists() for base in bases)
+    ] == []
+
+
+def test_the_places_in_the_glossary_exist() -> None:
+    lines = (ARCHITECTURE.parent / "glossary.md").read_text().splitlines()
+    places = [row.rpartition("| `")[2].rstrip("` |") for row in lines if row.endswith("` |")]
+    assert len(places) > 20
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parts[0] == "wire"], ids=str)
+def test_the_parts_of_wire_import_downwards(path: Path) -> None:
+    if len(path.parts) == 2:
+        return  # The application, which is put together of all of them.
+    own = path.parts[1]
+    below = {"http"} if own == "protocol" else {*WIRE_ORDER[: WIRE_ORDER.index(own)]}
     wrong = [
         f"{path}:{line} imports {module}"
         for line, module in imports(path)
-        if package_of(module) not in allowed | {own, "tertulia", "__version__"}
+        if package_of(module) == "wire"
+        and module.split(".")[2:3] not in ([own], *([b] for b in below))
     ]
     assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    sorter = graphlib.TopologicalSorter({m: imported_modules(p) - {m} for m, p in MODULES.items()})
+    sorter.prepare()  # Raises CycleError, which names the modules.
+
+
+def test_nothing_stands_loose_at_the_top() -> None:
+    assert {path.name for path in FILES if len(path.parts) == 1} == {"__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +177,7 @@ PRIVATE_IN_THE_PLAIN_SENSE = {"can_create_private_channel_group", "allow_private
 
 
 def test_the_composition_root_is_short() -> None:
-    assert len((ROOT / "app.py").read_text().splitlines()) < 160
+    assert len((ROOT / "app/composition.py").read_text().splitlines()) < 160
 
 
 EVERY_CHANGE = typing.get_args(changes.AnyChange)
@@ -129,22 +208,22 @@ SHOWS_ROLES = {
     Path("cli/serve.py"),
     Path("demo/__init__.py"),
     Path("demo/making.py"),
-    Path("domain/joining.py"),
+    Path("domain/accounts/joining.py"),
     Path("domain/permissions.py"),
-    Path("domain/users.py"),
-    Path("domain/waiting.py"),
+    Path("domain/accounts/users.py"),
+    Path("domain/accounts/full_members.py"),
     Path("model/users.py"),
     Path("state/ages.py"),
     Path("state/organization.py"),
-    Path("wire/objects/users.py"),
-    Path("wire/pages_door.py"),
-    Path("wire/projections/roles.py"),
-    Path("wire/resources/server.py"),
-    Path("wire/resources/users.py"),
-    Path("wire/snapshot/people.py"),
+    Path("wire/api/objects/users.py"),
+    Path("wire/pages/login.py"),
+    Path("wire/api/projections/roles.py"),
+    Path("wire/api/resources/server.py"),
+    Path("wire/api/resources/users.py"),
+    Path("wire/api/snapshot/people.py"),
 }
 """Where the role that an account was given is meant, and not what it may do."""
-WHO_ACTS = {"user", "viewer", "actor", "moment.actor", "call.user", "viewer.user", "scene.viewer"}
+WHO_ACTS = {"user", "viewer", "actor", "moment.actor", "call.user", "viewer.user", "context.viewer"}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p not in SHOWS_ROLES], ids=str)

@@ -2,8 +2,8 @@
 
 from bench import archive, organization
 
-from tertulia.app import opened_log
-from tertulia.config import Config
+from tertulia.app.composition import opened_log
+from tertulia.service.config import Config
 from tertulia.store.store import database_at
 
 INDEXES = {

@@ -18,10 +18,10 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.config import Config
 from tertulia.log import freshness, writer
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import history, migrations, postgres, sqlite
 from tertulia.store import store as store_module

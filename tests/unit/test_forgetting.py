@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.jobs import pruning as jobs
 from tertulia.jobs.pruning import erased_once, erasures, pruned_once
 from tertulia.log import replay
 from tertulia.model.changes import CredentialChanged, InvitationsMade
 from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import outbox, pruning, reading
+from tertulia.store import outbox, pruning, queries
 from tertulia.store.database import Connection, Database
 from tests.mails import no_postman
 from tests.support import Organization, TestClock, founded, reopened
@@ -31,7 +32,7 @@ NAME, ADDRESS = "Zoë Secretname", "zoe.secret@example.com"
 @pytest.fixture
 def no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes do nothing by themselves."""
-    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(
     await quiet.channel("lounge", "ann")
     await quiet["ann"].send("lounge", "t", "before")
     await pruned_once(quiet.node.store, FUTURE)
-    assert await quiet.node.store.read(reading.entries, 0, 10) == []
+    assert await quiet.node.store.read(queries.entries, 0, 10) == []
     await quiet["ann"].send("lounge", "t", "after")
     await quiet.channel("den", "ann")
     assert await wrong(quiet) == []
@@ -67,12 +68,12 @@ async def test_nothing_is_forgotten_beyond_the_checkpoint_and_it_is_made_seldom(
     head = quiet.node.state.seq
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (head,)))
     await pruned_once(store, 2)
-    assert await store.read(reading.pruned) == head - 1
+    assert await store.read(queries.pruned) == head - 1
     assert await store.read(pruning.checkpoint_at) == head
     await quiet.channel("den", "ann")
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq = ?", (head,)))
     await pruned_once(store, 2)
-    assert await store.read(reading.pruned) == head
+    assert await store.read(queries.pruned) == head
     assert await store.read(pruning.checkpoint_at) == head
     assert await wrong(quiet) == []
 
@@ -94,7 +95,7 @@ async def test_a_checkpoint_that_came_to_no_end_does_not_count(
     pruning.make_checkpoint(store.database)
     assert await store.read(pruning.checkpoint_at) == quiet.node.state.seq
     seq, records = await store.read(pruning.checkpoint)
-    assert records == await store.read(reading.records)
+    assert records == await store.read(queries.records)
     ((numbers,),) = await store.read(
         lambda c: c.query("SELECT COUNT(DISTINCT number) FROM checkpoints")
     )
@@ -110,7 +111,7 @@ async def test_two_that_make_a_checkpoint_at_one_moment_do_not_mix_them(
     database = quiet.node.store.database
     await asyncio.gather(*(asyncio.to_thread(pruning.make_checkpoint, database) for _ in range(3)))
     _, records = await quiet.node.store.read(pruning.checkpoint)
-    present = await quiet.node.store.read(reading.records)
+    present = await quiet.node.store.read(queries.records)
     assert {table: sorted(map(repr, found)) for table, found in records.items()} == {
         table: sorted(map(repr, found)) for table, found in present.items()
     }
@@ -160,9 +161,9 @@ async def test_a_long_log_is_looked_through_in_parts(
     young = quiet.node.state.seq
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (young,)))
     await erased_once(store)
-    assert first < await store.read(reading.pruned) < young - 1
+    assert first < await store.read(queries.pruned) < young - 1
     await pruned_once(store, 2)
-    assert await store.read(reading.pruned) == young - 1
+    assert await store.read(queries.pruned) == young - 1
 
 
 async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> None:
@@ -217,7 +218,12 @@ async def live(org: Organization) -> int:
     """Zoë comes, does many things, and her ID is returned."""
     ann = org["ann"]
     invitation = Invitation(
-        id=1, inviter_id=ann.user_id, address=ADDRESS, created_at=1, nonce="n", role=400
+        id=1,
+        inviter_id=ann.user_id,
+        address=ADDRESS,
+        created_at=1,
+        nonce="n",
+        role=Role.MEMBER,
     )
     await org.do(InvitationsMade(invitations=(invitation,)))
     zoe = await org.add("zoe")
@@ -279,7 +285,7 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
     monkeypatch.setattr(jobs, "OTHER_NODES_SECONDS", 30.0)
     clock = TestClock()
     with monkeypatch.context() as patch:
-        patch.setattr("tertulia.app.jobs_of", lambda node: ())
+        patch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
         async with founded(config, clock=clock) as org:
             user_id = await live(org)
             assert (
@@ -298,7 +304,7 @@ async def test_an_erasure_is_carried_out_by_itself_also_after_a_restart(
 async def test_other_nodes_have_time_to_read_it(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
     clock = TestClock()
     async with founded(config, clock=clock) as org:
         if not org.node.store.is_shared:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tertulia.domain.group_settings import (
+from tertulia.domain.groups.group_settings import (
     CHANNEL_SETTINGS,
     GROUP_SETTINGS,
     REALM_SETTINGS,

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.log.bookmark import FILE, Bookmark
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
-from tertulia.store import history, migrations, reading
+from tertulia.service.config import Config
+from tertulia.store import history, migrations, queries
 from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
 from tertulia.store.history import NewerDatabase, Position
@@ -229,7 +229,7 @@ def test_queues_of_before_there_were_histories_stay_valid(
     assert head.log_format == history.LOG_FORMAT
     assert history.continues(connection, head, head.position)
     assert connection.query("SELECT id FROM queues") == [("q",)]
-    assert reading.head(connection) == 1
+    assert queries.head(connection) == 1
     connection.close()
 
 

@@ -20,8 +20,8 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 from tertulia.store.database import Connection
 from tertulia.store.writing import Batch
-from tertulia.wire import fragments
-from tests.property.test_rows import changes_of, crowd
+from tertulia.wire.http import fragments
+from tests.property.test_rows import changes_of, subscribed_channel
 from tests.support import Listener, Organization
 from tests.unit.test_log import until
 
@@ -82,7 +82,7 @@ async def test_moving_messages_costs_for_each_person_and_for_each_message(
 ) -> None:
     """And not for each person and message."""
     ann = org["ann"]
-    source = await crowd(org, PEOPLE)
+    source = await subscribed_channel(org, PEOPLE)
     people = [*org.node.state.subscribers(source)]
     calls: list[int] = []
     sizes: list[int] = []
@@ -91,7 +91,7 @@ async def test_moving_messages_costs_for_each_person_and_for_each_message(
         if private:
             target = await joined_by_and_by(org, [*people[: PEOPLE // 2], ann.user_id], ids)
         else:
-            target = await crowd(org, PEOPLE + count)
+            target = await subscribed_channel(org, PEOPLE + count)
             # They were there before all of it, and come again: what was unread there stays so.
             await org.do(
                 Subscribed(
@@ -216,7 +216,7 @@ async def test_commands_that_take_long_let_others_have_their_turn(
 async def test_what_a_client_begins_with_is_made_in_several_turns(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await crowd(org, 400)
+    await subscribed_channel(org, 400)
     ann = org["ann"]
     usual = (await ann.register()).data
     org.node.fragments.clear()

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.delivery.queues import Delivery
-from tertulia.domain import deleting
+from tertulia.domain.messages import deleting
 from tertulia.jobs import previews, supervisor
 from tertulia.jobs.due import ATTEMPTS, due_job
 from tertulia.jobs.previews import Previewer
@@ -22,7 +21,8 @@ from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job, SetAside, Supervisor, pause_after
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
-from tertulia.model.errors import Overtaken, Refused, Unavailable
+from tertulia.model.errors import Conflict, Refused, Unavailable
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 from tests.support import Organization, TestClock, founded
@@ -292,7 +292,7 @@ class Stage:
     def __init__(self, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         self.config = config
         self.clock = TestClock()
-        monkeypatch.setattr("tertulia.app.jobs_of", lambda node: ())
+        monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
         self.resting = TestClock(stopped_at=0)
         monkeypatch.setattr(SetAside.__init__, "__defaults__", (self.resting,))
 
@@ -351,7 +351,7 @@ async def test_a_message_that_somebody_else_changes_at_that_moment_is_tried_agai
         org = await stage.enter(stack)
         await write_later(org, "bad")
         stage.clock.ahead += 100
-        job = messages_to_send(dataclasses.replace(org.node, renderer=Choosy(Overtaken())))
+        job = messages_to_send(dataclasses.replace(org.node, renderer=Choosy(Conflict())))
         await job.once()
         (waiting,) = (await org["ann"].get("/scheduled_messages")).ok["scheduled_messages"]
         assert not waiting["failed"]
@@ -559,7 +559,7 @@ async def test_what_is_wrong_is_written_down_and_taken_back(stage: Stage) -> Non
 
 async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) -> None:
     work = Work(*[OSError("no disk")] * 100)
-    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: (Job("files", work),))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (Job("files", work),))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         await until(lambda: bool(org.node.failing_jobs()))
@@ -573,7 +573,7 @@ async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: 
     aside = SetAside()
     aside.failed("2/ab/salaries.txt", OSError("no disk"))
     job = Job("files", Work(pause=60), set_aside=aside)
-    monkeypatch.setattr("tertulia.app.jobs_of", lambda node: (job,))
+    monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (job,))
     async with AsyncExitStack() as stack:
         org = await stage.enter(stack)
         ready = await org.http.get("/ready")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tertulia.wire.load import ALWAYS, Load
+from tertulia.wire.protocol.load import ALWAYS, Load
 
 
 class Node:

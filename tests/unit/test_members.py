@@ -82,7 +82,7 @@ def test_what_is_remembered_of_a_group_is_forgotten_when_something_changes(state
 
 def test_a_state_that_is_foreseen_leaves_the_present_one_as_it_is(state: State) -> None:
     assert state.members(22, NOW) == {1, 2, 3, 5}
-    ahead = state.foreseen(group=UserGroup(id=20, name="a", members=(4,)))
+    ahead = state.with_changes(group=UserGroup(id=20, name="a", members=(4,)))
     assert ahead.members(22, NOW) == {1, 3, 4}
     assert ahead.holds(state.users[4], 21, NOW)
     assert not state.holds(state.users[4], 21, NOW)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import Entry, MessageSent
 from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
 from tertulia.model.words import phrases_of
-from tertulia.store import finding, migrations, reading, searching, writing
+from tertulia.service.config import Config
+from tertulia.store import finding, migrations, queries, searching, writing
 from tertulia.store.codec import encode_change
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
@@ -85,8 +85,8 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         write(connection, Batch([sent("Potatoes and rice")], {}))
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)
-    assert reading.head(connection) == 1
-    (message,) = reading.messages(connection, [1])
+    assert queries.head(connection) == 1
+    (message,) = queries.messages(connection, [1])
     assert message.content == "Potatoes and rice"
     assert found(connection, "potat") == [1]
     assert found(connection, "food") == [1]
@@ -99,7 +99,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         old = database_at(config.data_path, f"sqlite:///{copy}")
         assert version(old) == 1
         connection = old.connect(readonly=True)
-        assert len(reading.messages(connection, [1])) == 1
+        assert len(queries.messages(connection, [1])) == 1
         connection.close()
     assert told[-1].endswith(f"from schema version 1 to {len(MIGRATIONS)}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tertulia.store import modes
 from tertulia.store.store import database_at
 from tests.cli.support import Place

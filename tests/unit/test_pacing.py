@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from tertulia.wire.errors import TooManyTries
-from tertulia.wire.pacing import Pace, who_tries
+from tertulia.wire.http.attempt_limits import Pace, who_tries
+from tertulia.wire.http.errors import TooManyTries
 from tests.support import TestClock
 
 NOW = 1_800_000_000.3

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tertulia.wire.packing import joined, packed, takes_gzip
+from tertulia.wire.http.compression import joined, packed, takes_gzip
 
 SIZES = (0, 1, 5, 127, 128, 129, 3000, 8191, 8192, 70_000)
 

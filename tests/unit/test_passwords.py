@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tertulia.demo import PASSWORD as DEMONSTRATION
-from tertulia.domain.passwords import PasswordRules
+from tertulia.domain.accounts.passwords import PasswordRules
 from tertulia.model.errors import Refused
 
 RULES = PasswordRules(min_length=8, min_guesses=1_000_000)

@@ -16,22 +16,14 @@ import pytest
 from aiosmtpd import smtp
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
-from tertulia import mailing
-from tertulia.app import opened_log, opened_vault
-from tertulia.config import Config
-from tertulia.domain import realms
-from tertulia.links import Links
+from tertulia.app.composition import opened_log, opened_vault
+from tertulia.domain.organization import realms
 from tertulia.log.writer import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
-from tertulia.outbound.letters import Letter, Letters
-from tertulia.outbound.postman import (
-    GIVEN_UP_AFTER,
-    LEASE_SECONDS,
-    ROUND_SECONDS,
-    Postman,
-)
+from tertulia.outbound.mail_sender import GIVEN_UP_AFTER, LEASE_SECONDS, ROUND_SECONDS, MailSender
+from tertulia.outbound.mail_templates import Letter, MailTemplates
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
     Delayed,
@@ -39,6 +31,9 @@ from tertulia.outbound.transports import (
     SmtpServer,
     Undeliverable,
 )
+from tertulia.service import mailing
+from tertulia.service.config import Config
+from tertulia.service.links import Links
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import outbox
 from tertulia.store.outbox import Waiting
@@ -57,9 +52,9 @@ class Nodes:
     links: Links
     clock: TestClock
 
-    def postman(self, transport: Any) -> Postman:
-        letters = Letters(lambda: self.log.state, self.links)
-        return Postman(self.log.store, letters, transport, self.clock)
+    def mail_sender(self, transport: Any) -> MailSender:
+        letters = MailTemplates(lambda: self.log.state, self.links)
+        return MailSender(self.log.store, letters, transport, self.clock)
 
     async def ask(self, *mails: Mail) -> None:
         def decide(_: Moment) -> Decision[None]:
@@ -108,12 +103,12 @@ async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) 
         async def send(self, letter: Letter, mail_id: str) -> None:
             sent.append(mail_id)
 
-    letters = Letters(lambda: nodes.log.state, nodes.links)
-    postman = Postman(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
+    letters = MailTemplates(lambda: nodes.log.state, nodes.links)
+    mail_sender = MailSender(nodes.log.store, letters, Slow(), nodes.clock, lambda: next(passed))
     await nodes.ask(*[MAIL] * 5)
-    assert await postman.once() < 1  # There is more to do.
+    assert await mail_sender.once() < 1  # There is more to do.
     assert len(sent) == 2
-    await postman.deliver()
+    await mail_sender.deliver()
     assert len(set(sent)) == len(sent) == 5
 
 
@@ -124,10 +119,10 @@ async def test_a_mail_is_on_disk_when_its_decision_is_and_gone_when_it_is_sent(
     (waiting,) = await nodes.waiting()
     assert waiting.mail == MAIL
     hand = Hand()
-    await nodes.postman(hand).deliver()
+    await nodes.mail_sender(hand).deliver()
     assert [letter.to for letter in hand.letters] == ["zoe@example.com"]
     assert await nodes.waiting() == []
-    await nodes.postman(hand).deliver()
+    await nodes.mail_sender(hand).deliver()
     assert len(hand.letters) == 1
 
 
@@ -182,20 +177,20 @@ async def test_what_fails_is_tried_again_later_and_later(
 ) -> None:
     await nodes.ask(MAIL)
     failing = Failing(Delayed("it is away"), 4)
-    postman = nodes.postman(failing)
+    mail_sender = nodes.mail_sender(failing)
     pauses = []
     for attempt in range(1, 5):
-        await postman.deliver()
+        await mail_sender.deliver()
         (waiting,) = await nodes.waiting()
         assert (waiting.attempts, waiting.trouble) == (attempt, "it is away")
         pauses.append(waiting.due_at - nodes.clock())
-        await postman.deliver()
+        await mail_sender.deliver()
         assert failing.left == 4 - attempt  # Not before its time.
         nodes.clock.ahead += pauses[-1] + 1
     for earlier, later in itertools.pairwise(pauses):
         assert later > earlier * 1.1
     assert 40 < pauses[0] < 80
-    await postman.deliver()
+    await mail_sender.deliver()
     assert len(failing.sent) == 1
     assert await nodes.waiting() == []
     assert "zoe@example.com" not in caplog.text
@@ -206,13 +201,13 @@ async def test_what_fails_for_days_is_given_up_with_a_line_in_the_log(
     nodes: Nodes, caplog: pytest.LogCaptureFixture, failure: Exception
 ) -> None:
     await nodes.ask(MAIL)
-    postman = nodes.postman(Failing(failure))
-    await postman.deliver()
+    mail_sender = nodes.mail_sender(Failing(failure))
+    await mail_sender.deliver()
     nodes.clock.ahead = GIVEN_UP_AFTER - 60
-    await postman.deliver()
+    await mail_sender.deliver()
     assert len(await nodes.waiting()) == 1
     nodes.clock.ahead = 2 * GIVEN_UP_AFTER
-    await postman.deliver()
+    await mail_sender.deliver()
     assert await nodes.waiting() == []
     assert "given up" in caplog.text
 
@@ -221,7 +216,7 @@ async def test_what_is_refused_for_good_is_given_up_at_once(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     await nodes.ask(MAIL, msgspec.structs.replace(MAIL, to="yan@example.com"))
-    await nodes.postman(Failing(Undeliverable("550 nobody"), 1)).deliver()
+    await nodes.mail_sender(Failing(Undeliverable("550 nobody"), 1)).deliver()
     assert await nodes.waiting() == []
     assert "it was refused" in caplog.text
 
@@ -230,7 +225,7 @@ async def test_a_mail_about_what_is_over_is_not_sent(nodes: Nodes) -> None:
     for kind in (MailKind.INVITATION, MailKind.CONFIRM_SIGN_UP, MailKind.CONFIRM_ADDRESS):
         await nodes.ask(msgspec.structs.replace(MAIL, kind=kind, about=7))
     hand = Hand()
-    await nodes.postman(hand).deliver()
+    await nodes.mail_sender(hand).deliver()
     assert hand.letters == []
     assert await nodes.waiting() == []
 
@@ -241,7 +236,7 @@ async def test_a_mail_about_what_is_over_is_not_sent(nodes: Nodes) -> None:
 async def test_two_nodes_never_both_send(nodes: Nodes) -> None:
     await nodes.ask(*(msgspec.structs.replace(MAIL, to=f"{n}@x.org") for n in range(25)))
     hands = [Hand(), Hand()]
-    await asyncio.gather(*(nodes.postman(hand).deliver() for hand in hands))
+    await asyncio.gather(*(nodes.mail_sender(hand).deliver() for hand in hands))
     sent = [letter.to for hand in hands for letter in hand.letters]
     assert sorted(sent) == sorted(f"{n}@x.org" for n in range(25))
 
@@ -253,7 +248,7 @@ async def test_what_a_lost_node_had_taken_is_sent_by_another_when_its_lease_is_o
     now = nodes.clock()
     (lost,) = await nodes.log.store.write(lambda c: outbox.take(c, now, LEASE_SECONDS, 10))
     hand = Hand()
-    await nodes.postman(hand).deliver()
+    await nodes.mail_sender(hand).deliver()
     assert hand.letters == []
     nodes.clock.ahead = LEASE_SECONDS + 1
     later = nodes.clock()

@@ -1,7 +1,7 @@
 """Delivery: what a queue gives out, to whom, and how a poll ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.delivery import event_ids, queues
 from tertulia.delivery.queue import Queue
 from tertulia.delivery.queues import Delivery
@@ -21,7 +20,8 @@ from tertulia.model.changes import (
 from tertulia.model.errors import AccountDeactivated, NoSuchQueue, Refused, WrongApiKey
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
-from tertulia.store import reading
+from tertulia.service.config import Config
+from tertulia.store import queries
 from tests.support import Listener, Organization, reopened
 from tests.unit.test_log import Counting, until
 
@@ -36,7 +36,7 @@ class Clock:
         return self.now
 
 
-def decoded(events: list[bytes]) -> list[dict[str, Any]]:
+def decoded(events: Sequence[bytes]) -> list[dict[str, Any]]:
     return [msgspec.json.decode(event) for event in events]
 
 
@@ -48,7 +48,7 @@ def is_parked(delivery: Delivery, queue_id: str) -> bool:
 @asynccontextmanager
 async def polling(
     org: Organization, listener: Listener, *, last: int | None = None
-) -> AsyncIterator["asyncio.Task[list[bytes]]"]:
+) -> AsyncIterator["asyncio.Task[Sequence[bytes]]"]:
     """A poll of the listener that waits already."""
     delivery = org.node.delivery
     cursor = listener.last_event_id if last is None else last
@@ -224,7 +224,7 @@ async def test_deletion_ends_the_waiting_poll_and_is_final(
     for _ in range(2):
         reply = await org["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
         reply.refused("BAD_EVENT_QUEUE_ID")
-    assert await org.node.store.read(reading.queue, ben.queue_id) is None
+    assert await org.node.store.read(queries.queue, ben.queue_id) is None
 
 
 async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
@@ -234,7 +234,7 @@ async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
     delivery, gate = org.node.delivery, asyncio.Event()
     real = delivery._pending
 
-    async def slow(queue: Any, cursor: int) -> list[bytes]:
+    async def slow(queue: Queue, cursor: int) -> Sequence[bytes]:
         await gate.wait()
         return await real(queue, cursor)
 
@@ -374,7 +374,7 @@ async def test_a_queue_that_nobody_polls_expires(org: Organization) -> None:
         with pytest.raises(NoSuchQueue):
             await delivery.poll("idle", user, -1, block=False)
         await org.do()
-        assert await org.node.store.read(reading.queue, "idle") is None
+        assert await org.node.store.read(queries.queue, "idle") is None
 
 
 async def test_a_waiting_poll_keeps_its_queue(org: Organization) -> None:
@@ -390,7 +390,7 @@ async def test_a_waiting_poll_keeps_its_queue(org: Organization) -> None:
         poll.cancel()
         await asyncio.wait([poll])
         await org.do()
-        found = await org.node.store.read(reading.queue, "q")
+        found = await org.node.store.read(queries.queue, "q")
         assert found is not None
         assert found[1] >= clock.now - 600
 
@@ -403,11 +403,11 @@ async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
     async with delivery_with(org, clock) as delivery:
         # The time that the server was not there does not count.
         await delivery.sweep()
-        assert await org.node.store.read(reading.queue, "orphan") is not None
+        assert await org.node.store.read(queries.queue, "orphan") is not None
         clock.now += 600 + 4 * queues.SWEEP_SECONDS
         await delivery.sweep()
         await org.do()
-        assert await org.node.store.read(reading.queue, "orphan") is None
+        assert await org.node.store.read(queries.queue, "orphan") is None
 
 
 @pytest.mark.parametrize("jump", [7200.0, -7200.0])
@@ -427,7 +427,7 @@ async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, ju
         assert await here.poll("q", user, -1, block=False) == []
         await here.sweep()
         await org.do()
-        found = await org.node.store.read(reading.queue, "q")
+        found = await org.node.store.read(queries.queue, "q")
         assert found is not None
         # Other nodes, and this one when it starts again, go by the clock as it is now.
         assert found[1] >= clock.now - 301

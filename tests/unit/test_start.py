@@ -24,7 +24,7 @@ NOT_AT_THE_START = (
     ("disposable_email_domains", "signing up"),
     ("rich", "commands that show a bar"),
     ("tertulia.demo", "the demonstration"),
-    ("tertulia.wire.openapi", "the interface's description"),
+    ("tertulia.wire.api.openapi", "the interface's description"),
 )
 """Modules that take memory and time, and what they are for."""
 
@@ -47,5 +47,5 @@ def loaded() -> frozenset[str]:
 def test_a_start_does_not_load_what_only_some_need(
     module: str, purpose: str, loaded: frozenset[str]
 ) -> None:
-    assert "tertulia.wire.routes" in loaded
+    assert "tertulia.wire.api.routes" in loaded
     assert module not in loaded, f"only {purpose} should load it"

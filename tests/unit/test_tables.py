@@ -5,9 +5,9 @@ import random
 import pytest
 from msgspec import Struct
 
-from tertulia.config import Config
 from tertulia.model import nouns
 from tertulia.model.nouns import Noun
+from tertulia.service.config import Config
 from tertulia.state import organization
 from tertulia.state.organization import State
 from tertulia.state.tables import Grouped, Ordered, Table

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.property.histories import History, beginning
 from tests.reference_client import MODERN
 

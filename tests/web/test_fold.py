@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.web.recording import recorded
 
 BUILD = Path(__file__).parents[2] / "web" / "build.py"

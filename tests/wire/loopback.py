@@ -14,11 +14,11 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from tertulia.app import asgi
-from tertulia.wire.connections import Connections, Limits
-from tertulia.wire.load import Load
-from tertulia.wire.polling import Connection, Headers, Parked, Polls
-from tertulia.wire.protocol import TertuliaHttp
+from tertulia.app.composition import asgi
+from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.http1 import TertuliaHttp
+from tertulia.wire.protocol.load import Load
+from tertulia.wire.protocol.polling import Connection, Headers, Polls, WaitingPoll
 from tests.support import Organization, Person
 
 WAYS = ("below", "endpoint")
@@ -106,14 +106,14 @@ class Line:
 
 
 class CountedPolls(Polls):
-    """Counts the polls that it took."""
+    """Counts the polls that it started."""
 
-    taken = 0
+    started = 0
 
-    def take(self, connection: Connection, headers: Headers, query: bytes) -> Parked | None:
-        parked = super().take(connection, headers, query)
-        self.taken += parked is not None
-        return parked
+    def start(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
+        poll = super().start(connection, headers, query)
+        self.started += poll is not None
+        return poll
 
 
 class Loopback:

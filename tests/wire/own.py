@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tertulia.config import Config
-from tertulia.domain import users
+from tertulia.domain.accounts import users
 from tertulia.model.users import PersonalSettings, Role, User
+from tertulia.service.config import Config
 from tests.support import Organization, Person, TestClock, founded
 
 DAY = 86400

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from tertulia.config import Config
-from tertulia.outbound.letters import Letter
+from tertulia.outbound.mail_templates import Letter
+from tertulia.service.config import Config
 from tests.browsers import fresh, give_password, ready, signed_in
 from tests.mails import mailed, no_postman
 from tests.support import PASSWORD, Newcomer, Organization, Person, TestClock, founded

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain.addresses import CONFIRMATIONS_PER_ACCOUNT
+from tertulia.domain.accounts.addresses import CONFIRMATIONS_PER_ACCOUNT
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import AddressVisibility
+from tertulia.service.config import Config
 from tests.mails import link_in, mailed, no_postman
 from tests.support import PASSWORD, Organization, TestClock, founded, reopened
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from pygments.lexers import get_all_lexers
+from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # without types
 
-from tertulia.config import Config
 from tertulia.domain import names
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, founded, reopened
 from tests.wire.stage import Data
 

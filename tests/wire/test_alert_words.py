@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import Unsubscribed
+from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

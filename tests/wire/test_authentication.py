@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, UserChanged, UserCreated, UserDeactivated
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, User
+from tertulia.service.config import Config
 from tests.support import PASSWORD, Organization, Person, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

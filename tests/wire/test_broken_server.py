@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from tertulia.config import Config
-from tertulia.wire.http import Journal
+from tertulia.service.config import Config
+from tertulia.wire.http.dispatch import Journal
 from tests.support import Organization
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.support import Organization, TestClock, founded
 
 

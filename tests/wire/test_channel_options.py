@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain.group_settings import CHANNEL_SETTINGS
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS
 from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.groups import Members, SystemGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, founded
 
 SUBSCRIPTIONS = "/users/me/subscriptions"
@@ -27,6 +27,7 @@ async def make(org: Organization, who: str, way: str, **options: Any) -> Any:
 async def shown(org: Organization) -> dict[str, Any]:
     """The channel `den` as the owner sees it."""
     reply = await org["ann"].get("/streams", include_default=True, include_all=True)
+    channel: dict[str, Any]
     (channel,) = [one for one in reply.ok["streams"] if one["name"] == "den"]
     return channel
 

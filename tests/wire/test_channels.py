@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import subscriptions
-from tertulia.domain.channels import NewChannel
+from tertulia.domain.channels import subscriptions
+from tertulia.domain.channels.channels import NewChannel
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.messages import Rendered
+from tertulia.service.config import Config
 from tertulia.state.moment import Moment
 from tests.support import Listener, Organization, founded, reopened
 

@@ -6,7 +6,7 @@ from importlib import resources
 import httpx
 import pytest
 
-from tertulia.wire.policies import NOTHING
+from tertulia.wire.http.content_policies import NOTHING
 from tests.browsers import signed_in
 from tests.support import Organization
 

@@ -10,12 +10,19 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tertulia.wire import forms
-from tertulia.wire.connections import RESERVE, Connections, Limits, Patience, Wait, trusting
-from tertulia.wire.errors import Overloaded
-from tertulia.wire.forms import Gathering
-from tertulia.wire.http import STRANGERS_BODY
-from tertulia.wire.protocol import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.http import forms
+from tertulia.wire.http.dispatch import STRANGERS_BODY
+from tertulia.wire.http.errors import Overloaded
+from tertulia.wire.http.forms import Gathering
+from tertulia.wire.protocol.connections import (
+    RESERVE,
+    Connections,
+    Limits,
+    Patience,
+    Wait,
+    trusting,
+)
+from tertulia.wire.protocol.http1 import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
 from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -503,7 +510,7 @@ async def test_an_answer_that_is_read_in_small_pieces_comes_to_its_end(
 async def test_of_answers_no_more_wait_than_there_is_room_for(
     org: Organization, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.connections.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
     slow.size = HUGE
     slow.answers.set()
     limits = Limits(most=1000, unsent=3 * HUGE, sweep_seconds=0.02)
@@ -601,7 +608,7 @@ async def test_who_keeps_the_server_waiting_makes_way(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those who hold connections with half a request shut nobody out."""
-    monkeypatch.setattr("tertulia.wire.connections.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("tertulia.wire.protocol.connections.SILENT_SECONDS", 0.1)
     limits = Limits(most=20, sweep_seconds=0.02)
     async with Loopback(org, "below", limits=limits).open() as server:
         good = [await server.connect() for _ in range(5)]
@@ -676,7 +683,7 @@ async def test_connections_that_are_lost_are_not_counted() -> None:
 async def test_too_many_of_an_address_are_told_and_closed(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.connections._is_own", lambda _: False)
+    monkeypatch.setattr("tertulia.wire.protocol.connections._is_own", lambda _: False)
     limits = Limits(most=1000, of_one_address=3)
     async with Loopback(org, "below", limits=limits).open() as server:
         lines = [await server.connect() for _ in range(3)]

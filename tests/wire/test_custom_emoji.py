@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, UserChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, Person, Reply, founded, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, founded, reopened
 from tests.wire.stage import Data
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain.personal_settings import RULES
+from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.users import Role
-from tertulia.wire.objects.settings import wire_name
+from tertulia.service.config import Config
+from tertulia.wire.api.objects.settings import wire_name
 from tests.support import Organization, founded, reopened
 from tests.wire.register_fields import SETTINGS
 

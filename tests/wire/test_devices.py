@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain import devices as devices_domain
+from tertulia.domain.accounts import devices as devices_domain
 from tests.support import Organization, Person
 
 APNS, FCM = "/users/me/apns_device_token", "/users/me/android_gcm_reg_id"

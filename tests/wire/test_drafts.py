@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import drafts as drafts_domain
+from tertulia.domain.messages import drafts as drafts_domain
+from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened
 from tests.wire.own import add_with, listed
 

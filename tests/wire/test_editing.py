@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import ChannelChanged, RealmChanged
 from tertulia.model.groups import Members, SystemGroup
+from tertulia.service.config import Config
 from tests.support import Listener, Organization, TestClock, founded
 
 EVERYTHING = {

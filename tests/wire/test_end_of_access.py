@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tertulia.domain import sessions
+from tertulia.domain.accounts import sessions
 from tests.browsers import fresh, signed_in
 from tests.mails import link_in, mailed, no_postman
 from tests.support import PASSWORD, Organization, Reply

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import realms
+from tertulia.domain.organization import realms
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.cli.support import Place
 from tests.support import PASSWORD, Organization, TestClock, founded, reopened
 from tests.unit.test_log import until

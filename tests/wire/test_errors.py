@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
 from tests.support import Organization, Person, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, Unsubscribed
-from tertulia.wire import thumbnails
-from tertulia.wire.file_pages import disposition
+from tertulia.service import thumbnails
+from tertulia.service.config import Config
+from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
 from tests.support import Organization, TestClock, founded
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS
 from tertulia.model.changes import UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
 from tests.support import Organization, Reply

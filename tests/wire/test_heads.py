@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tertulia.wire.connections import Limits
+from tertulia.wire.protocol.connections import Limits
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Loopback, poll, request, serving

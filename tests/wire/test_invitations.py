@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import ChannelChanged, RealmChanged, UserGroupCreated
 from tertulia.model.groups import Members, SystemGroup, UserGroup
 from tertulia.model.invitations import Invitation
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.mails import link_in, mailed, no_postman
 from tests.support import Organization, TestClock, founded, reopened
 

@@ -11,8 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain.realms import WELCOME_BOT
+from tertulia.domain.organization.realms import WELCOME_BOT
 from tertulia.model.changes import (
     ChannelChanged,
     RealmChanged,
@@ -20,8 +19,9 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role
-from tertulia.wire import visit
-from tertulia.wire.authentication import SESSION_COOKIE
+from tertulia.service.config import Config
+from tertulia.wire.http.authentication import SESSION_COOKIE
+from tertulia.wire.pages import form_flow
 from tests.mails import link_in, mailed, no_postman
 from tests.support import Organization, Person, TestClock, founded, reopened
 
@@ -199,11 +199,11 @@ async def test_whoever_tries_again_and_again_is_held_up(
     clock = TestClock(stopped_at=time.time())
     async with founded(config, clock=clock) as org:
         path = await invited(org)
-        for _ in range(visit.TRIES):
+        for _ in range(form_flow.TRIES):
             assert (await send(org, path, full_name="", password="")).status_code == 400
         assert (await send(org, path, **FILLED)).status_code == 429
         assert (await org.http.get(path)).status_code == 200
-        clock.ahead = visit.TRIES_SECONDS / visit.TRIES
+        clock.ahead = form_flow.TRIES_SECONDS / form_flow.TRIES
         assert (await send(org, path, **FILLED)).status_code == 303
 
 
@@ -538,7 +538,7 @@ async def test_mails_are_not_asked_for_without_end(posting: Any) -> None:
     assert await mailed(org) == []  # One is under way.
     clock.ahead = 61
     await confirmed(org, path, "zoe@example.com")
-    for number in range(visit.MAILS - 2):
+    for number in range(form_flow.MAILS - 2):
         assert (await send(org, path, email=f"{number}@x.org")).status_code == 200
     assert (await send(org, path, email="more@x.org")).status_code == 429
 

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tests.support import Organization, TestClock, founded, reopened
 
 DAY = 86400

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import previews
+from tertulia.domain.messages import previews
 from tertulia.jobs.previews import Previewer
 from tertulia.model.previews import PendingPreview
 from tertulia.model.users import Role
-from tertulia.wire import gathering
+from tertulia.service import preconditions
+from tertulia.service.config import Config
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
 from tests.support import Listener, Organization, founded, reopened
 
@@ -280,7 +280,7 @@ async def test_two_nodes_show_a_preview_once(org: Organization, there: Elsewhere
 async def test_what_is_not_awaited_any_more_changes_nothing(org: Organization) -> None:
     await org["ann"].send("tea", "x", "http://nowhere.example/")
     await none_awaited(org)
-    found = await gathering.to_edit(org.node.log, 1)
+    found = await preconditions.to_edit(org.node.log, 1)
     gone = msgspec.structs.replace(found, seq=0)
     pending = PendingPreview(message_id=1, seq=1)
     rendered = org.node.render("x", None)

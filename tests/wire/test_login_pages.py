@@ -8,13 +8,14 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.app import asgi, opened_node
-from tertulia.config import Config
+from tertulia.app.composition import asgi, opened_node
 from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.users import Role
-from tertulia.outbound.letters import Letter
-from tertulia.wire import pacing, pages_door
-from tertulia.wire.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.outbound.mail_templates import Letter
+from tertulia.service.config import Config
+from tertulia.wire.http import attempt_limits
+from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.pages import login
 from tests.browsers import fresh, give_password, ready, signed_in, token_of
 from tests.mails import link_in, mailed, no_postman
 from tests.support import PASSWORD, Organization, Person, TestClock, founded
@@ -145,7 +146,7 @@ async def test_whoever_is_not_right_hears_the_same_and_types_the_password_alone_
 
 async def test_whoever_tries_again_and_again_is_held_up(org: Organization) -> None:
     browser = fresh(org)
-    for _ in range(pacing.TRIES_PER_ACCOUNT):
+    for _ in range(attempt_limits.TRIES_PER_ACCOUNT):
         page = await browser.http.post("/login", data={**RIGHT, "password": "wrong"})
         assert page.status_code == 403
     page = await browser.http.post("/login", data=RIGHT)
@@ -421,7 +422,7 @@ async def test_the_link_is_over(config: Config, by: str) -> None:
             case "use":
                 assert (await org.http.post(path, data={"password": NEW})).status_code == 303
             case "time":
-                clock.ahead = pages_door.RESET_SECONDS + 2
+                clock.ahead = login.RESET_SECONDS + 2
             case "another password":
                 (await org["ben"].patch("/settings", old_password=PASSWORD, new_password=NEW)).ok
             case "deactivation":
@@ -474,10 +475,10 @@ async def test_a_mail_that_waited_until_the_password_was_new_is_not_sent(
 async def test_nobody_is_flooded_with_these_mails(config: Config) -> None:
     clock = TestClock()
     async with founded(config, clock=clock) as org:
-        for _ in range(pages_door.MAILS_PER_ACCOUNT + 3):
+        for _ in range(login.MAILS_PER_ACCOUNT + 3):
             page = await org.http.post("/reset", data={"email": "ann@example.com"})
             assert "a letter is under way" in words(page)
-        assert len(await letters(org)) == pages_door.MAILS_PER_ACCOUNT
+        assert len(await letters(org)) == login.MAILS_PER_ACCOUNT
         clock.ahead = 700
         for number in range(10):
             await org.http.post("/reset", data={"email": f"a{number}@example.com"})

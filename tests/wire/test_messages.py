@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import ChannelChanged, MessageSent, RealmChanged, UserDeactivated
 from tertulia.model.channels import TopicsPolicy
 from tertulia.model.groups import SystemGroup
 from tertulia.model.messages import Message
+from tertulia.service.config import Config
 from tertulia.state import sent as sent_messages
 from tests.support import Organization, founded, reopened
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import UserDeactivated
+from tertulia.service.config import Config
 from tests.support import Organization, Person, TestClock, founded, reopened
 from tests.wire.stage import LIMITED
 from tests.wire.test_alert_words import flags

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tertulia.domain import navigation as navigation_domain
+from tertulia.domain.accounts import navigation as navigation_domain
 from tests.support import Organization, Person
 from tests.wire.own import listed
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from tertulia.wire.openapi import document
-from tertulia.wire.routes import ROUTES
+from tertulia.wire.api.openapi import document
+from tertulia.wire.api.routes import ROUTES
 from tests import contract
 from tests.support import Organization
 
@@ -114,7 +114,9 @@ def test_an_event_that_is_not_as_documented_fails(
 async def test_people_check_what_they_are_answered(
     shared: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.http.SUCCESS", b'{"result":"success","msg":"","odd":1')
+    monkeypatch.setattr(
+        "tertulia.wire.http.dispatch.SUCCESS", b'{"result":"success","msg":"","odd":1'
+    )
     with pytest.raises(AssertionError, match="'odd' was unexpected"):
         await shared["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tertulia.domain.group_settings import REALM_SETTINGS
+from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model.changes import UserDeactivated, UserGroupCreated
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role

@@ -14,9 +14,9 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from tertulia.wire.connections import Connections, Limits
-from tertulia.wire.load import Load
-from tertulia.wire.protocol import TertuliaHttp
+from tertulia.wire.protocol.connections import Connections, Limits
+from tertulia.wire.protocol.http1 import TertuliaHttp
+from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, poll, serving

@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import UserCreated
 from tertulia.model.users import Credential, PersonalSettings, User
-from tertulia.wire.fragments import WORTH_PACKING, Fragments
+from tertulia.wire.http.fragments import WORTH_PACKING, Fragments
 from tests.support import Organization
 
 
@@ -18,9 +18,12 @@ async def answered(
 ) -> tuple[httpx.Headers, bytes]:
     """The headers and the body as it came over the wire."""
     who = org[name]
-    where = {"data": sent} if method == "POST" else {"params": sent}
     request = org.http.build_request(
-        method, f"/api/v1{path}", headers={"Accept-Encoding": accepted}, **where
+        method,
+        f"/api/v1{path}",
+        headers={"Accept-Encoding": accepted},
+        data=sent if method == "POST" else None,
+        params=None if method == "POST" else sent,
     )
     auth = httpx.BasicAuth(who.email, who.api_key)
     response = await org.http.send(request, auth=auth, stream=True)
@@ -30,7 +33,7 @@ async def answered(
     return response.headers, body
 
 
-async def crowd(org: Organization, people: int) -> None:
+async def many_people(org: Organization, people: int) -> None:
     for number in range(people):
         await org.add(f"p{number}")
 
@@ -39,7 +42,7 @@ async def crowd(org: Organization, people: int) -> None:
 async def test_a_large_answer_is_compressed_for_those_who_read_that(
     org: Organization, method: str, path: str
 ) -> None:
-    await crowd(org, 6)
+    await many_people(org, 6)
     headers, body = await answered(org, method, path, "gzip, deflate")
     assert headers["content-encoding"] == "gzip"
     assert headers["vary"] == "Accept-Encoding"

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tertulia.wire.errors import BadParameter, ConfusingParameters, MissingParameter
-from tertulia.wire.parameters import Alias, Int, Params, Path, Reads, decode
+from tertulia.wire.http.errors import BadParameter, ConfusingParameters, MissingParameter
+from tertulia.wire.http.parameters import Alias, Int, Params, Path, Reads, decode
 from tests.support import Organization
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

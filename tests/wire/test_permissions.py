@@ -5,9 +5,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from tertulia.domain import permissions
-from tertulia.domain.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
 from tertulia.model.changes import (
     ChannelChanged,
     RealmChanged,
@@ -62,7 +63,7 @@ async def staffed(org: Organization) -> Organization:
     await org.do(
         UserGroupCreated(group=UserGroup(id=INNER, name="inner", members=inner)),
         UserGroupCreated(group=UserGroup(id=OUTER, name="outer", subgroups=(INNER,))),
-        UserGroupCreated(group=UserGroup(id=OWN, name="own", **shut)),
+        UserGroupCreated(group=replace(UserGroup(id=OWN, name="own"), **shut)),
         RealmChanged(
             values={
                 "can_add_subscribers_group": NOBODY,
@@ -80,8 +81,10 @@ async def settle(org: Organization) -> None:
     """Of the members, only ben has waited long enough."""
     joined = int(org.node.clock()) - 5 * 86400
     ben = org.node.state.users[org["ben"].user_id]
-    change = {"user_id": ben.id, "values": {"joined_at": joined}, "was": {"joined_at": 0}}
-    await org.do(UserChanged(**change), RealmChanged(values={"waiting_period_threshold": 2}))
+    await org.do(
+        UserChanged(user_id=ben.id, values={"joined_at": joined}, was={"joined_at": 0}),
+        RealmChanged(values={"waiting_period_threshold": 2}),
+    )
     await org.tick()
 
 
@@ -281,7 +284,7 @@ def expected(case: Case, rule: Any, holder: str) -> set[str]:
 async def test_a_permission_of_the_organization_is_its_holders(
     staffed: Organization, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.domain.messages.WILDCARD_FREE", 2)
+    monkeypatch.setattr("tertulia.domain.messages.sending.WILDCARD_FREE", 2)
     case, rule = REALM_CASES[setting], REALM_SETTINGS[setting]
     den = await staffed.channel("den", *PEOPLE, can_administer_channel_group=MEMBERS)
     if setting == "can_add_subscribers_group":

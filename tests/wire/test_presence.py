@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, UserDeactivated
 from tertulia.model.users import Role
-from tertulia.store.reading import users_since
+from tertulia.service.config import Config
+from tertulia.store.queries import users_since
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.stage import LIMITED, appear
 

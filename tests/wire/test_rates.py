@@ -9,9 +9,9 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.app import asgi
-from tertulia.config import Config
-from tertulia.wire.rates import LIMIT, REMAINING, RESET
+from tertulia.app.composition import asgi
+from tertulia.service.config import Config
+from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
 from tests.browsers import signed_in
 from tests.support import Newcomer, Organization, Person, Reply, TestClock, founded
 

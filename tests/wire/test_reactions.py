@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged, Subscribed, Unsubscribed
+from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened
 from tests.wire.stage import LIMITED
 from tests.wire.test_custom_emoji import add_emoji

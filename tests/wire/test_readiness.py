@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.config import Config
 from tertulia.log import freshness, requests, watching, writer
 from tertulia.model.errors import Unavailable
+from tertulia.service.config import Config
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.history import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS

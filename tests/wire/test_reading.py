@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import flags as flag_verbs
+from tertulia.domain.messages import flags as flag_verbs
 from tertulia.model.changes import Subscribed, Unsubscribed
-from tertulia.state import reading
+from tertulia.service.config import Config
+from tertulia.state import unread
 from tests.support import Organization, Person, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
 
-async def unread(who: Person) -> dict[str, Any]:
+async def unread_now(who: Person) -> dict[str, Any]:
     found: dict[str, Any] = (await who.register()).data["unread_msgs"]
     return found
 
@@ -109,12 +109,12 @@ async def test_a_flag_is_set_on_a_page_of_a_narrow(org: Organization) -> None:
     answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
     assert (answer["processed_count"], answer["updated_count"]) == (5, 2)
     assert (answer["found_oldest"], answer["found_newest"]) == (True, True)
-    assert (await unread(ben))["count"] == 1
+    assert (await unread_now(ben))["count"] == 1
     sent["op"] = "remove"
-    page = {"anchor": "newest", "num_before": 2, "num_after": 0}
-    answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
+    newest = {"anchor": "newest", "num_before": 2, "num_after": 0}
+    answer = (await ben.post("/messages/flags/narrow", **newest, **sent)).ok
     assert (answer["updated_count"], answer["last_processed_id"]) == (2, ids[4])
-    assert (await unread(ben))["count"] == 3
+    assert (await unread_now(ben))["count"] == 3
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ async def test_a_page_takes_all_that_is_unread(org: Organization) -> None:
         anchor = answer["last_processed_id"]
     assert rounds == 3
     assert anchor in ids
-    assert (await unread(org["ben"]))["count"] == 0
+    assert (await unread_now(org["ben"]))["count"] == 0
 
 
 async def test_channels_that_one_has_left_stay_read(org: Organization) -> None:
@@ -265,12 +265,12 @@ async def test_everything_is_marked_as_read(org: Organization, config: Config) -
     assert (event["op"], event["operation"], event["flag"]) == ("add", "add", "read")
     assert (event["messages"], event["all"]) == ([], True)
     assert await other.events() == []
-    assert (await unread(ben))["count"] == 0
+    assert (await unread_now(ben))["count"] == 0
     await org["ann"].write([ben.user_id], "one more")
     async with reopened(config) as later:
-        assert (await unread(later["ben"]))["count"] == 1
+        assert (await unread_now(later["ben"]))["count"] == 1
         assert (await later["ben"].post("/mark_all_as_read")).ok["complete"] is True
-        assert (await unread(later["ben"]))["count"] == 0
+        assert (await unread_now(later["ben"]))["count"] == 0
 
 
 async def test_very_many_messages_are_marked_in_several_goes(
@@ -281,7 +281,7 @@ async def test_very_many_messages_are_marked_in_several_goes(
     ben = org["ben"]
     listener = await ben.register()
     assert (await ben.post("/mark_all_as_read")).ok["complete"] is False
-    assert (await unread(ben))["count"] == 2
+    assert (await unread_now(ben))["count"] == 2
     assert (await ben.post("/mark_all_as_read")).ok["complete"] is True
     first, second = await listener.events()
     assert (len(first["messages"]), first["all"]) == (4, False)
@@ -308,7 +308,7 @@ async def test_what_comes_while_all_is_marked_is_read_or_not_for_all_clients(
             kept.add(event["message"]["id"])
         else:
             kept.clear()
-    told = (await unread(ben))["streams"]
+    told = (await unread_now(ben))["streams"]
     assert kept == {m for topic in told for m in topic["unread_message_ids"]}
 
 
@@ -319,7 +319,7 @@ async def test_a_channel_is_marked_as_read(org: Organization) -> None:
     assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
     (event,) = await listener.events()
     assert (len(event["messages"]), event["all"]) == (4, False)
-    told = await unread(ben)
+    told = await unread_now(ben)
     assert [topic["stream_id"] for topic in told["streams"]] == [garden]
     assert told["count"] == 2
     assert (await ben.post("/mark_stream_as_read", stream_id=lounge)).ok
@@ -336,7 +336,7 @@ async def test_a_topic_is_marked_as_read(org: Organization, topic: str, count: i
     assert (await ben.post("/mark_topic_as_read", stream_id=lounge, topic_name=topic)).ok
     (event,) = await listener.events()
     assert len(event["messages"]) == count
-    assert (await unread(ben))["count"] == 6 - count
+    assert (await unread_now(ben))["count"] == 6 - count
 
 
 async def test_a_topic_or_channel_that_is_not_there_cannot_be_marked(org: Organization) -> None:
@@ -392,37 +392,37 @@ async def test_marking_a_channel_that_one_left_changes_nothing(org: Organization
 async def test_what_nobody_asked_for_in_a_long_while_gives_way(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "ROOM", 0)
-    monkeypatch.setattr(reading, "SPARED", 4)
+    monkeypatch.setattr(unread, "ROOM", 0)
+    monkeypatch.setattr(unread, "SPARED", 4)
     lounge = await org.channel("lounge", "ann", "ben")
     for name in ("ann", "ben", "cleo", "gus"):
         await org.channel(name, name)
     await org["ann"].send("lounge", "tea", "hello")
-    await unread(org["ben"])
-    kept, ben = org.node.state.reading, org["ben"].user_id
+    await unread_now(org["ben"])
+    kept, ben = org.node.state.unread, org["ben"].user_id
     assert ben in kept.readers
     assert lounge in kept.channels
     for _ in range(8):
-        await unread(org["gus"])
+        await unread_now(org["gus"])
     assert set(kept.readers) == {org["gus"].user_id}
     assert lounge not in kept.channels
     # What comes while it is forgotten is unread all the same.
     await org["ann"].send("lounge", "tea", "again")
-    assert (await unread(org["ben"]))["count"] == 2
+    assert (await unread_now(org["ben"]))["count"] == 2
 
 
 async def test_what_a_waiting_command_needs_stays_or_is_looked_up_again(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each question of one takes away what another one's command is about to look at."""
-    monkeypatch.setattr(reading, "ROOM", 0)
-    monkeypatch.setattr(reading, "SPARED", 1)
+    monkeypatch.setattr(unread, "ROOM", 0)
+    monkeypatch.setattr(unread, "SPARED", 1)
     people = [org[name] for name in ("ann", "ben", "cleo")]
     await org.channel("lounge", "ann", "ben", "cleo")
     for person in people:
         await person.send("lounge", "tea", "hello")
         await person.write([people[0].user_id, people[1].user_id], "hello")
-    counts = [(await unread(person))["count"] for person in people]
+    counts = [(await unread_now(person))["count"] for person in people]
     assert all(counts)
     replies: list[Any] = await asyncio.gather(
         *(person.post("/mark_all_as_read") for person in people),
@@ -430,4 +430,4 @@ async def test_what_a_waiting_command_needs_stays_or_is_looked_up_again(
     )
     for reply in replies[: len(people)]:
         assert reply.ok["complete"]
-    assert [(await unread(person))["count"] for person in people] == [0, 0, 0]
+    assert [(await unread_now(person))["count"] for person in people] == [0, 0, 0]

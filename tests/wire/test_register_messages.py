@@ -3,7 +3,7 @@
 from tertulia.model.changes import (
     SubscriptionChanged,
 )
-from tertulia.wire.snapshot.conversations import unread_messages
+from tertulia.wire.api.snapshot.conversations import unread_messages
 from tests.support import Listener, Organization
 from tests.wire.stage import Data, flag
 

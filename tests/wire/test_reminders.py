@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import reminders as reminders_domain
-from tertulia.domain.realms import NOTIFICATION_BOT
+from tertulia.domain.messages import reminders as reminders_domain
+from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.model.changes import UserDeactivated, UserReactivated
+from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened
 from tests.wire.own import DAY, later, listed, timed
 

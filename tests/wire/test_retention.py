@@ -2,9 +2,9 @@
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.jobs.retention import expired_once
 from tertulia.model.changes import ChannelChanged, RealmChanged
+from tertulia.service.config import Config
 from tests.support import Organization, TestClock, founded
 
 DAY = 86400

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import messages as messages_domain
-from tertulia.domain import scheduled as scheduled_domain
-from tertulia.domain.realms import NOTIFICATION_BOT
+from tertulia.domain.messages import scheduled as scheduled_domain
+from tertulia.domain.messages import sending as messages_domain
+from tertulia.domain.organization.realms import NOTIFICATION_BOT
 from tertulia.jobs.scheduled import messages_to_send
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserReactivated
+from tertulia.service.config import Config
 from tertulia.state.moment import Moment
 from tests.support import Organization, Person, reopened
 from tests.wire.own import DAY, channel_id, later, listed, timed

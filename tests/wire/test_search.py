@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tertulia.model.words import phrases_of
-from tertulia.wire.highlighting import marked
+from tertulia.wire.api.highlighting import marked
 from tests.support import Organization, Person
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain.personal_settings import RULES
+from tertulia.domain.accounts.personal_settings import RULES
 from tertulia.model.changes import RealmChanged, UserDeactivated, UserGroupCreated
 from tertulia.model.groups import UserGroup
 from tertulia.model.users import Role
-from tertulia.wire.objects.settings import SettingParams, wire_name
-from tertulia.wire.parameters import declared
+from tertulia.wire.api.objects.settings import SettingParams, wire_name
+from tertulia.wire.http.parameters import declared
 from tests.support import PASSWORD, Listener, Organization, reopened
 
 _NAMES = """

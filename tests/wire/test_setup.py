@@ -12,15 +12,15 @@ import httpx
 import msgspec
 import pytest
 
-from tertulia.app import opened_log, opened_vault
-from tertulia.config import Config
-from tertulia.founding import Founder, found, is_founded
-from tertulia.house import House
+from tertulia.app.bootstrap import Bootstrap
+from tertulia.app.composition import opened_log, opened_vault
+from tertulia.app.founding import Founder, found, is_founded
+from tertulia.service.config import Config
+from tertulia.service.vault import VaultError
 from tertulia.store.store import database_at
-from tertulia.vault import VaultError
-from tertulia.wire import pacing
-from tertulia.wire.authentication import SESSION_COOKIE
-from tertulia.wire.call import Node
+from tertulia.wire.http import attempt_limits
+from tertulia.wire.http.authentication import SESSION_COOKIE
+from tertulia.wire.http.node import HttpNode
 from tests.browsers import FIREFOX
 from tests.support import PASSWORD
 from tests.unit.test_log import until
@@ -39,8 +39,8 @@ FILLED = {
 class Server:
     """A house, and browsers before it."""
 
-    house: House
-    moved_in: list[Node] = field(default_factory=list)
+    house: Bootstrap
+    on_ready: list[HttpNode] = field(default_factory=list)
     broke: list[bool] = field(default_factory=list)
 
     def browser(self) -> httpx.AsyncClient:
@@ -60,8 +60,8 @@ class Server:
 @asynccontextmanager
 async def served(config: Config) -> AsyncIterator[Server]:
     """A server as `tertulia serve` has it."""
-    moved_in: list[Node] = []
-    server = Server(House(moved_in.append), moved_in)
+    on_ready: list[HttpNode] = []
+    server = Server(Bootstrap(on_ready.append), on_ready)
     server.house.broken = lambda: server.broke.append(True)
     async with server.house.opened(config, lambda _: None, ()):
         try:
@@ -92,7 +92,7 @@ async def test_every_address_leads_to_the_page_and_programs_are_told(config: Con
             503,
             {"status": "there is no organization yet"},
         )
-        assert server.moved_in == []
+        assert server.on_ready == []
         assert not is_founded(config)
 
 
@@ -119,7 +119,7 @@ async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: 
         response = await server.fill(http)
         assert (response.status_code, response.headers["location"]) == (303, "/")
         assert response.headers["cache-control"] == "no-store"
-        (node,) = server.moved_in
+        (node,) = server.on_ready
         assert node.state.realm.name == "Café Central"
         assert (await http.get("/ready")).status_code == 200
         own = (await http.get("/api/v1/users/me")).json()
@@ -137,7 +137,7 @@ async def test_it_is_filled_in_and_the_same_server_is_the_organizations(config: 
         assert reply.status_code == 200
         assert server.code == ""
     async with served(config) as server:
-        assert len(server.moved_in) == 1
+        assert len(server.on_ready) == 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_the_code_may_be_typed_as_one_likes(config: Config) -> None:
 
 async def test_whoever_guesses_is_held_up(config: Config) -> None:
     async with served(config) as server:
-        for _ in range(pacing.TRIES_PER_CODE):
+        for _ in range(attempt_limits.TRIES_PER_CODE):
             assert (await server.fill(code="wrong")).status_code == 400
         assert (await server.fill()).status_code == 429
         assert not is_founded(config)
@@ -184,7 +184,7 @@ async def test_what_cannot_be_is_said_and_the_rest_is_kept(
     config: Config, fields: dict[str, str], said: str
 ) -> None:
     async with served(config) as server:
-        page = await server.fill(**fields)
+        page = await server.fill(None, **fields)
         assert page.status_code == 400
         assert said in words(page)
         assert 'role="alert"' in page.text
@@ -230,7 +230,7 @@ async def test_of_browsers_that_race_one_is_the_owners(config: Config) -> None:
         assert own["delivery_email"] == f"p{first}@example.com"
         for number, http in enumerate(browsers):
             assert (SESSION_COOKIE in http.cookies) == (number == first)
-        (node,) = server.moved_in
+        (node,) = server.on_ready
         assert sum(not user.is_bot for user in node.state.users) == 1
         assert len(node.state.sessions) == 1
 
@@ -247,7 +247,7 @@ async def test_it_notices_that_another_process_made_one(config: Config) -> None:
             )
             await found(log, vault, founder)
             vault.close()
-        await until(lambda: bool(server.moved_in))
+        await until(lambda: bool(server.on_ready))
         http = server.browser()
         assert (await http.get("/ready")).status_code == 200
         assert (await http.get("/")).headers["location"] == "/login"
@@ -262,8 +262,8 @@ async def test_of_two_nodes_one_makes_it_and_the_other_serves_it(config: Config)
         assert here.code == there.code
         responses = await asyncio.gather(here.fill(), there.fill(email="zoe@example.com"))
         assert sorted(r.headers["location"] for r in responses) == ["/", "/login"]
-        await until(lambda: bool(here.moved_in and there.moved_in))
-        names = {server.moved_in[0].state.realm.uuid for server in (here, there)}
+        await until(lambda: bool(here.on_ready and there.on_ready))
+        names = {server.on_ready[0].state.realm.uuid for server in (here, there)}
         assert len(names) == 1
 
 

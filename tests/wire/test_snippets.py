@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain import snippets as snippets_domain
+from tertulia.domain.messages import snippets as snippets_domain
 from tests.support import Organization, Person
 from tests.wire.own import listed
 

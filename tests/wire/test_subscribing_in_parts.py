@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tertulia.domain import subscriptions
+from tertulia.domain.channels import subscriptions
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.model.errors import Refused
-from tertulia.store import reading
+from tertulia.store import queries
 from tests.support import Organization, Person
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
@@ -29,7 +29,7 @@ def request(org: Organization, names: list[str], people: tuple[str, ...] = PEOPL
 
 async def largest_part(org: Organization) -> int:
     """Of how many people one change says that they came or left."""
-    entries = await org.node.store.read(lambda c: reading.entries(c, 0, 10_000))
+    entries = await org.node.store.read(lambda c: queries.entries(c, 0, 10_000))
     sizes = [0]
     for entry in entries:
         if isinstance(entry.change, Subscribed):
@@ -120,11 +120,11 @@ async def test_what_is_refused_of_any_part_is_refused_before_the_first(org: Orga
         if "nobody" in people:
             wanted["principals"].append(99999)
         (await org["ben"].post("/users/me/subscriptions", **wanted)).refused()
-    people = {"principals": [org[who].user_id for who in PEOPLE]}
+    everybody = {"principals": [org[who].user_id for who in PEOPLE]}
     await org.channel("lounge", *PEOPLE)
     head = org.node.log.durable
     for names in (["lounge", "nowhere"], ["lounge", "vault"]):
-        reply = await org["ben"].delete("/users/me/subscriptions", subscriptions=names, **people)
+        reply = await org["ben"].delete("/users/me/subscriptions", subscriptions=names, **everybody)
         reply.refused()
     assert org.node.log.durable == head
     wanted = request(org, ["lounge 2", "lounge 3", "vault"])

@@ -117,7 +117,9 @@ async def test_people_are_not_told_where_the_request_says_so(org: Organization) 
 async def test_beyond_the_limit_nobody_is_told(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tertulia.domain.subscriptions.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1)
+    monkeypatch.setattr(
+        "tertulia.domain.channels.subscriptions.MAX_BULK_NEW_SUBSCRIPTION_MESSAGES", 1
+    )
     both = [org["cleo"].user_id, org["gus"].user_id]
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("den"), principals=both)
     assert reply.ok["new_subscription_messages_sent"] is False
@@ -169,7 +171,7 @@ async def test_a_request_that_would_change_too_much_is_refused(
     many = [f"c{number}" for number in range(1001)]
     reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named(*many))
     reply.refused("REQUEST_VARIABLE_INVALID")
-    monkeypatch.setattr("tertulia.domain.subscriptions.MAX_AT_ONCE", 3)
+    monkeypatch.setattr("tertulia.domain.channels.subscriptions.MAX_AT_ONCE", 3)
     people = [org["ben"].user_id, org["cleo"].user_id]
     assert (await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("a"), principals=people)).ok
     (

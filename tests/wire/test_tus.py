@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tertulia.config import Config
-from tertulia.domain import attachments
+from tertulia.domain.messages import attachments
 from tertulia.jobs.files import FileKeeper
+from tertulia.service.config import Config
 from tertulia.store.partial import Partials, Pieces
 from tertulia.store.uploads import Uploads
-from tertulia.wire import tus
+from tertulia.wire.files import tus
 from tests.pictures import picture
 from tests.support import Organization, Person, TestClock, founded, reopened
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.model.changes import RealmChanged
-from tertulia.wire import transients
+from tertulia.service.config import Config
+from tertulia.wire.api import transients
 from tests.support import Organization, TestClock, founded
 from tests.wire.own import add_with
 

@@ -12,10 +12,11 @@ import msgspec
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tertulia.config import Config
-from tertulia.domain import attachments, users
+from tertulia.domain.accounts import users
+from tertulia.domain.messages import attachments
 from tertulia.jobs.files import PERIOD_SECONDS, FileKeeper
 from tertulia.model.users import Bot, BotKind, User
+from tertulia.service.config import Config
 from tertulia.store.uploads import Draft, Uploads
 from tests.pictures import picture
 from tests.support import Organization, Person, Reply, TestClock, founded, reopened

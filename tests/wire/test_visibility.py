@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tertulia.delivery.queues import PAGE
-from tertulia.domain import users
+from tertulia.domain.accounts import users
 from tertulia.model.changes import (
     RealmChanged,
     Subscribed,
@@ -17,8 +17,8 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role, User
-from tertulia.store import reading
-from tertulia.wire.routes import ROUTES
+from tertulia.store import queries
+from tertulia.wire.api.routes import ROUTES
 from tests.support import Listener, Organization
 
 MEMBERS, EVERYONE = SystemGroup.MEMBERS.value, SystemGroup.EVERYONE.value
@@ -533,7 +533,10 @@ async def test_an_organization_that_limits_nobody_writes_nothing_of_it(org: Orga
 async def test_what_many_gain_is_found_and_written_once(org: Organization) -> None:
     """A thousand come where thirty guests are. Nothing is done, written or encoded for each pair
     of them."""
-    people, guests = await crowd(org, "p", 1000, Role.MEMBER), await crowd(org, "g", 30, Role.GUEST)
+    people, guests = (
+        await many_people(org, "p", 1000, Role.MEMBER),
+        await many_people(org, "g", 30, Role.GUEST),
+    )
     await org.channel("hall", "gus")
     colors = dict.fromkeys(guests, "#76ce90")
     await org.do(Subscribed(channel_id=1, colors=colors, after=0))
@@ -567,7 +570,7 @@ def encoded(org: Organization) -> list[bytes]:
     return [event.body for view in posted.views.values() for event in view]
 
 
-async def crowd(org: Organization, name: str, count: int, role: Role) -> list[int]:
+async def many_people(org: Organization, name: str, count: int, role: Role) -> list[int]:
     """So many accounts; those of the first few can be used."""
     first = org.node.state.users.next_id()
     made = []
@@ -606,7 +609,7 @@ async def test_a_picture_of_somebody_unseen_is_that_of_nobody(org: Organization)
 
 
 async def changes_of_sight(org: Organization) -> list[UserVisibilityChanged]:
-    entries = await org.node.store.read(lambda c: reading.entries(c, 0, 2**31))
+    entries = await org.node.store.read(lambda c: queries.entries(c, 0, 2**31))
     return [e.change for e in entries if isinstance(e.change, UserVisibilityChanged)]
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
-from tertulia.domain import users, waiting
-from tertulia.domain.waiting import DAY
+from tertulia.domain.accounts import full_members, users
+from tertulia.domain.accounts.full_members import DAY
 from tertulia.model.changes import RealmChanged
 from tertulia.model.groups import SystemGroup
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tests.support import Organization, TestClock, founded, reopened
 from tests.wire.test_group_members import channel_events, members, told
@@ -93,7 +93,7 @@ async def test_what_was_due_while_no_server_ran_is_done_when_one_runs(
     async with reopened(config, clock=clock) as later:
         await later.tick()
         assert await full(later) == people(later, "ben", "cleo")
-        assert waiting.next_end(later.node.state, clock()) is None
+        assert full_members.next_end(later.node.state, clock()) is None
 
 
 async def test_another_period_changes_who_is_a_full_member_at_once(
@@ -208,13 +208,13 @@ async def test_nothing_is_done_before_its_time_and_what_is_next_costs_no_search(
 ) -> None:
     state, cleo = waited.node.state, waited["cleo"].user_id
     ben = state.users[waited["ben"].user_id]
-    assert waiting.next_end(state, clock()) == ben.joined_at + 2 * DAY
+    assert full_members.next_end(state, clock()) == ben.joined_at + 2 * DAY
     before = state.seq
-    await waited.node.log.submit(None, waiting.end)
+    await waited.node.log.submit(None, full_members.end)
     assert state.seq == before
     clock.ahead = 2 * DAY + 100
     await waited.tick()
-    assert waiting.next_end(state, clock()) == state.users[cleo].joined_at + 2 * DAY
+    assert full_members.next_end(state, clock()) == state.users[cleo].joined_at + 2 * DAY
 
 
 async def test_clocks_that_disagree_do_not_undo_each_other(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
 from tertulia.delivery import event_ids
 from tertulia.model.changes import RealmChanged
+from tertulia.service.config import Config
 from tests.browsers import FIREFOX, signed_in, token_of
 from tests.support import Organization, Person, TestClock, founded
 from tests.wire.loopback import WAYS, Answer, Loopback, request, serving
@@ -37,7 +37,7 @@ class Both:
         method = how.get("method", "GET")
         closes = how.get("version") == "1.0" or "Connection: close" in headers
         assert self.below.polls is not None
-        before = self.below.polls.taken
+        before = self.below.polls.started
         answers = []
         for server in (self.below, self.endpoint):
             line = await server.connect()
@@ -48,7 +48,7 @@ class Both:
                 assert (await line.ask(data, method)) == answers[-1]
         below, endpoint = answers
         assert below == endpoint
-        return below, self.below.polls.taken > before
+        return below, self.below.polls.started > before
 
 
 @pytest.fixture

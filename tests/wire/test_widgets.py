@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.config import Config
+from tertulia.service.config import Config
 from tests.support import Organization, Person, reopened
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")

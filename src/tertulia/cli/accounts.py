@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
+from tertulia.service.vault import Vault
 from tertulia.state.organization import State
-from tertulia.vault import Vault
 
 
 class Account(Struct, frozen=True, kw_only=True):

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from tertulia import __version__, founding
+from tertulia import __version__
+from tertulia.app import founding
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
 from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import load
-from tertulia.founding import NoOrganization
+from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import installation, transfer
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
-from tertulia.vault import Vault, VaultError, load_secret
 
 EXAMPLE = "Example: `tertulia backup --data-dir data tertulia.backup.zip`"
 

@@ -7,18 +7,19 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from tertulia import founding
+from tertulia.app import founding
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
-from tertulia.founding import NoOrganization
 from tertulia.jobs.reports import troubles
 from tertulia.log import replay
+from tertulia.service.config import Config
+from tertulia.service.vault import Vault, VaultError, load_secret
 from tertulia.store import checking, file_transfer, installation, modes, pruning
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
-from tertulia.vault import Vault, VaultError, load_secret
 
 EXAMPLE = "Example: `tertulia check --data-dir data`"
 

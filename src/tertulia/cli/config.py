@@ -8,8 +8,9 @@ import msgspec
 import typer
 from msgspec import Meta
 
+from tertulia.app.config import PREFIX, load
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import PREFIX, Config, load
+from tertulia.service.config import Config
 
 EXAMPLE = (
     "Example: `tertulia config --show --data-dir data`\n\n"

@@ -5,14 +5,15 @@ from typing import Annotated
 
 import typer
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
-from tertulia.domain import bots
+from tertulia.domain.accounts import bots
 from tertulia.model.users import BotKind
+from tertulia.service.config import Config
 
 EXAMPLE = (
     "Example: `tertulia create-bot --data-dir data --owner ann@example.com --short-name weather"

@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.options import ROLES, AsJson, ConfigFile, DatabaseUrl, DataDir, Password, RoleName
 from tertulia.cli.passwords import password_from
-from tertulia.config import Config, load
-from tertulia.domain import names, users
+from tertulia.domain import names
+from tertulia.domain.accounts import users
 from tertulia.model.users import Role
+from tertulia.service.config import Config
 
 EXAMPLE = (
     "Example: `tertulia create-user --data-dir data --email ben@example.com --full-name 'Ben'"

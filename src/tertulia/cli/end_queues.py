@@ -4,9 +4,9 @@ import contextlib
 
 import typer
 
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import load
-from tertulia.founding import NoOrganization
 from tertulia.store import history, installation
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at

@@ -6,11 +6,11 @@ import apsw
 import typer
 from typer.core import TyperGroup
 
-from tertulia.config import ConfigError
-from tertulia.founding import NoOrganization
+from tertulia.app.config import ConfigError
+from tertulia.app.founding import NoOrganization
 from tertulia.model.errors import Refused, Unavailable
+from tertulia.service.vault import VaultError
 from tertulia.store.database import DatabaseError
-from tertulia.vault import VaultError
 
 FAILED = 1
 """It could not be done."""

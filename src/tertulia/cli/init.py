@@ -5,14 +5,15 @@ from typing import Annotated
 
 import typer
 
-from tertulia import founding
-from tertulia.app import opened_log, opened_vault
+from tertulia.app import founding
+from tertulia.app.composition import opened_log, opened_vault
+from tertulia.app.config import load
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
 from tertulia.cli.passwords import password_from
-from tertulia.config import Config, load
 from tertulia.domain import names
+from tertulia.service.config import Config
 
 EXAMPLE = (
     "Example: `tertulia init --data-dir data --org 'Example' --email ann@example.com"

@@ -6,14 +6,15 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ROLES, AsJson, ConfigFile, DatabaseUrl, DataDir, RoleName
-from tertulia.config import Config, load
-from tertulia.domain import invitations
-from tertulia.domain.invitations import MAX_MINUTES, Terms
-from tertulia.links import Links
+from tertulia.domain.accounts import invitations
+from tertulia.domain.accounts.invitations import MAX_MINUTES, Terms
 from tertulia.model.users import Role
+from tertulia.service.config import Config
+from tertulia.service.links import Links
 from tertulia.state.organization import State
 
 EXAMPLE = (

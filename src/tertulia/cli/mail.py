@@ -8,14 +8,15 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
 from tertulia.domain import names
-from tertulia.mailing import FOLDER, transport
-from tertulia.outbound.letters import trial
+from tertulia.outbound.mail_templates import trial
 from tertulia.outbound.transports import Delayed, Undeliverable
+from tertulia.service.config import Config
+from tertulia.service.mailing import FOLDER, transport
 from tertulia.store import outbox
 from tertulia.store.outbox import Waiting
 

@@ -5,8 +5,8 @@ import sys
 import typer
 
 from tertulia.cli.errors import UsageError
-from tertulia.config import Config
-from tertulia.wire.signing_in import password_rules
+from tertulia.service.config import Config
+from tertulia.service.passwords import password_rules
 
 
 def password_from(option: str | None, config: Config, *own: str) -> str:

@@ -4,10 +4,11 @@ import asyncio
 
 import typer
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
-from tertulia.domain import realms
+from tertulia.domain.organization import realms
+from tertulia.service.config import Config
 
 EXAMPLE = "Example: `tertulia reactivate --data-dir data`"
 

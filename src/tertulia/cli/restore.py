@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from tertulia.app.config import load
 from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
+from tertulia.service.config import Config
+from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
 from tertulia.store import modes, transfer
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
-from tertulia.vault import SECRET_FILE, VaultError, load_secret, save_secret
 
 EXAMPLE = (
     "Example: `tertulia restore --data-dir new tertulia.backup.zip`\n\n"

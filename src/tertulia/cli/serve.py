@@ -21,19 +21,20 @@ import msgspec
 import typer
 import uvicorn
 
-from tertulia import logs
+from tertulia.app import logs
+from tertulia.app.bootstrap import Bootstrap
+from tertulia.app.config import load
+from tertulia.app.first_run import setup_address
 from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
-from tertulia.first_run import setup_address
-from tertulia.house import House
-from tertulia.mailing import FOLDER
+from tertulia.service.config import Config
+from tertulia.service.mailing import FOLDER
 from tertulia.store import modes
 from tertulia.store.store import database_at
-from tertulia.wire.call import Node
-from tertulia.wire.connections import RESERVE, Connections, Limits
-from tertulia.wire.load import Load
-from tertulia.wire.protocol import TertuliaHttp
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.protocol.connections import RESERVE, Connections, Limits
+from tertulia.wire.protocol.http1 import TertuliaHttp
+from tertulia.wire.protocol.load import Load
 
 if TYPE_CHECKING:
     from tertulia.demo import Resident
@@ -124,7 +125,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         else:
             say(f"Tertulia is ready at {address}", *_introduced(residents, address))
 
-    def moved_in(node: Node) -> None:
+    def on_ready(node: HttpNode) -> None:
         if not settings.smtp_host:
             logger.info(
                 "mails are written to a directory, set smtp_host to send them",
@@ -137,7 +138,7 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     logs.begin(settings.log_level, settings.log_format)
     _warn_if_exposed(settings)
     server: Server | None = None
-    house = House(moved_in)
+    house = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
     async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
         server = Server(house, settings, listener, ready)
@@ -267,7 +268,7 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        house: House,
+        house: Bootstrap,
         settings: Config,
         listener: socket.socket,
         ready: Callable[[str], None],

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from tertulia.app import opened_organization
+from tertulia.app.composition import opened_organization
+from tertulia.app.config import load
 from tertulia.cli.accounts import person_with
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import Config, load
-from tertulia.domain import sessions
+from tertulia.domain.accounts import sessions
+from tertulia.service.config import Config
 
 EXAMPLE = "Example: `tertulia sign-out --data-dir data --email ben@example.com`"
 

@@ -7,10 +7,10 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
-from tertulia.config import load
-from tertulia.founding import NoOrganization
-from tertulia.store import installation, reading
+from tertulia.store import installation, queries
 from tertulia.store.database import DatabaseError
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import database_at
@@ -47,9 +47,9 @@ def usage(
             )
         today = int(time.time()) // _DAY
         found = Usage(
-            today=reading.users_since(connection, today),
-            days_7=reading.users_since(connection, today - 6),
-            days_30=reading.users_since(connection, today - 29),
+            today=queries.users_since(connection, today),
+            days_7=queries.users_since(connection, today - 6),
+            days_30=queries.users_since(connection, today - 29),
         )
     if as_json:
         typer.echo(msgspec.json.encode(found).decode())

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from tertulia.model.transients import PresenceChanged
-from tertulia.state.tables import Stretches, next_version
+from tertulia.state.tables import Shards, next_version
 from tertulia.store.writing import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
@@ -96,7 +96,7 @@ class Presence:
         self._latest[latest.user_id] = latest
         if self._lately is not None and latest.user_id not in self._lately[1]:
             self._lately = None
-        self._times.pop(latest.user_id // Stretches.SIZE, None)
+        self._times.pop(latest.user_id // Shards.SIZE, None)
         self.last_update_id = max(self.last_update_id, latest.update_id)
 
     def of(self, user_id: int) -> PresenceChanged | None:
@@ -114,9 +114,9 @@ class Presence:
     def stamp(self, first: int, oldest: float) -> tuple[int, int]:
         """Something else whenever other reports of users seen since `oldest` (UNIX seconds) are
         the latest ones of the stretch of users in which the ID is."""
-        number = first // Stretches.SIZE
+        number = first // Shards.SIZE
         if number not in self._times:
-            users = range(number * Stretches.SIZE, (number + 1) * Stretches.SIZE)
+            users = range(number * Shards.SIZE, (number + 1) * Shards.SIZE)
             reports = [self._latest[user_id] for user_id in users if user_id in self._latest]
             times = sorted(max(report.active_at, report.idle_at) for report in reports)
             self._times[number] = next_version(), times

@@ -19,9 +19,9 @@ class Queue:
         "is_found",
         "last_transient",
         "poll",
-        "quiet",
         "record",
         "seen_at",
+        "seen_through",
         "transients",
         "turn",
         "user_id",
@@ -39,7 +39,7 @@ class Queue:
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
         self.poll: Poll | None = None
-        self.quiet = (0, 0)
+        self.seen_through = (0, 0)
         """A cursor, and the entry up to which nothing came after it for this queue: so far is not
         looked again, later, when its user may see more than they could then."""
         self.turn = 0

@@ -20,7 +20,7 @@ import msgspec
 
 from tertulia.delivery import event_ids
 from tertulia.delivery.announcements import Announcements
-from tertulia.delivery.posted import Encoder, Posted
+from tertulia.delivery.cached_entry import CachedEntry, Encoder
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
 from tertulia.log.steady import Steady
@@ -45,7 +45,7 @@ from tertulia.model.queues import QueueRecord
 from tertulia.model.transients import PresenceChanged, QueueGone, Transient
 from tertulia.model.users import Credential
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import reading
+from tertulia.store import queries
 from tertulia.store.writing import Note, QueueDeleted, QueueSeen
 
 logger = logging.getLogger("tertulia.delivery")
@@ -99,13 +99,13 @@ class Delivery:
         self._started = self._now()
         """What is known of the database alone is not idle for longer than from then on."""
         self._node = f"{random.getrandbits(64):016x}"
-        self._recent: deque[Posted] = deque(maxlen=RECENT)
+        self._recent: deque[CachedEntry] = deque(maxlen=RECENT)
         self._queues: dict[str, Queue] = {}
         self._by_user: dict[int, dict[str, Queue]] = {}
         self._waiting: dict[Queue, float] = {}
         """Those that are polled, each with the time since when (the event loop's), in its order."""
         self._waiting_for_all: set[Queue] = set()
-        self._untold: dict[Queue, list[Posted]] = {}
+        self._untold: dict[Queue, list[CachedEntry]] = {}
         """Those that are polled, each with the entries that may concern it, until it is told."""
         self._untold_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
             maxlen=UNTOLD_TRANSIENTS
@@ -123,7 +123,7 @@ class Delivery:
 
     async def open(self) -> None:
         """Learn what was written down."""
-        self.presence.load(await self.log.store.read(reading.presence))
+        self.presence.load(await self.log.store.read(queries.presence))
 
     async def close(self) -> None:
         """Answer every waiting poll, and write down what was not yet."""
@@ -198,9 +198,9 @@ class Delivery:
         try:
             return await waiter.events
         finally:
-            self.leave(queue_id, waiter)  # The client went away.
+            self.cancel(queue_id, waiter)  # The client went away.
 
-    def take(
+    def start(
         self,
         queue_id: str,
         user_id: int,
@@ -242,7 +242,7 @@ class Delivery:
             )
         return True
 
-    def leave(self, queue_id: str, waiter: Waiter) -> None:
+    def cancel(self, queue_id: str, waiter: Waiter) -> None:
         """The waiter waits no longer."""
         queue = self._queues.get(queue_id)
         if queue is not None and queue.poll is not None and queue.poll.waiter is waiter:
@@ -285,7 +285,7 @@ class Delivery:
     async def _queue(self, queue_id: str, user_id: int) -> Queue:
         queue = self._queues.get(queue_id)
         if queue is None:
-            found = await self.log.store.read(reading.queue, queue_id)
+            found = await self.log.store.read(queries.queue, queue_id)
             if (
                 found is None
                 or queue_id in self._gone
@@ -366,7 +366,7 @@ class Delivery:
             until = min(self._head, first - 1)
             for entry in await self.log.store.read(self._older, queue.record.id, seq, until):
                 seq = entry.seq
-                self._collect(found, Posted(entry), queue, cursor)
+                self._collect(found, CachedEntry(entry), queue, cursor)
                 if len(found) >= PAGE:
                     break
         return self._in_order(found, queue, cursor, seq)
@@ -391,7 +391,7 @@ class Delivery:
         seq = event_ids.seq_of(cursor)
         if not event_ids.is_complete(cursor):
             seq -= 1
-        return max(seq, queue.quiet[1]) if queue.quiet[0] == cursor else seq
+        return max(seq, queue.seen_through[1]) if queue.seen_through[0] == cursor else seq
 
     @property
     def _first_recent(self) -> int:
@@ -420,18 +420,18 @@ class Delivery:
             found += [one for one in queue.transients if cursor < one[0] < end]
             found.sort(key=lambda one: one[0])
         if is_all:
-            queue.quiet = (found[-1][0] if found else cursor, seq)
+            queue.seen_through = (found[-1][0] if found else cursor, seq)
         return [event for _, event in found]
 
     @staticmethod
     def _older(connection: Any, queue_id: str, after: int, until: int) -> list[Entry]:
-        found = reading.entries(connection, after, PAGE, until)
+        found = queries.entries(connection, after, PAGE, until)
         if not found or found[0].seq != after + 1:
             raise NoSuchQueue(queue_id)  # The log behind the cursor has been pruned.
         return found
 
     def _collect(
-        self, found: list[tuple[int, bytes]], posted: Posted, queue: Queue, cursor: int
+        self, found: list[tuple[int, bytes]], posted: CachedEntry, queue: Queue, cursor: int
     ) -> None:
         audience = self._audience(posted.entry)
         if not (
@@ -457,7 +457,7 @@ class Delivery:
             logger.exception("the audience of entry %d is not known", entry.seq)
             return None
 
-    def _events(self, posted: Posted, queue: Queue) -> Sequence[bytes]:
+    def _events(self, posted: CachedEntry, queue: Queue) -> Sequence[bytes]:
         try:
             return self.encoder.events(posted, queue.record)
         except Exception:
@@ -468,7 +468,7 @@ class Delivery:
     # What happens
 
     def _committed(self, entries: Sequence[Entry]) -> None:
-        batch = [Posted(entry) for entry in entries]
+        batch = [CachedEntry(entry) for entry in entries]
         if self._recent and batch[0].entry.seq != self._recent[-1].entry.seq + 1:
             self._recent.clear()
         self._recent.extend(batch)
@@ -523,7 +523,7 @@ class Delivery:
         if len(told) > PAGE:
             self._answer(queue, told[:PAGE])
         elif told:
-            queue.quiet = (_id_of(told[-1]), self._head)
+            queue.seen_through = (_id_of(told[-1]), self._head)
             self._answer(queue, told)
 
     def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
@@ -719,7 +719,7 @@ class Delivery:
             if queue.poll is not None:
                 queue.seen_at = now
             elif self._is_idle(queue, now, own):
-                if store.is_shared and (found := await store.read(reading.queue, queue.record.id)):
+                if store.is_shared and (found := await store.read(queries.queue, queue.record.id)):
                     queue.seen_at = max(queue.seen_at, self._known_seen(found[1]))
                 if not queue.ended and queue.poll is None and self._is_idle(queue, now, own):
                     self._delete(queue)
@@ -730,7 +730,7 @@ class Delivery:
                 await self.log.submit(None, _nothing)
         self._notice_jump()
         moment = self._now() + self._ahead, self._started + self._ahead
-        for queue_id in await store.read(reading.idle_queues, *moment, spared):
+        for queue_id in await store.read(queries.idle_queues, *moment, spared):
             if queue_id not in self._queues:
                 self._bury(queue_id)
                 self.log.note(QueueDeleted(queue_id))

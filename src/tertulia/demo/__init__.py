@@ -11,19 +11,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from tertulia import founding
-from tertulia.app import opened_log, opened_vault
-from tertulia.config import Config
+from tertulia.app import founding
+from tertulia.app.composition import opened_log, opened_vault
 from tertulia.demo.cast import OWNER, PEOPLE
 from tertulia.log.writer import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
+from tertulia.service.config import Config
+from tertulia.service.vault import Vault
 from tertulia.state.organization import State
 from tertulia.store import installation
 from tertulia.store.database import READING
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
-from tertulia.vault import Vault
 
 PASSWORD: Final = "espresso-please"  # noqa: S105 (printed at every start; it guards nothing)
 ORGANIZATION: Final = "Café Tertulia"

@@ -7,21 +7,13 @@ from typing import Final
 from tertulia.demo.cast import LEFT, OWNER, PEOPLE, Person
 from tertulia.demo.script import Conversation, Said
 from tertulia.demo.stage import CLIENT, Stage
-from tertulia.domain import (
-    drafts,
-    flags,
-    messages,
-    reminders,
-    scheduled,
-    snippets,
-    subscriptions,
-    user_topics,
-)
+from tertulia.domain.channels import subscriptions, user_topics
+from tertulia.domain.messages import drafts, flags, reminders, scheduled, sending, snippets
 from tertulia.model.composing import DraftKind
 from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import reading
+from tertulia.store import queries
 from tertulia.store.writing import PresenceSeen
 
 RECENT: Final = 3 * 3600
@@ -101,7 +93,7 @@ async def _hear(stage: Stage, who: str, talk: Conversation, visibility: Visibili
 async def _star(stage: Stage, who: str, said: Said) -> None:
     message_id, user_id = stage.message(said), stage.user(who).id
     (message,), relations = await stage.log.store.read(
-        lambda c: (reading.messages(c, [message_id]), reading.relations(c, user_id, [message_id]))
+        lambda c: (queries.messages(c, [message_id]), queries.relations(c, user_id, [message_id]))
     )
     known = flags.Known(
         message=message, flags=relations[message_id].flags, is_read=False, is_mentioned=False
@@ -122,8 +114,8 @@ async def _begin_draft(stage: Stage, who: str, channel: str, topic: str, text: s
 
 async def _plan_message(stage: Stage) -> None:
     who, channel, topic, text, at = LATER
-    draft = messages.Draft(
-        to=messages.ToChannel(topic, name=channel),
+    draft = sending.Draft(
+        to=sending.ToChannel(topic, name=channel),
         content=text,
         rendered=stage.rendered(who, text),
         client=CLIENT,
@@ -135,7 +127,7 @@ async def _plan_message(stage: Stage) -> None:
 async def _plan_reminder(stage: Stage) -> None:
     who, label, at, note = REMINDED
     message_id = stage.message(stage.labels[label])
-    found = await stage.log.store.read(reading.messages, [message_id])
+    found = await stage.log.store.read(queries.messages, [message_id])
     await stage.submit(
         who,
         reminders.set_reminder,
@@ -174,5 +166,5 @@ def _unread(talk: Conversation, name: str, now: float) -> Sequence[Said]:
 
 def _mark_read(moment: Moment, kept: set[int]) -> Decision[None]:
     """Mark all that is unread as read, but these."""
-    unread = moment.state.reading.unread_ids(moment.state, moment.actor.id)
+    unread = moment.state.unread.unread_ids(moment.state, moment.actor.id)
     return flags.mark_given_read(moment, [one for one in unread if one not in kept])

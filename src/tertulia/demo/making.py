@@ -27,28 +27,25 @@ from tertulia.demo.ending import last_steps
 from tertulia.demo.places import CHANNELS, EMOJI, FOLDERS, GENERAL, GROUPS, Place
 from tertulia.demo.script import Calendar, Said, conversations
 from tertulia.demo.stage import CLIENT, Stage
-from tertulia.domain import (
+from tertulia.domain import names
+from tertulia.domain.accounts import (
     alert_words,
     avatars,
     bots,
-    channels,
-    emoji,
-    folders,
-    groups,
-    names,
-    organization,
     personal_settings,
     profile_fields,
     profiles,
     statuses,
-    subscriptions,
     users,
 )
+from tertulia.domain.channels import channels, folders, subscriptions
+from tertulia.domain.groups import groups
+from tertulia.domain.organization import emoji, settings
 from tertulia.model.groups import Members
 from tertulia.model.profiles import FieldKind
 from tertulia.model.users import BotKind
-from tertulia.wire import avatars as avatar_files
-from tertulia.wire.resources import emoji as emoji_files
+from tertulia.service import avatars as avatar_files
+from tertulia.wire.api.resources import emoji as emoji_files
 
 BEGINNING: Final = "-14 07:30"
 ARRIVAL: Final = "-3 08:00"
@@ -165,8 +162,8 @@ async def _hang_the_sign(stage: Stage) -> None:
         "description": DESCRIPTION,
         "new_channel_announcements_channel_id": stage.channel(GENERAL).id,
     }
-    edit = organization.Edit(values=values)
-    await stage.submit(OWNER.name, organization.change, edit, stage.render)
+    edit = settings.Edit(values=values)
+    await stage.submit(OWNER.name, settings.change, edit, stage.render)
 
 
 async def _listen(stage: Stage) -> None:

@@ -17,30 +17,23 @@ from tertulia import pictures
 from tertulia.demo import illustrations
 from tertulia.demo.cast import PEOPLE, PROGRAMS
 from tertulia.demo.script import Calendar, Moved, Said
-from tertulia.domain import (
-    attachments,
-    bots,
-    editing,
-    messages,
-    moving,
-    names,
-    reactions,
-    user_topics,
-    widgets,
-)
+from tertulia.domain import names
+from tertulia.domain.accounts import bots
+from tertulia.domain.channels import user_topics
+from tertulia.domain.messages import attachments, editing, moving, reactions, sending, widgets
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import ADDRESS, Picture
 from tertulia.model.channels import Channel
 from tertulia.model.messages import Propagation, Rendered
 from tertulia.model.users import User
+from tertulia.service import preconditions
+from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment, Verb
 from tertulia.store import attached
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads
 from tertulia.store.writing import FactNoted, Note
-from tertulia.vault import Vault
-from tertulia.wire import gathering
 
 T = TypeVar("T")
 
@@ -129,13 +122,13 @@ class Stage:
 
     # What is said
 
-    def draft(self, said: Said) -> messages.Draft:
+    def draft(self, said: Said) -> sending.Draft:
         """The message, ready to be sent."""
         content = names.message_content(self.filled(said.who, said.text))
-        return messages.Draft(
-            to=messages.ToChannel(said.topic, name=said.channel)
+        return sending.Draft(
+            to=sending.ToChannel(said.topic, name=said.channel)
             if said.channel
-            else messages.ToPeople(frozenset(self.ids_of(said.people))),
+            else sending.ToPeople(frozenset(self.ids_of(said.people))),
             content=content,
             rendered=self.rendered(said.who, content),
             client=CLIENT,
@@ -202,14 +195,14 @@ class Stage:
 
     async def correct(self, said: Said, text: str) -> None:
         """Its author edits it."""
-        found = await gathering.to_edit(self.log, self.message(said))
+        found = await preconditions.to_edit(self.log, self.message(said))
         content = names.message_content(self.filled(said.who, text))
         rendered = self.rendered(said.who, content)
         await self.submit(said.who, editing.edit, found, content, rendered)
 
     async def move(self, said: Said, moved: Moved) -> None:
         """Somebody moves it, alone or with others."""
-        found, excerpt = await gathering.to_move(
+        found, excerpt = await preconditions.to_move(
             self.log, self.message(said), whole=moved.how != "one", away=True
         )
         wanted = moving.Move(

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
 from tertulia.log.writer import Log
 from tertulia.model.changes import Entry
-from tertulia.model.errors import Overtaken, Refused
+from tertulia.model.errors import Conflict, Refused
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
 
@@ -95,7 +95,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
         except Exception as error:
             if is_outage(error):
                 raise
-            if isinstance(error, Refused) and not isinstance(error, Overtaken):
+            if isinstance(error, Refused) and not isinstance(error, Conflict):
                 await items.give_up(one, str(error))
                 set_aside.done(key)
                 return

@@ -8,22 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from tertulia.config import Config
-from tertulia.domain import previews
-from tertulia.domain.editing import Found
+from tertulia.domain.messages import previews
+from tertulia.domain.messages.editing import Found
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
-from tertulia.links import Links
 from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview, PendingPreview
 from tertulia.outbound import pages
-from tertulia.outbound.fetching import NotFetched
+from tertulia.outbound.http_client import NotFetched
+from tertulia.service import preconditions
+from tertulia.service.config import Config
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.links import Links
+from tertulia.service.node import Node
 from tertulia.state.moment import Moment
 from tertulia.store.database import DatabaseError
-from tertulia.wire import gathering
-from tertulia.wire.call import Node, undisturbed
 
 logger = logging.getLogger("tertulia.previews")
 
@@ -140,7 +141,7 @@ class Previewer:
                     strict=True,
                 )
             )
-            await undisturbed(lambda: self._shown(pending, known))
+            await retry_on_conflict(lambda: self._shown(pending, known))
         except NoSuchMessage:
             await self._log.submit(None, previews.give_up, pending)
 
@@ -155,7 +156,7 @@ class Previewer:
     ) -> tuple[Found, Rendered]:
         """The message, as it is rendered with what is known. NoSuchMessage where there is none."""
         node = self._node
-        found = await gathering.to_edit(self._log, pending.message_id)
+        found = await preconditions.to_edit(self._log, pending.message_id)
         content = found.message.content
         author_id = found.message.sender_id
         await node.renderer.prepare(Moment(node.state, node.clock(), author_id), content)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tertulia.domain import attachments, channel_activity, signing_out, waiting
+from tertulia.domain.accounts import full_members, signing_out
+from tertulia.domain.channels import activity
+from tertulia.domain.messages import attachments
 from tertulia.jobs.due import due_job
 from tertulia.jobs.files import FileKeeper
 from tertulia.jobs.previews import Previewer
@@ -12,14 +14,14 @@ from tertulia.jobs.queues import heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
-from tertulia.mailing import postman
-from tertulia.wire.call import Node
+from tertulia.service.mailing import mail_sender
+from tertulia.service.node import Node
 
 
 def jobs_of(node: Node) -> Sequence[Job]:
     """Everything that the node does by itself."""
     config, log = node.config, node.log
-    sender = postman(config, log, node.links)
+    sender = mail_sender(config, log, node.links)
     mails = Job("mails", sender.once)
     log.on_mail(mails.want)
     return (
@@ -40,8 +42,8 @@ def due_jobs(node: Node) -> Sequence[Job]:
     log, days = node.log, node.config.unclaimed_upload_days
     unclaimed = partial(attachments.unclaimed_due, days)
     return (
-        due_job(log, "waiting periods", waiting.next_end, waiting.end),
-        due_job(log, "quiet channels", channel_activity.due, channel_activity.update),
+        due_job(log, "waiting periods", full_members.next_end, full_members.end),
+        due_job(log, "quiet channels", activity.due, activity.update),
         messages_to_send(node),
         messages_to_be_reminded_of(node),
         due_job(log, "ended sessions", signing_out.next_expiry, signing_out.expire),

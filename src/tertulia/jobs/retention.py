@@ -4,12 +4,12 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from tertulia.domain import deleting
+from tertulia.domain.messages import deleting
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
 from tertulia.log.writer import Log
+from tertulia.service import preconditions
+from tertulia.service.conflicts import retry_on_conflict
 from tertulia.store import editing
-from tertulia.wire import gathering
-from tertulia.wire.call import undisturbed
 
 logger = logging.getLogger("tertulia.retention")
 
@@ -62,10 +62,10 @@ async def _delete(log: Log, message_ids: Sequence[int], before: int) -> bool:
     """Whether any of them were deleted. False where that is not so because they are kept."""
 
     async def attempt() -> bool:
-        doomed = await gathering.to_delete(log, message_ids)
+        doomed = await preconditions.to_delete(log, message_ids)
         # Those that are gone by now are missing; of none there is nothing to decide.
         if not doomed.messages:
             return False
         return await log.submit(None, deleting.expire, doomed, before)
 
-    return await undisturbed(attempt)
+    return await retry_on_conflict(attempt)

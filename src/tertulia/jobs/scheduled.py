@@ -1,19 +1,19 @@
 """What people have set a time for, done when it has come: messages to send, and reminders."""
 
-from tertulia.domain import reminders, scheduled
+from tertulia.domain.messages import reminders, scheduled
 from tertulia.jobs.due import DueItems, due_items_job
 from tertulia.jobs.supervisor import Job
 from tertulia.model.scheduled import Reminder, ScheduledMessage
-from tertulia.store import reading
-from tertulia.wire.call import Node
-from tertulia.wire.resources.messages import composed
+from tertulia.service.composing import prepare_message
+from tertulia.service.node import Node
+from tertulia.store import queries
 
 
 def messages_to_send(node: Node) -> Job:
     """Sending what was scheduled."""
 
     async def send(message: ScheduledMessage) -> None:
-        draft = await composed(
+        draft = await prepare_message(
             node,
             node.state.users[message.user_id],
             scheduled.destination(message),
@@ -41,7 +41,7 @@ def messages_to_be_reminded_of(node: Node) -> Job:
     """Bringing reminders."""
 
     async def remind(reminder: Reminder) -> None:
-        found = await node.store.read(reading.messages, [reminder.message_id])
+        found = await node.store.read(queries.messages, [reminder.message_id])
         message = found[0] if found else None
         await node.log.submit(None, reminders.deliver, node.renderer.render, reminder, message)
 

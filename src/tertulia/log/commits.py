@@ -7,7 +7,7 @@ from typing import Final
 from tertulia.log.freshness import Freshness, described
 from tertulia.store.database import CommitUnknown, DatabaseUnavailable
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
-from tertulia.store.reading import Growth
+from tertulia.store.queries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, Probe
 

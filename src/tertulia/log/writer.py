@@ -35,7 +35,7 @@ from tertulia.state.fold import fold
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
 from tertulia.state.sent import RECALLED
-from tertulia.store import history, reading
+from tertulia.store import history, queries
 from tertulia.store.database import Connection, DatabaseError, DatabaseUnavailable
 from tertulia.store.history import (
     Head,
@@ -44,7 +44,7 @@ from tertulia.store.history import (
     NewerDatabase,
     Position,
 )
-from tertulia.store.reading import Growth
+from tertulia.store.queries import Growth
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
 from tertulia.store.writing import Batch, MailAsked, Note, Probe, QueueDeleted
 
@@ -257,7 +257,7 @@ class Log:
 
         `look` runs in a thread, on a transaction that sees exactly what the state has folded;
         with `unseen` the database is read only where something is missing. `conclude` then runs at
-        once on the event loop. What is unread of `reader_id` is loaded (`state.reading`). `queue`,
+        once on the event loop. What is unread of `reader_id` is loaded (`state.unread`). `queue`,
         given that entry's sequence number, is a queue to register: it is on disk when this
         returns. It may be asked for several, of which the last one counts.
         """
@@ -269,10 +269,10 @@ class Log:
 
     async def with_unread(self, reader_id: int, conclude: Callable[[State], R]) -> R:
         """What follows from the state where what is unread of `reader_id` is loaded
-        (`state.reading`). Where it is loaded already, nothing is waited for."""
-        if self.state.reading.missing(self.state, reader_id):
+        (`state.unread`). Where it is loaded already, nothing is waited for."""
+        if self.state.unread.missing(self.state, reader_id):
             return await self.snapshot(reader_id, unseen, lambda state, _: conclude(state))
-        self.state.reading.asked(self.state, reader_id)
+        self.state.unread.asked(self.state, reader_id)
         return conclude(self.state)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
@@ -484,7 +484,7 @@ class Log:
             began = time.monotonic()
             try:
                 growth = await self.store.read_log(
-                    lambda c: reading.growth(c, self.position, CATCH_UP)
+                    lambda c: queries.growth(c, self.position, CATCH_UP)
                 )
             except (NewerDatabase, HistoryChanged, HistoryPruned):
                 raise
@@ -518,7 +518,7 @@ class Log:
         reader_id = snapshot.reader_id
 
         def look(connection: Connection) -> tuple[Growth, Any, Any]:
-            newer = reading.growth(connection, self.position, 2**31)
+            newer = queries.growth(connection, self.position, 2**31)
             # What other nodes committed may bring new channels: then it is loaded afterwards.
             loaded = None if newer.entries else load_reading(self.state, connection, reader_id)
             return newer, loaded, snapshot.look(connection)
@@ -551,7 +551,7 @@ class Log:
         if loaded is not None:
             install_reading(self.state, loaded)
         if snapshot.reader_id is not None:
-            self.state.reading.asked(self.state, snapshot.reader_id)
+            self.state.unread.asked(self.state, snapshot.reader_id)
         try:
             result = snapshot.conclude(self.state, seen)
         except Exception as error:
@@ -566,7 +566,7 @@ class Log:
         queue, reader_id = snapshot.registered, snapshot.reader_id
         if snapshot.look is not unseen or queue is None or queue.start != self.state.seq:
             return False
-        return reader_id is None or not self.state.reading.missing(self.state, reader_id)
+        return reader_id is None or not self.state.unread.missing(self.state, reader_id)
 
     async def _recover(
         self,
@@ -617,7 +617,7 @@ class Log:
 
         def look(connection: Connection) -> tuple[Head, _Stored, Growth | None]:
             try:
-                growth = reading.growth(connection, known, 2**31)
+                growth = queries.growth(connection, known, 2**31)
             except (HistoryChanged, HistoryPruned) as changed:
                 return changed.head, _stored(connection), None
             return growth.head, _stored(connection), growth
@@ -693,7 +693,7 @@ _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
 
 
 def _stored(connection: Connection) -> _Stored:
-    return reading.records(connection), reading.recent_sends(connection, RECALLED)
+    return queries.records(connection), queries.recent_sends(connection, RECALLED)
 
 
 def stale() -> Unavailable:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from markdown_it.token import Token
 
-from tertulia.domain.linkifiers import options
+from tertulia.domain.organization.linkifiers import options
 from tertulia.markup.addresses import safe
 from tertulia.markup.links import Match, addresses, bare
 from tertulia.markup.page import Page

@@ -1,7 +1,7 @@
 """What the domain can refuse, in its own words.
 
 Every refusal is a `Refused`. Its subclasses carry what a caller needs to act on it; how each is
-called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.errors`.
+called on the wire (code, HTTP status, extra fields) is decided in `tertulia.wire.http.errors`.
 """
 
 from typing import NamedTuple
@@ -236,7 +236,7 @@ class TooOldToMove(Refused):
         )
 
 
-class Overtaken(Refused):
+class Conflict(Refused):
     """What the decision was to be made about has changed in the meantime. Asking anew helps."""
 
     def __init__(self) -> None:

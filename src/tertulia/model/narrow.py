@@ -1,7 +1,7 @@
 """What to look for among messages: a list of terms that must all hold.
 
-The tree is free of both JSON and SQL: `tertulia.wire` reads it, `tertulia.domain.narrow` checks
-it against what the reader may see, `tertulia.store` turns it into a query.
+The tree is free of both JSON and SQL: `tertulia.wire` reads it, `tertulia.domain.messages.narrow`
+checks it against what the reader may see, `tertulia.store` turns it into a query.
 """
 
 from collections.abc import Iterable

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pyroaring import BitMap
 
 Spans = tuple[tuple[int, int | None], ...]
-"""Stretches of message IDs: of each, those with after < id <= until; until None has no end."""
+"""Shards of message IDs: of each, those with after < id <= until; until None has no end."""
 EVERYTHING: Spans = ((0, None),)
 Some = tuple[int | tuple[int, int], ...]
 """Some messages of a list, ascending: an ID, or all from the first to the last of a pair of IDs."""
 Places = tuple[tuple[int, int], ...]
-"""Stretches of a list: of each, from the first place to before the second."""
+"""Shards of a list: of each, from the first place to before the second."""
 
 
 def places(ids: Sequence[int], spans: Spans) -> Places:

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from tertulia.outbound.letters import Letter
+from tertulia.outbound.mail_templates import Letter
 
 TIMEOUT_SECONDS: Final = 30
 """How long one letter may take."""
@@ -78,7 +78,7 @@ class Smtp:
         import aiosmtplib
 
         server = self._server
-        message = composed(letter, mail_id, server.sender)
+        message = mail_message(letter, mail_id, server.sender)
         async with aiosmtplib.SMTP(
             hostname=server.host,
             port=server.port,
@@ -122,14 +122,16 @@ class Folder:
         now = datetime.fromtimestamp(self._clock(), UTC)
         place = self._directory / f"{now:%Y-%m-%dT%H-%M-%S}-{mail_id[:8]}.eml"
         draft = place.with_suffix(".part")
-        message = composed(letter, mail_id, self._sender, readable=True)
+        message = mail_message(letter, mail_id, self._sender, readable=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(message.as_bytes())
         draft.replace(place)
 
 
-def composed(letter: Letter, mail_id: str, sender: str, *, readable: bool = False) -> EmailMessage:
+def mail_message(
+    letter: Letter, mail_id: str, sender: str, *, readable: bool = False
+) -> EmailMessage:
     """The letter as it is sent, as text and as HTML. `readable` writes the text as it is, for
     people who look at the file."""
     message = EmailMessage(WIRE_POLICY.clone(linesep="\n") if readable else WIRE_POLICY)

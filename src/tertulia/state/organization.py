@@ -40,10 +40,10 @@ from tertulia.state.acquaintances import Acquaintances
 from tertulia.state.activity import Activity
 from tertulia.state.ages import Ages
 from tertulia.state.alerts import Alerts
-from tertulia.state.reading import Reading
 from tertulia.state.sent import SentMessages
-from tertulia.state.tables import Grouped, Ordered, Stretches, Table, next_version
+from tertulia.state.tables import Grouped, Ordered, Shards, Table, next_version
 from tertulia.state.touched import Touched
+from tertulia.state.unread import UnreadIndex
 from tertulia.state.uploads import Uploads
 
 _ROLE_OF_GROUP = {
@@ -79,7 +79,7 @@ class State:
 
     def __init__(self) -> None:
         self.seq = 0
-        self.reading = Reading()
+        self.unread = UnreadIndex()
         self.touched = Touched()
         self.sent = SentMessages()
         self.alerts = Alerts()
@@ -151,12 +151,12 @@ class State:
         """Past ones too: see `Subscription.is_active`."""
         self.subscriptions_of_user: dict[int, dict[int, Subscription]] = {}
         self._subscribers: dict[int, tuple[int, ...]] = {}
-        self.people = Stretches(self.users)
+        self.people = Shards(self.users)
         """Accounts with their settings, profiles and statuses."""
         self.people.also(self.settings, lambda settings: settings.user_id)
         self.people.also(self.profile_values, lambda value: value.user_id)
         self.people.also(self.statuses, lambda status: status.user_id)
-        self.places = Stretches(self.channels)
+        self.places = Shards(self.channels)
         """Channels with their subscribers."""
         self.places.also(self.subscriptions, lambda subscription: subscription.channel_id)
         self.topics_of_channel: dict[int, dict[str, Topic]] = {}
@@ -244,7 +244,7 @@ class State:
                 state.tables[counter.name].highest = counter.last
         return state
 
-    def foreseen(
+    def with_changes(
         self,
         channels: Sequence[Channel] = (),
         users: Sequence[User] = (),

@@ -147,7 +147,7 @@ class Ordered(Generic[R]):
         return self._table[self._places[0][1]] if self._places else None
 
 
-class Stretches(Generic[R]):
+class Shards(Generic[R]):
     """An index: the IDs of a table's records by stretches of IDs, and when something of each
     stretch was last changed, be it in this table or in another one that says more of its records.
 

@@ -123,14 +123,14 @@ def _message_sent(state: State, change: changes.MessageSent) -> Moved:
 def _realm_changed(state: State, change: changes.RealmChanged) -> Moved:
     if "can_access_all_users_group" not in change.values:
         return _NOTHING
-    ahead = state.foreseen(realm=revised(state.realm, change.values))
+    ahead = state.with_changes(realm=revised(state.realm, change.values))
     return _limited_otherwise(state, ahead, state.maybe_guests)
 
 
 def _user_changed(state: State, change: changes.UserChanged) -> Moved:
     if change.values.keys().isdisjoint({"role", "bot"}):
         return _NOTHING
-    ahead = state.foreseen(users=[revised(state.users[change.user_id], change.values)])
+    ahead = state.with_changes(users=[revised(state.users[change.user_id], change.values)])
     bots = (state.users[bot_id] for bot_id in state.bots)
     owned = (one.id for one in bots if one.bot and one.bot.owner_id == change.user_id)
     return _limited_otherwise(state, ahead, [change.user_id, *owned])

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
-from tertulia.store import bitmaps, editing, reading
+from tertulia.store import bitmaps, editing, queries
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
@@ -36,7 +36,7 @@ class Seen(Struct, frozen=True):
 
     head: int
     message: Message
-    relation: reading.Relation
+    relation: queries.Relation
     """The reader's."""
     attached: Attached
     holders: tuple[int, ...]
@@ -45,13 +45,13 @@ class Seen(Struct, frozen=True):
 
 def seen(connection: Connection, user_id: int, message_id: int) -> Seen | None:
     """The message for one reader; None where there is none of that ID."""
-    found = reading.messages(connection, [message_id])
+    found = queries.messages(connection, [message_id])
     if not found:
         return None
     return Seen(
-        head=reading.head(connection),
+        head=queries.head(connection),
         message=found[0],
-        relation=reading.relations(connection, user_id, [message_id])[message_id],
+        relation=queries.relations(connection, user_id, [message_id])[message_id],
         attached=attached(connection, [message_id]).get(message_id, NOTHING),
         holders=holders(connection, message_id),
     )
@@ -120,7 +120,7 @@ def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival
             submessages=tuple(with_parts.get(message.id, NOTHING).submessages),
             flags=flags[message.id],
         )
-        for message in reading.messages(connection, chosen)
+        for message in queries.messages(connection, chosen)
     ]
 
 

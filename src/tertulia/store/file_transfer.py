@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
-from tertulia.store import modes, reading
+from tertulia.store import modes, queries
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads, sync_directory
@@ -49,7 +49,7 @@ def add_files(
 
 
 def _attachments(connection: Connection) -> list[Attachment]:
-    return reading.records_of(connection, "attachments")
+    return queries.records_of(connection, "attachments")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from tertulia.model.errors import Refused
-from tertulia.store import history, reading
+from tertulia.store import history, queries
 from tertulia.store.database import (
     READING,
     WRITING,
@@ -24,7 +24,7 @@ from tertulia.store.database import (
 )
 from tertulia.store.history import Head, Position
 from tertulia.store.migrations import migrate, require_known
-from tertulia.store.reading import Growth
+from tertulia.store.queries import Growth
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -274,10 +274,10 @@ class Store:
 
     @staticmethod
     def _since(connection: Connection, after: Position) -> Growth:
-        page = reading.growth(connection, after, CATCH_UP)
+        page = queries.growth(connection, after, CATCH_UP)
         found = page.entries
         while not page.is_all:
-            page = reading.growth(connection, page.position, CATCH_UP)
+            page = queries.growth(connection, page.position, CATCH_UP)
             found += page.entries
         return Growth(page.head, found, page.position)
 

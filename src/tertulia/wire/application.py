@@ -4,22 +4,22 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
-from tertulia.wire import pages_api
-from tertulia.wire.call import Node
-from tertulia.wire.client import client_files
-from tertulia.wire.external_pages import external_pages
-from tertulia.wire.file_pages import file_pages
-from tertulia.wire.http import assembled
-from tertulia.wire.installing import installing_pages
-from tertulia.wire.pages import public_pages
-from tertulia.wire.pages_door import door_pages
-from tertulia.wire.pages_join import joining_pages
-from tertulia.wire.readiness import fresh_only, readiness_pages
-from tertulia.wire.routes import ROUTES
-from tertulia.wire.tus import tus_pages
+from tertulia.wire.api import documentation
+from tertulia.wire.api.routes import ROUTES
+from tertulia.wire.files.downloads import file_pages
+from tertulia.wire.files.external_content import external_pages
+from tertulia.wire.files.tus import tus_pages
+from tertulia.wire.http.dispatch import assembled
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.readiness import fresh_only, readiness_pages
+from tertulia.wire.pages.installation import installing_pages
+from tertulia.wire.pages.join import join_pages
+from tertulia.wire.pages.login import login_pages
+from tertulia.wire.pages.public import public_pages
+from tertulia.wire.pages.web_client import client_files
 
 
-def application(node: Node) -> ASGIApp:
+def application(node: HttpNode) -> ASGIApp:
     """Everything that the node answers."""
 
     return assembled(
@@ -27,15 +27,15 @@ def application(node: Node) -> ASGIApp:
         ROUTES,
         [
             *readiness_pages(node),
-            *pages_api.PAGES,
+            *documentation.PAGES,
             *client_files(),
             *installing_pages(node),
             *public_pages(node),
             *file_pages(node),
             *external_pages(node),
             *tus_pages(node),
-            *joining_pages(node),
-            *door_pages(node),
+            *join_pages(node),
+            *login_pages(node),
         ],
         partial(fresh_only, node),
     )

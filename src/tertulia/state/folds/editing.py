@@ -21,11 +21,11 @@ FOLDS = Folds()
 def _(state: State, change: changes.MessageEdited) -> None:
     message = change.message
     state.touched.note((message.id,), state.seq + 1)
-    state.reading.mentions_all(message)
+    state.unread.mentions_all(message)
     for user_id, flag in change.unmentioned.items():
-        state.reading.flag(user_id, (message.id,), flag, added=False)
+        state.unread.flag(user_id, (message.id,), flag, added=False)
     for user_id, flag in change.mentioned.items():
-        state.reading.flag(user_id, (message.id,), flag, added=True)
+        state.unread.flag(user_id, (message.id,), flag, added=True)
     claim(state, message.id, change.attached)
     release(state, message.id, change.detached)
     if change.awaits_previews:
@@ -41,23 +41,23 @@ def _(state: State, change: changes.MessagesMoved) -> None:
     state.touched.note((*change.message_ids, (*old, None), (*new, None)), state.seq + 1)
     _settle(state, change.topics, change.emptied, change.first_message_ids)
     moved = BitMap(change.message_ids)
-    state.reading.moved(moved, old, new)
+    state.unread.moved(moved, old, new)
     for some, user_ids in change.lost:
         ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.forget(user_id, ids)
+            state.unread.forget(user_id, ids)
     for some, user_ids in change.marked_read:
         ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.mark(user_id, ids, read=True)
+            state.unread.mark(user_id, ids, read=True)
     for some, user_ids in change.recorded:
         ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.flag(user_id, ids, Flag.RECORD, added=True)
+            state.unread.flag(user_id, ids, Flag.RECORD, added=True)
     for some, user_ids in change.mentioned:
         ids = ids_of(some, moved)
         for user_id in user_ids:
-            state.reading.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
+            state.unread.flag(user_id, ids, Flag.CHANNEL_WILDCARD_MENTIONED, added=True)
 
 
 @FOLDS.of(changes.MessagesDeleted)
@@ -71,7 +71,7 @@ def _(state: State, change: changes.MessagesDeleted) -> None:
                 state.directs[change.direct_id], last_message_id=change.direct_last_id
             )
         )
-    state.reading.deleted(
+    state.unread.deleted(
         change.message_ids, change.channel_id, topic_key(change.topic), change.direct_id
     )
     for message_id in change.message_ids:

@@ -46,18 +46,18 @@ def _(state: State, change: changes.MessageSent) -> None:
     else:
         if change.new_conversation is not None:
             state.directs.put(change.new_conversation)
-            state.reading.began(change.new_conversation.id)
+            state.unread.began(change.new_conversation.id)
         conversation = state.directs[message.direct_id]
         state.directs.put(revised(conversation, {"last_message_id": message.id}))
     state.sent.note(change)
-    state.reading.sent(message)
+    state.unread.sent(message)
     claim(state, message.id, change.attachment_ids)
     if change.awaits_previews:
         await_previews(state, message.id)
     for user_id, flag in change.flags.items():
-        state.reading.flag(user_id, (message.id,), flag, added=True)
+        state.unread.flag(user_id, (message.id,), flag, added=True)
     for user_id in change.readers:
-        state.reading.mark(user_id, (message.id,), read=True)
+        state.unread.mark(user_id, (message.id,), read=True)
     if change.widget is not None:
         state.counters.put(Counter(name="submessages", last=change.widget.id))
 
@@ -68,18 +68,18 @@ _RECENTLY = 86400
 @FOLDS.of(changes.FlagsChanged)
 def _(state: State, change: changes.FlagsChanged) -> None:
     if change.recorded:
-        state.reading.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
-        state.reading.mark(change.user_id, change.recorded, read=True)
-    state.reading.flag(change.user_id, change.message_ids, change.flag, added=change.added)
+        state.unread.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
+        state.unread.mark(change.user_id, change.recorded, read=True)
+    state.unread.flag(change.user_id, change.message_ids, change.flag, added=change.added)
 
 
 @FOLDS.of(changes.MessagesRead)
 def _(state: State, change: changes.MessagesRead) -> None:
-    state.reading.mark(change.user_id, change.message_ids, read=True)
+    state.unread.mark(change.user_id, change.message_ids, read=True)
 
 
 @FOLDS.of(changes.MessagesUnread)
 def _(state: State, change: changes.MessagesUnread) -> None:
     if change.recorded:
-        state.reading.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
-    state.reading.mark(change.user_id, tuple(m.id for m in change.messages), read=False)
+        state.unread.flag(change.user_id, change.recorded, Flag.RECORD, added=True)
+    state.unread.mark(change.user_id, tuple(m.id for m in change.messages), read=False)

@@ -1,0 +1,1 @@
+"""How a node is put together, configured and served."""

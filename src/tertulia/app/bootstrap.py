@@ -1,0 +1,111 @@
+"""What stands behind the HTTP server's address: the page of the first run as long as there is no
+organization, and a node from then on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tertulia.app.composition import asgi, opened_log, opened_node
+from tertulia.app.first_run import FirstRun, forget_code, setup_code
+from tertulia.app.founding import is_founded
+from tertulia.model.changes import Entry
+from tertulia.service.config import Config
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.protocol.polling import Polls
+
+
+class Bootstrap:
+    """An ASGI application whose inside changes at most once."""
+
+    def __init__(self, on_ready: Callable[[HttpNode], None]) -> None:
+        """`on_ready` is called when a node answers."""
+        self.code = ""
+        """By which an organization can be made; empty where there is one."""
+        self.broken: Callable[[], None] = lambda: None
+        """Called where the turn from the one to the other failed, or the node cannot go on."""
+        self.outdated = ""
+        """Why the program is too old to go on; empty where it is not."""
+        self.node: HttpNode | None = None
+        self.polls: Polls | None = None
+        """Who takes the polls that wait on their connections, as soon as a node answers."""
+        self._on_ready = on_ready
+        self._answers: ASGIApp | None = None
+        self._founded = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._settled = asyncio.Event()
+        """The node answers, or never will."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._answers is None:
+            raise RuntimeError("nobody is in")
+        await self._answers(scope, receive, send)
+
+    def _outdated(self, reason: str) -> None:
+        self.outdated = reason
+        self.broken()
+
+    async def close(self) -> None:
+        """Answer the clients that wait: there will be no more."""
+        self._settled.set()
+        if self.node is not None:
+            await self.node.delivery.close()
+
+    @asynccontextmanager
+    async def opened(
+        self, config: Config, tell: Callable[[str], None], residents: Iterable[str]
+    ) -> AsyncIterator[None]:
+        """Be in for the time of the context, which ends with what went wrong in between."""
+        if is_founded(config):
+            async with opened_node(config, tell, residents=residents) as node:
+                self._enter(node)
+                yield
+            return
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        life = asyncio.create_task(self._first_run(config, tell, ready))
+        try:
+            await asyncio.wait({life, ready}, return_when=asyncio.FIRST_COMPLETED)
+            if not life.done():
+                life.add_done_callback(lambda _: self.broken())
+                yield
+        finally:
+            self._leaving.set()
+            self._founded.set()
+            await life
+
+    async def _first_run(
+        self, config: Config, tell: Callable[[str], None], ready: "asyncio.Future[None]"
+    ) -> None:
+        """The page until there is an organization, whoever makes it; then the node."""
+        try:
+            async with opened_log(config, tell, serves=True) as log:
+
+                def look(_: Sequence[Entry] = ()) -> None:
+                    if not log.state.is_empty:
+                        self._founded.set()
+
+                log.on_newer(self._outdated)
+                self.code = await setup_code(log)
+                first = FirstRun(config, log, self.code, self._settled.wait)
+                self._answers = first.answers()
+                log.follow(look)
+                look()
+                ready.set_result(None)
+                await self._founded.wait()
+                async with first.busy:  # The one who makes it here is to be signed in, too.
+                    if self._leaving.is_set():
+                        return
+                    await forget_code(log)
+            async with opened_node(config, tell) as node:
+                self._enter(node)
+                await self._leaving.wait()
+        finally:
+            self._settled.set()
+
+    def _enter(self, node: HttpNode) -> None:
+        node.log.on_newer(self._outdated)
+        self.code, self.node, self._answers = "", node, asgi(node)
+        self.polls = Polls(node)
+        self._settled.set()
+        self._on_ready(node)

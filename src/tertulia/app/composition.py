@@ -1,0 +1,157 @@
+"""The composition root: what a node is made of, and how it starts and stops."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp
+
+from tertulia.app.founding import NoOrganization, require_fitting
+from tertulia.delivery.queues import Delivery
+from tertulia.jobs.previews import shown_elsewhere
+from tertulia.jobs.registry import jobs_of
+from tertulia.jobs.reports import reporter, troubles
+from tertulia.jobs.supervisor import Supervisor
+from tertulia.log.bookmark import Bookmark
+from tertulia.log.writer import Log
+from tertulia.markup.render import Renderer
+from tertulia.outbound.http_client import Web
+from tertulia.service.config import Config
+from tertulia.service.links import Links
+from tertulia.service.vault import Vault, load_secret
+from tertulia.store import modes
+from tertulia.store.files import Files
+from tertulia.store.store import Store, database_at
+from tertulia.wire.api.events import EventEncoder
+from tertulia.wire.api.projections import PROJECTIONS
+from tertulia.wire.api.transients import TypingAndPresence
+from tertulia.wire.application import application
+from tertulia.wire.http.attempt_limits import SignIns
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.rate_limits import Rates
+
+
+@asynccontextmanager
+async def opened_log(
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    heard: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+    serves: bool = False,
+) -> AsyncIterator[Log]:
+    """The organization's log, migrated and open, for the time of the context. It is a server's if
+    it `serves`; else DatabaseError where a server runs and the database would be migrated."""
+    modes.directory(config.data_path)
+    store = Store(database_at(config.data_path, config.database_url), serves=serves)
+    try:
+        await store.migrate(tell)
+        bookmark = Bookmark(config.data_path) if serves else None
+        log = Log(store, clock, elapsed, bookmark=bookmark)
+        await log.open(heard or (lambda _: None))
+        try:
+            yield log
+        finally:
+            await log.close()
+    finally:
+        await store.close()
+
+
+def opened_vault(config: Config, *, create: bool = False) -> Vault:
+    """The vault with the installation's secret. VaultError where there is none."""
+    return Vault(load_secret(config.data_path, config.secret or None, create=create))
+
+
+@asynccontextmanager
+async def opened_organization(
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    heard: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+    serves: bool = False,
+) -> AsyncIterator[tuple[Log, Vault]]:
+    """The log of an organization that exists, and the vault with its secret.
+
+    NoOrganization where nothing was founded; VaultError where the secret is not its own.
+    """
+    if not database_at(config.data_path, config.database_url).exists():
+        raise NoOrganization(config.place)
+    async with opened_log(
+        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=serves
+    ) as log:
+        if log.state.is_empty:
+            raise NoOrganization(config.place)
+        vault = opened_vault(config)
+        try:
+            await require_fitting(log, vault)
+            yield log, vault
+        finally:
+            vault.close()
+
+
+@asynccontextmanager
+async def opened_node(
+    config: Config,
+    tell: Callable[[str], None],
+    *,
+    residents: Iterable[str] = (),
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+    web: Web | None = None,
+) -> AsyncIterator[HttpNode]:
+    """A node, ready to answer, for the time of the context. `residents` are the addresses of a
+    demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
+    end."""
+    hearing: list[Delivery] = []
+
+    def heard(text: str) -> None:
+        for delivery in hearing:
+            delivery.heard(text)
+
+    opened = opened_organization(
+        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=True
+    )
+    async with opened as (log, vault):
+        transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
+        encoder = EventEncoder(lambda: log.state, config, PROJECTIONS, transients)
+        longest = config.event_queue_longpoll_timeout_seconds
+        delivery = Delivery(
+            log,
+            encoder,
+            poll_seconds=(longest * 0.5, longest * 0.6),
+            queues_per_user=config.queues_per_user,
+        )
+        hearing.append(delivery)
+        await delivery.open()
+        links = Links(vault)
+        supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
+        node = HttpNode(
+            config=config,
+            log=log,
+            delivery=delivery,
+            vault=vault,
+            links=links,
+            renderer=Renderer(config.external_url, shown_elsewhere(config, links)),
+            files=Files(config.files_path),
+            web=web or Web(config.external_url),
+            clock=log.clock,
+            started=log.clock(),
+            sign_ins=SignIns(log.elapsed),
+            rates=Rates(config, log.clock, log.elapsed),
+            residents=tuple(residents),
+            failing_jobs=supervisor.failing,
+        )
+        try:
+            async with supervisor.running(jobs_of(node)):
+                yield node
+        finally:
+            await delivery.close()
+            await node.web.close()
+
+
+def asgi(node: HttpNode) -> ASGIApp:
+    """The node as an ASGI application."""
+    return application(node)

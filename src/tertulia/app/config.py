@@ -1,0 +1,137 @@
+"""Reading the settings of the server: one TOML file, over which the environment and the flags
+prevail."""
+
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tertulia.service.config import Config
+
+FILE = "tertulia.toml"
+PREFIX = "TERTULIA_"
+_AUTHORITY = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+
+
+class ConfigError(Exception):
+    """A setting is unknown or has an impossible value. `str(error)` is for the operator."""
+
+
+def load(
+    flags: Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Config:
+    """The settings: defaults, then the file, then `TERTULIA_…` variables, then the flags.
+
+    The file is the given one, or `tertulia.toml` in the data directory where there is one. Flags
+    that are None are not given. Raises ConfigError.
+    """
+    variables = os.environ if environment is None else environment
+    from_environment = _from_environment(variables)
+    given = {name: value for name, value in flags.items() if value is not None}
+    if file is None:
+        directory = given.get("data_dir") or from_environment.get("data_dir") or Config().data_dir
+        candidate = Path(str(directory)) / FILE
+        from_file = _from_file(candidate) if candidate.exists() else {}
+    else:
+        from_file = _from_file(file)
+    values = {**from_file, **from_environment, **given}
+    try:
+        config = msgspec.convert(values, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_explained(error)) from None
+    config = msgspec.structs.replace(
+        config,
+        external_url=_site(config.external_url),
+        proxy_trusted=_proxies(config.proxy_trusted),
+    )
+    if config.smtp_host and not config.external_url:
+        raise ConfigError(
+            "Setting smtp_host: needs external_url, the address that links in mails lead to."
+        )
+    return config
+
+
+def _site(text: str) -> str:
+    """The address of a site, without a slash at its end. ConfigError for what is none."""
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if (
+        not host
+        or parts.scheme not in {"http", "https"}
+        or parts.username is not None
+        or parts.path not in {"", "/"}
+        or parts.query
+        or parts.fragment
+        or not _AUTHORITY.fullmatch(parts.netloc)
+    ):
+        raise ConfigError(
+            f"Setting external_url: '{text}' is not the address of a site, like"
+            " https://chat.example.com: http or https, a host, perhaps a port, and no path."
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _proxies(text: str) -> str:
+    """Addresses and networks, separated by commas. ConfigError for what is none."""
+    given = [one.strip() for one in text.split(",") if one.strip()]
+    for one in given:
+        if one == "*":
+            continue
+        try:
+            ipaddress.ip_network(one)
+        except ValueError as error:
+            raise ConfigError(
+                f"Setting proxy_trusted: '{one}' is no address or network, like 10.0.0.5 or"
+                f" 10.0.0.0/8 ({error})."
+            ) from None
+    return ",".join(given)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    unknown = sorted(set(found) - set(Config.__struct_fields__))
+    if unknown:
+        raise ConfigError(_unknown(unknown, str(path)))
+    return found
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    found = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX)
+    }
+    unknown = sorted(PREFIX + name.upper() for name in set(found) - set(Config.__struct_fields__))
+    if unknown:
+        raise ConfigError(_unknown(unknown, "the environment"))
+    return found
+
+
+def _unknown(names: list[str], where: str) -> str:
+    return (
+        f"Unknown setting in {where}: {', '.join(names)}. `tertulia config` lists what can be set."
+    )
+
+
+def _explained(error: msgspec.ValidationError) -> str:
+    text, _, path = str(error).partition(" - at `$.")
+    return f"Setting {path.rstrip('`')}: {text}." if path else f"{text}."

@@ -1,0 +1,255 @@
+"""The first run: what a server answers as long as there is no organization, and how one is made by
+the page that it shows."""
+
+import asyncio
+import hmac
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from tertulia.app import founding
+from tertulia.app.founding import Founder
+from tertulia.domain import names
+from tertulia.domain.accounts import sessions
+from tertulia.domain.accounts.sessions import NewSession
+from tertulia.log.writer import Log
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.service.config import Config
+from tertulia.service.passwords import password_rules
+from tertulia.service.vault import Vault, digest, load_secret
+from tertulia.store import installation
+from tertulia.wire.http import session_cookies
+from tertulia.wire.http.attempt_limits import SignIns, who_tries
+from tertulia.wire.http.authentication import require_own_page
+from tertulia.wire.http.dispatch import Journal, failure
+from tertulia.wire.http.errors import error_response
+from tertulia.wire.http.forms import received
+from tertulia.wire.http.sign_in import note_failed, note_signed_in
+from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
+from tertulia.wire.pages.html import MARK, STYLES, page
+from tertulia.wire.pages.public import packaged, static
+from tertulia.wire.pages.web_client import client_files
+
+logger = logging.getLogger("tertulia.http")
+
+SETUP: Final = "/setup"
+CODE: Final = "setup_code"
+"""What the code is kept under beside the organization that is to be: every node shows the same."""
+_LETTERS: Final = "23456789abcdefghjkmnpqrstuvwxyz"
+"""None of which looks like another."""
+_NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a browser to create it."
+
+
+async def setup_code(log: Log) -> str:
+    """The code by which the one who started the server is known: it is printed there."""
+    made = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
+    return await log.store.write(lambda c: installation.put_once(c, CODE, made))
+
+
+async def forget_code(log: Log) -> None:
+    """There is an organization: the code opens nothing, and is not kept."""
+    await log.store.write(lambda c: installation.forget(c, CODE))
+
+
+def setup_address(site: str, code: str) -> str:
+    """Where the organization is created, with the code filled in."""
+    return f"{site.rstrip('/')}{SETUP}?code={code}"
+
+
+async def _health(_: Request) -> Response:
+    """The process is alive."""
+    return JSONResponse({"status": "alive"})
+
+
+async def _not_ready(_: Request) -> Response:
+    """There is nothing to answer with yet."""
+    return JSONResponse({"status": "there is no organization yet"}, status_code=503)
+
+
+async def _elsewhere(request: Request, _: Exception) -> Response:
+    """Programs are told; people are led to where it begins."""
+    if request.url.path.startswith("/api/"):
+        return failure(Unavailable(_NOTHING_YET))
+    return RedirectResponse(SETUP, status_code=302, headers={"Cache-Control": "no-store"})
+
+
+class FirstRun:
+    """What a server answers until there is an organization."""
+
+    def __init__(
+        self, config: Config, log: Log, code: str, moved: Callable[[], Awaitable[object]]
+    ) -> None:
+        """`moved` returns when, with the organization made, the node itself answers."""
+        self._config = config
+        self._log = log
+        self._code = code
+        self._moved = moved
+        self._sign_ins = SignIns(log.elapsed)
+        self.busy = asyncio.Lock()
+        """Held while somebody makes an organization: the log must stay open."""
+
+    def answers(self) -> ASGIApp:
+        """The ASGI application."""
+        routes = [
+            Route(SETUP, self._set_up, methods=["GET", "POST"]),
+            Route("/health", _health),
+            Route("/ready", _not_ready),
+            static(STYLES, packaged("page.css"), "text/css"),
+            *client_files(),
+            static(MARK, packaged("icon.svg"), "image/svg+xml"),
+            static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
+        ]
+        inside = Starlette(routes=routes, exception_handlers={404: _elsewhere})
+        return Journal(inside, self._config)
+
+    async def _set_up(self, request: Request) -> Response:
+        """A form; and when it is filled in, there is the organization."""
+        try:
+            if request.method == "POST":
+                require_own_page(self._config, request)
+            sent, _ = await received(request, MAX_BODY)
+            if request.method != "POST":
+                return _form(self._config, sent)
+            return await self._made(request, sent)
+        except (Refused, Unavailable) as error:
+            return _form(self._config, {}, trouble=str(error), status=error_response(error)[0])
+
+    async def _made(self, request: Request, sent: Mapping[str, str]) -> Response:
+        if not self._log.state.is_empty:
+            return await self._there_already()
+        try:
+            self._require_code(request, sent.get("code", ""))
+            founder = Founder(
+                organization=names.realm_name(sent.get("organization", "")),
+                address=names.address(sent.get("email", "")),
+                full_name=names.full_name(sent.get("full_name", "")),
+                password=sent.get("password", ""),
+            )
+            await self._require_good(founder)
+        except Refused as refusal:
+            return _form(
+                self._config, sent, trouble=str(refusal), status=error_response(refusal)[0]
+            )
+        try:
+            secret = load_secret(self._config.data_path, self._config.secret or None, create=True)
+        except OSError as error:
+            logger.error("the secret cannot be written: %s", error)
+            return _form(
+                self._config, sent, trouble="The server cannot write to its directory.", status=500
+            )
+        vault = Vault(secret)
+        try:
+            async with self.busy:
+                cookies = await self._found(request, vault, founder)
+        except Refused:
+            # Another browser, or another node, was first.
+            return await self._there_already()
+        finally:
+            vault.close()
+        await self._moved()
+        response = _to("/")
+        for cookie in cookies:
+            response.headers.append("Set-Cookie", cookie)
+        return response
+
+    async def _found(self, request: Request, vault: Vault, founder: Founder) -> list[str]:
+        """Make the organization; the cookies by which the owner is signed in."""
+        log, token = self._log, secrets.token_urlsafe(32)
+        owner = await founding.found(log, vault, founder)
+        agent = request.headers.get("user-agent", "")
+        new = NewSession(digest=digest(token), agent=agent)
+        session = await log.submit(owner.id, sessions.begin, new)
+        credential = log.state.credentials[owner.id]
+        now = log.clock()
+        note_signed_in(request, "code", owner.id)
+        return session_cookies.kept(self._config, vault, request, session, token, credential, now)
+
+    async def _there_already(self) -> Response:
+        await self._moved()
+        return _to(LOGIN)
+
+    async def _require_good(self, founder: Founder) -> None:
+        known = (founder.address, founder.full_name, founder.organization)
+        rules = password_rules(self._config)
+        await asyncio.to_thread(rules.require, founder.password, known)
+
+    def _require_code(self, request: Request, sent: str) -> None:
+        who = who_tries(request)
+        self._sign_ins.require_code(who)
+        if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
+            note_failed(request, "code")
+            raise Refused("This is not the code that the server printed when it was started.")
+        self._sign_ins.code_was_right(who)
+
+
+def _plain(code: str) -> str:
+    """The code however somebody typed it."""
+    return "".join(filter(str.isalnum, code.casefold()))
+
+
+def _to(path: str) -> Response:
+    return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
+
+
+def _form(
+    config: Config, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
+) -> Response:
+    code = sent.get("code", "")
+    return page(
+        "form.html",
+        status=status,
+        organization="Tertulia",
+        icon=MARK,
+        title="Make it yours",
+        paragraphs=(
+            "Create the organization that talks here, and your own account in it. Both can be"
+            " changed later.",
+        ),
+        fields=[
+            Field(
+                name="code",
+                label="Code",
+                value=code,
+                is_code=True,
+                focused=not code,
+                max=40,
+                hint="It was printed where the server was started.",
+            ),
+            Field(
+                name="organization",
+                label="Name of the organization",
+                value=sent.get("organization", ""),
+                autocomplete="organization",
+                focused=bool(code),
+                max=names.MAX_REALM_NAME,
+            ),
+            Field(
+                name="full_name",
+                label="Your name",
+                value=sent.get("full_name", ""),
+                autocomplete="name",
+                min=names.MIN_FULL_NAME,
+                max=names.MAX_FULL_NAME,
+            ),
+            Field(
+                name="email",
+                label="Your e-mail address",
+                type="email",
+                value=sent.get("email", ""),
+                autocomplete="username",
+                max=254,
+            ),
+            new_password_field(config),
+        ],
+        button="Begin",
+        trouble=trouble,
+        hidden={},
+        back=None,
+    )

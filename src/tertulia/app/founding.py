@@ -1,0 +1,125 @@
+"""How an organization comes into being, and how an installation knows its secret again."""
+
+import contextlib
+import uuid
+
+from msgspec import Struct
+
+from tertulia.domain.channels.channels import NewChannel
+from tertulia.domain.organization import founding, realms
+from tertulia.domain.organization.founding import NewOrganization
+from tertulia.log.writer import Log
+from tertulia.markup.render import Renderer
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.service.config import Config
+from tertulia.service.vault import Vault, VaultError
+from tertulia.state.moment import Moment
+from tertulia.state.organization import State
+from tertulia.store import installation
+from tertulia.store.database import READING
+from tertulia.store.store import Store, database_at
+
+
+class NoOrganization(Exception):
+    """There is nothing to open yet. `str(error)` says what to run first."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"There is no organization in {where} yet. Create it first, in a browser with\n"
+            "  tertulia serve\n"
+            "or with\n"
+            "  tertulia init --org 'Example' --email you@example.com --full-name 'Your Name'\n"
+            "and the same --data-dir or --database-url; or look around in one that is made up,"
+            " with\n  tertulia serve --demo --data-dir demo"
+        )
+
+
+def is_founded(config: Config) -> bool:
+    """Whether there is an organization, in a database of whatever version. Looks without touching;
+    DatabaseError where that cannot be told."""
+    database = database_at(config.data_path, config.database_url)
+    if not database.exists():
+        return False
+    with contextlib.closing(database.connect(readonly=True, limits=READING)) as connection:
+        return installation.is_founded(connection)
+
+
+class Founder(Struct, frozen=True, kw_only=True):
+    """What an organization begins with: its name and its owner."""
+
+    organization: str
+    address: str
+    full_name: str
+    password: str
+
+
+FIRST_CHANNELS = (("general", "Everybody is here: for news, and for questions to all."),)
+"""Name and description of the public channels that everybody is subscribed to."""
+
+
+def require_empty(state: State) -> None:
+    """Refused where there is an organization already."""
+    if not state.is_empty:
+        raise Refused(
+            f"There is an organization here already: '{state.realm.name}'. Nothing was changed."
+        )
+
+
+async def found(log: Log, vault: Vault, founder: Founder) -> User:
+    """Create the organization, its owner and its first channels. Returns the owner.
+
+    Refused where there is one already, and for what cannot be a name or an address.
+    """
+    render = Renderer(in_place=True).render
+    owner = await log.submit(
+        None,
+        founding.found,
+        NewOrganization(
+            name=founder.organization,
+            uuid=str(uuid.uuid4()),
+            address=founder.address,
+            full_name=founder.full_name,
+            credential=await vault.credential(realms.FIRST_USER, founder.password),
+            channels=tuple(
+                NewChannel(
+                    name=name,
+                    description=text,
+                    rendered_description=render(Moment(log.state, log.clock(), None), text).html,
+                    is_default=True,
+                )
+                for name, text in FIRST_CHANNELS
+            ),
+        ),
+    )
+    await remember_secret(log.store, vault)
+    return owner
+
+
+async def remember_secret(store: Store, vault: Vault) -> None:
+    """Write down by what the vault's secret can be known again."""
+    fingerprint = vault.fingerprint
+    await store.write(lambda c: installation.put(c, installation.SECRET, fingerprint))
+
+
+async def require_fitting(log: Log, vault: Vault) -> None:
+    """VaultError unless the vault has the secret that the installation was founded with."""
+    kept = await log.store.read(installation.value, installation.SECRET)
+    if kept is not None:
+        if not vault.fits(kept):
+            raise VaultError(WRONG_SECRET)
+        return
+    # Not founded by `found`, or that was cut short: the accounts' own keys tell.
+    for credential in log.state.credentials:
+        try:
+            vault.api_key(credential)
+        except VaultError:
+            raise VaultError(WRONG_SECRET) from None
+        break
+    await remember_secret(log.store, vault)
+
+
+WRONG_SECRET = (
+    "The secret is not the one that this installation was founded with. Bring back the file"  # noqa: S105 (a sentence)
+    " `secret` from the machine where `tertulia init` ran, or set TERTULIA_SECRET to it."
+)

@@ -1,0 +1,114 @@
+"""Addresses: which the organization admits, and how an account gets another one."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import account_mails, invited, users
+from tertulia.domain.organization import admitted_addresses
+from tertulia.model.changes import AnyChange, ConfirmationAsked, ConfirmationsEnded
+from tertulia.model.errors import Refused
+from tertulia.model.invitations import Confirmation
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+DAY: Final = 86400
+CONFIRMATION_SECONDS: Final = DAY
+"""How long the link of a confirmation opens something."""
+CONFIRMATIONS_PER_ACCOUNT: Final = 5
+"""Changes of address that one account may ask for in that time."""
+
+
+def usable(state: State, text: str) -> str:
+    """The address in its final form. Refused when an account has it, or none may have it here."""
+    address = users.free_address(state, text)
+    admitted_addresses.require(state, address)
+    return address
+
+
+def expired(state: State, now: float) -> tuple[int, ...]:
+    """The confirmations whose time is over."""
+    return tuple(sorted(c.id for c in state.confirmations if c.expires_at <= now))
+
+
+def asked(moment: Moment, confirmation: Confirmation, ended: Iterable[int] = ()) -> list[AnyChange]:
+    """The changes that ask for a confirmation, and clear away `ended` and those of no use."""
+    over = sorted({*ended, *expired(moment.state, moment.now)})
+    cleared = [ConfirmationsEnded(confirmation_ids=tuple(over))] if over else []
+    return [*cleared, ConfirmationAsked(confirmation=confirmation)]
+
+
+class NewAddress(Struct, frozen=True, kw_only=True):
+    """An address that somebody wants to have. The link that is mailed there is made with the nonce
+    and leads to the site."""
+
+    text: str
+    nonce: str
+    site: str
+
+
+def ask_change(moment: Moment, new: NewAddress) -> Decision[None]:
+    """Ask for another address for the actor's own account. It is changed when the link is used
+    that is mailed to the new address. Nothing happens where the account has it.
+
+    Refused for bots, where the organization does not let people change their address (its
+    administrators may), for addresses that cannot be one, are in use or not admitted, and when it
+    was asked for too often.
+    """
+    state, actor, text = moment.state, moment.actor, new.text
+    if actor.is_bot:
+        raise Refused("A bot's address cannot be changed like this.")
+    if text.strip() == actor.address:
+        return Decision(None)
+    _require_changeable(state, actor)
+    if text.strip().casefold() == actor.address.casefold():
+        return Decision(None, users.changed(moment, actor, {"address": text.strip()}))
+    address = usable(state, text)
+    mine = [c for c in state.confirmations if c.user_id == actor.id and c.expires_at > moment.now]
+    if len(mine) >= CONFIRMATIONS_PER_ACCOUNT:
+        raise Refused("You have asked for this too often today. Try again tomorrow.")
+    confirmation = Confirmation(
+        id=state.confirmations.next_id(),
+        address=address,
+        user_id=actor.id,
+        expires_at=int(moment.now) + CONFIRMATION_SECONDS,
+        nonce=new.nonce,
+    )
+    mail = Mail(kind=MailKind.CONFIRM_ADDRESS, to=address, site=new.site, about=confirmation.id)
+    return Decision(None, asked(moment, confirmation), [mail])
+
+
+def _require_changeable(state: State, user: User) -> None:
+    if state.realm.email_changes_disabled and not permissions.is_administrator(state, user):
+        raise Refused("This organization does not let people change their address.")
+
+
+def confirm_change(moment: Moment, confirmation_id: int, site: str) -> Decision[User]:
+    """Give the account the address that its confirmation was for, as the one who has the link
+    that was mailed there. Returns the account as it was; a mail tells the address that was.
+
+    Refused where the confirmation is over, the account is deactivated or may not be changed any
+    more, or the address has been taken since.
+    """
+    state = moment.state
+    confirmation = state.confirmations.get(confirmation_id)
+    user = None if confirmation is None else state.users.get(confirmation.user_id)
+    if confirmation is None or user is None or confirmation.expires_at <= moment.now:
+        raise Refused("This link is not valid any more.")
+    if not user.is_active:
+        raise Refused("The account is deactivated.")
+    _require_changeable(state, user)
+    address = usable(state, confirmation.address)
+    others = (c for c in state.confirmations if c.address.casefold() != address.casefold())
+    mine = tuple(sorted(c.id for c in others if c.user_id == user.id))
+    changes: list[AnyChange] = [
+        *([ConfirmationsEnded(confirmation_ids=mine)] if mine else []),
+        *invited.answered(state, address),
+        *users.changed(moment, user, {"address": address}),
+    ]
+    told = account_mails.about(MailKind.ADDRESS_CHANGED, user, site, address=address)
+    return Decision(user, changes, told)

@@ -1,0 +1,179 @@
+"""Bots: accounts of programs, each with a person who owns it."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import avatars, users
+from tertulia.model.errors import Refused
+from tertulia.model.users import Bot, BotKind, Credential, NewKey, Role, User
+from tertulia.state.moment import Decision, Moment
+
+
+class NewBot(Struct, frozen=True, kw_only=True):
+    """A bot to be. `credential` is for nobody yet (`user_id` 0). Channels are named."""
+
+    full_name: str
+    short_name: str
+    kind: BotKind
+    host: str
+    """Of the bots' addresses."""
+    credential: Credential
+    default_sending_channel: str | None = None
+    default_events_channel: str | None = None
+    default_all_public_channels: bool = False
+    avatar_file: str = ""
+    """The name of an uploaded picture."""
+
+
+def create(moment: Moment, new: NewBot) -> Decision[User]:
+    """Create a bot of the actor's.
+
+    NotPermitted for bots and guests; Refused for those who may not have such bots, for names and
+    addresses that are impossible or in use, and for kinds that the server has nothing to run with.
+    NoSuchChannel for channels that the actor does not see.
+    """
+    state, actor = moment.state, moment.actor
+    allow(moment, new.kind)
+    bot = User(
+        id=state.users.next_id(),
+        full_name=users.free_bot_name(state, new.full_name),
+        address=users.free_address(state, bot_address(new.short_name, new.host)),
+        joined_at=int(moment.now),
+        avatar_source="U" if new.avatar_file else state.realm.default_avatar_source,
+        avatar_file=new.avatar_file,
+        bot=Bot(
+            kind=new.kind,
+            owner_id=actor.id,
+            default_sending_channel_id=_channel_id(moment, new.default_sending_channel),
+            default_events_channel_id=_channel_id(moment, new.default_events_channel),
+            default_all_public_channels=new.default_all_public_channels,
+        ),
+    )
+    return Decision(bot, (users.created(state, bot, new.credential, moment.now),))
+
+
+def allow(moment: Moment, kind: BotKind) -> Decision[None]:
+    """Refuse where the actor cannot have a new bot of that kind, as `create` does."""
+    users.require_person(moment.actor)
+    if kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
+        raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
+    permissions.require(
+        permissions.may_create_bot(moment.state, moment.actor, kind, moment.now),
+        "You are not allowed to create such bots.",
+    )
+    return Decision(None)
+
+
+def bot_address(short_name: str, host: str) -> str:
+    """The address of the bot with that short name. Refused when it cannot be one."""
+    short = short_name.strip()
+    if not short or "@" in short:
+        raise Refused("A bot's short name is the beginning of an address, and not empty.")
+    return names.address(f"{short}-bot@{host}")
+
+
+def _channel_id(moment: Moment, name: str | None) -> int | None:
+    """The channel of that name; None for no name."""
+    if not name:
+        return None
+    return permissions.visible_channel(moment.state, moment.actor, moment.now, name=name).id
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What is to be new about a bot; None is to stay as it is. A channel's name may be empty, for
+    none."""
+
+    full_name: str | None = None
+    short_name: str | None = None
+    host: str
+    """Of the bots' addresses."""
+    role: Role | None = None
+    owner_id: int | None = None
+    default_sending_channel: str | UnsetType = UNSET
+    default_events_channel: str | UnsetType = UNSET
+    default_all_public_channels: bool | None = None
+    avatar_file: str = ""
+    """The name of an uploaded picture, where there is a new one."""
+
+
+def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
+    """Change a bot that the actor owns or administers. Returns it as it is then.
+
+    NotPermitted where a role needs an administrator's or owner's hand; NoSuchChannel for channels
+    that the actor does not see; Refused for bots unknown or not the actor's, for impossible
+    values, and for an owner who is no active person.
+    """
+    state = moment.state
+    target = managed_bot(moment, bot_id)
+    values: dict[str, Any] = {}
+    if revision.full_name is not None:
+        values["full_name"] = users.free_bot_name(state, revision.full_name, target.id)
+    if revision.short_name is not None:
+        address = bot_address(revision.short_name, revision.host)
+        if address.casefold() != target.address.casefold():
+            address = users.free_address(state, address)
+        values["address"] = address
+    if revision.role is not None:
+        values["role"] = users.allowed_role(moment, target, revision.role)
+    if revision.avatar_file:
+        values |= avatars.replaced(moment, target, revision.avatar_file)
+    bot: dict[str, Any] = {}
+    if revision.owner_id is not None:
+        bot["owner_id"] = _new_owner(moment, revision.owner_id).id
+    if revision.default_sending_channel is not UNSET:
+        bot["default_sending_channel_id"] = _channel_id(moment, revision.default_sending_channel)
+    if revision.default_events_channel is not UNSET:
+        bot["default_events_channel_id"] = _channel_id(moment, revision.default_events_channel)
+    if revision.default_all_public_channels is not None:
+        bot["default_all_public_channels"] = revision.default_all_public_channels
+    if bot and target.bot is not None:
+        values["bot"] = msgspec.structs.replace(target.bot, **bot)
+    return Decision(
+        msgspec.structs.replace(target, **values), users.changed(moment, target, values)
+    )
+
+
+def _new_owner(moment: Moment, owner_id: int) -> User:
+    state, actor = moment.state, moment.actor
+    owner = permissions.visible_user(state, actor, owner_id, moment.now)
+    if owner.is_bot or not owner.is_active:
+        raise Refused("A bot's owner is an active person.")
+    # Whoever gives the bot away still has its key.
+    permissions.require(
+        permissions.may_lend_rights(state, actor, owner, moment.now),
+        "A bot is not given to somebody who may do what you may not.",
+    )
+    return owner
+
+
+def managed_bot(moment: Moment, bot_id: int) -> User:
+    """The bot, if the actor may change it. Refused otherwise; NotPermitted for bots."""
+    users.require_person(moment.actor)
+    bot = moment.state.users.get(bot_id)
+    if bot is None or bot.bot is None or bot.is_system_bot:
+        raise Refused("No such bot")
+    return users.managed_user(moment, bot.id)
+
+
+def check_managed(moment: Moment, bot_id: int) -> Decision[None]:
+    """Refuse where the actor may not change the bot."""
+    managed_bot(moment, bot_id)
+    return Decision(None)
+
+
+def see_key(moment: Moment, bot_id: int) -> Decision[Credential]:
+    """The credential of a bot that the actor may change."""
+    return Decision(moment.state.credentials[managed_bot(moment, bot_id).id])
+
+
+def replace_key(moment: Moment, bot_id: int, key: NewKey, site: str) -> Decision[Credential]:
+    """Give a bot that the actor may change another API key. Returns the new credential."""
+    return users.replace_key(moment, managed_bot(moment, bot_id).id, key, site)
+
+
+def deactivate(moment: Moment, bot_id: int) -> Decision[None]:
+    """Deactivate a bot that the actor may change."""
+    return users.deactivate(moment, managed_bot(moment, bot_id).id)

@@ -1,0 +1,99 @@
+"""Accounts that are deactivated for good: what was of their person is taken out of them."""
+
+import msgspec
+
+from tertulia.domain.accounts import invited, profiles, users
+from tertulia.model.changes import (
+    AlertWordsChanged,
+    AnyChange,
+    ConfirmationsEnded,
+    CredentialChanged,
+    DeviceRemoved,
+    DraftDeleted,
+    PushTokensRemoved,
+    ReminderRemoved,
+    ScheduledMessageRemoved,
+    SnippetDeleted,
+    StatusChanged,
+)
+from tertulia.model.errors import Refused
+from tertulia.model.profiles import NO_EMOJI
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+
+def delete(moment: Moment, user_id: int, host: str) -> Decision[str]:
+    """Deactivate an account that the actor manages, if it is not yet, and take its name, address,
+    picture, profile, status, and what it kept for itself away. `host` is of the address that it
+    has then. Returns the name of its picture; empty for none. What it wrote stays.
+
+    Refused as `users.deactivate`, and where it was deleted already.
+    """
+    target = users.managed_user(moment, user_id)
+    if target.is_deleted:
+        raise Refused("The account is deleted already.")
+    changes: list[AnyChange] = []
+    if target.is_active:
+        changes += users.deactivate(moment, user_id).changes
+    blank = {
+        "is_deleted": True,
+        "full_name": f"Deleted user {target.id}",
+        "address": f"deleteduser{target.id}@{host}",
+        "avatar_source": "J",
+        "avatar_file": "",
+        "avatar_version": target.avatar_version + 1,
+        "timezone": "",
+    }
+    changes += invited.answered(moment.state, target.address)
+    changes += invited.redacted(moment.state, target.address)
+    changes += [*users.changed(moment, target, blank), *_emptied(moment, target)]
+    changes += _own(moment.state, target.id)
+    return Decision(target.avatar_file, changes)
+
+
+def _own(state: State, user_id: int) -> list[AnyChange]:
+    """What takes away what the account kept for itself."""
+    changes: list[AnyChange] = []
+    changes += [
+        DraftDeleted(user_id=user_id, draft_id=one.id) for one in state.drafts_of_user[user_id]
+    ]
+    changes += [
+        SnippetDeleted(user_id=user_id, snippet_id=one.id)
+        for one in state.snippets_of_user[user_id]
+    ]
+    changes += [
+        ScheduledMessageRemoved(user_id=user_id, scheduled_id=one.id)
+        for one in state.scheduled_of_user[user_id]
+    ]
+    changes += [
+        ReminderRemoved(user_id=user_id, reminder_id=one.id)
+        for one in state.reminders_of_user[user_id]
+    ]
+    if user_id in state.alert_words:
+        changes.append(AlertWordsChanged(user_id=user_id, words=()))
+    if tokens := state.push_tokens_of_user[user_id]:
+        ids = tuple(sorted(one.id for one in tokens))
+        changes.append(PushTokensRemoved(user_id=user_id, token_ids=ids))
+    changes += [
+        DeviceRemoved(user_id=user_id, device_id=one.id) for one in state.devices_of_user[user_id]
+    ]
+    return changes
+
+
+def _emptied(moment: Moment, target: User) -> list[AnyChange]:
+    state = moment.state
+    changes: list[AnyChange] = []
+    fields = [value.field_id for value in state.profile_of[target.id]]
+    if fields:
+        changes += profiles.emptied(moment, target, fields)
+    if target.id in state.statuses:
+        changes.append(StatusChanged(user_id=target.id, text="", emoji=NO_EMOJI))
+    asked = tuple(sorted(one.id for one in state.confirmations if one.user_id == target.id))
+    if asked:
+        changes.append(ConfirmationsEnded(confirmation_ids=asked))
+    credential = state.credentials[target.id]
+    if credential.password_hash is not None:
+        bare = msgspec.structs.replace(credential, password_hash=None)
+        changes.append(CredentialChanged(credential=bare, same_key=True))
+    return changes

@@ -1,0 +1,314 @@
+"""Invitations: by mail to one address each, and links for whoever has them."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import addresses, invited
+from tertulia.domain.organization import admitted_addresses
+from tertulia.model.changes import InvitationSentAgain, InvitationsMade
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.groups import UserGroup
+from tertulia.model.invitations import Invitation, InvitationStatus
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Role, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+DAY: Final = 86400
+MAX_WELCOME_TEXT: Final = 8000
+"""Code points."""
+MAX_MINUTES: Final = 100 * 366 * 24 * 60
+"""The longest time after which an invitation can be over, beside never."""
+_BETWEEN: Final = re.compile(r"[,\n\r]+")
+_NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>")
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What somebody is invited to. `minutes` None never ends; `welcome_text` as in the model."""
+
+    minutes: int | None
+    role: Role = Role.MEMBER
+    channel_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
+    default_channels: bool = False
+    tell_inviter: bool = False
+    welcome_text: str | None = None
+
+
+class Post(Struct, frozen=True, kw_only=True):
+    """How the mails go out: the server's address for the links, something random that these are
+    made of, and how many invitations may be mailed in a day."""
+
+    site: str
+    nonce: str
+    per_day: int
+
+
+class NotInvited(Struct, frozen=True):
+    """An address that was not invited, and why."""
+
+    address: str
+    reason: str
+    is_deactivated: bool = False
+    """Whether it has an account, which is deactivated."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of invitations by mail."""
+
+    invited: tuple[Invitation, ...] = ()
+    not_invited: tuple[NotInvited, ...] = ()
+    daily_limit_reached: bool = False
+
+
+# Inviting
+
+
+def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decision[Outcome]:
+    """Invite the addresses, which are separated by commas or line breaks, by mail.
+
+    Those that have an account are left out. Nobody is invited where one of them is no address or
+    not admitted, or where it would be too many for a day: the outcome says so. Refused where the
+    actor may not invite, or not on such terms, and where there is no address.
+    """
+    state, actor = moment.state, moment.actor
+    _require_person(actor)
+    permissions.require(
+        permissions.holds_as_member(state, actor, state.realm.can_invite_users_group, moment.now),
+        "You are not allowed to invite people.",
+    )
+    wanted = _addresses(addressees)
+    if not wanted:
+        raise Refused("Name at least one e-mail address.")
+    example = _on_terms(moment, terms, post.nonce)
+    bad: list[NotInvited] = []
+    known: list[NotInvited] = []
+    fresh: list[str] = []
+    for text in wanted:
+        try:
+            address = names.address(text)
+            admitted_addresses.require(state, address)
+        except Refused as refusal:
+            bad.append(NotInvited(text[:100], str(refusal)))
+            continue
+        user = state.user_with_address(address)
+        if user is None:
+            fresh.append(address)
+        else:
+            reason = "There is an account with this address already."
+            known.append(NotInvited(address, reason, not user.is_active))
+    if bad or not fresh:
+        return Decision(Outcome(not_invited=(*bad, *known)))
+    if _sent_today(state, moment.now) + len(fresh) > post.per_day:
+        return Decision(Outcome(daily_limit_reached=True))
+    made = tuple(
+        _made(moment, example, state.invitations.next_id() + number, address)
+        for number, address in enumerate(fresh)
+    )
+    return Decision(
+        Outcome(invited=made, not_invited=tuple(known)),
+        [InvitationsMade(invitations=made)],
+        [_mail(invitation, post.site) for invitation in made],
+    )
+
+
+def _addresses(text: str) -> list[str]:
+    """The addresses of a list, each once, without the names that may stand before them."""
+    found: dict[str, str] = {}
+    for part in _BETWEEN.split(text):
+        named = _NAMED.fullmatch(part.strip())
+        address = (named[1] if named else part).strip()
+        if address:
+            found.setdefault(address.casefold(), address)
+    return list(found.values())
+
+
+def link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
+    """Make a link with which anybody can join. Refused where the actor may not, or not on such
+    terms."""
+    state, actor = moment.state, moment.actor
+    _require_person(actor)
+    permissions.require(
+        permissions.holds_as_member(
+            state, actor, state.realm.create_multiuse_invite_group, moment.now
+        ),
+        "You are not allowed to make invitation links.",
+    )
+    return server_link(moment, terms, nonce)
+
+
+def server_link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
+    """The same for the one who runs the server, in the actor's name: the organization's settings
+    do not bind them."""
+    made = _on_terms(moment, terms, nonce)
+    return Decision(made, [InvitationsMade(invitations=(made,))])
+
+
+def personal_link(moment: Moment, text: str, terms: Terms, nonce: str) -> Decision[Invitation]:
+    """The same for one address, without a mail: the link is handed over by other means. Refused
+    for an address that is in use or not admitted."""
+    like = _on_terms(moment, terms, nonce)
+    address = addresses.usable(moment.state, text)
+    made = _made(moment, like, like.id, address, mailed=False)
+    return Decision(made, [InvitationsMade(invitations=(made,))])
+
+
+def _require_person(actor: User) -> None:
+    if actor.is_bot:
+        raise Refused("Bots cannot invite people.")
+
+
+def _on_terms(moment: Moment, terms: Terms, nonce: str) -> Invitation:
+    """A reusable invitation on these terms. Refused where they are not the actor's to offer."""
+    state, actor = moment.state, moment.actor
+    permissions.require(
+        terms.role >= permissions.role_of(state, actor),
+        "You cannot invite people to a role with more rights than yours.",
+    )
+    text = terms.welcome_text if permissions.is_administrator(state, actor) else None
+    if text is not None and len(text) > MAX_WELCOME_TEXT:
+        raise Refused(f"A welcome message has at most {MAX_WELCOME_TEXT} characters.")
+    return Invitation(
+        id=state.invitations.next_id(),
+        inviter_id=actor.id,
+        created_at=int(moment.now),
+        expires_at=None if terms.minutes is None else int(moment.now) + terms.minutes * 60,
+        role=terms.role,
+        channel_ids=_channels(moment, terms.channel_ids),
+        group_ids=_groups(moment, terms.group_ids),
+        default_channels=terms.default_channels,
+        welcome_text=text,
+        tell_inviter=terms.tell_inviter,
+        nonce=nonce,
+    )
+
+
+def _made(
+    moment: Moment, like: Invitation, invitation_id: int, address: str, *, mailed: bool = True
+) -> Invitation:
+    """The same for one address."""
+    return Invitation(
+        id=invitation_id,
+        inviter_id=like.inviter_id,
+        address=address,
+        created_at=like.created_at,
+        expires_at=like.expires_at,
+        role=like.role,
+        channel_ids=like.channel_ids,
+        group_ids=like.group_ids,
+        default_channels=like.default_channels,
+        welcome_text=like.welcome_text,
+        tell_inviter=like.tell_inviter,
+        nonce=like.nonce,
+        sent_at=(int(moment.now),) if mailed else (),
+    )
+
+
+def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
+    state, actor, now = moment.state, moment.actor, moment.now
+    found: dict[int, Channel] = {}
+    for channel_id in channel_ids:
+        channel = state.channels.get(channel_id)
+        if (
+            channel is None
+            or channel.is_archived
+            or not permissions.sees_channel(state, actor, channel, now)
+        ):
+            raise Refused(f"There is no channel with ID {channel_id}. Nobody was invited.")
+        found[channel.id] = channel
+    if not found:
+        return ()
+    allowed = {
+        channel.id
+        for channel in found.values()
+        if permissions.may_subscribe_others(state, actor, channel, now)
+    }
+    permissions.require(
+        permissions.may_add_subscribers_at_all(state, actor, now) or bool(allowed),
+        "You are not allowed to subscribe others to channels.",
+    )
+    for channel in found.values():
+        permissions.require(
+            channel.is_default or channel.id in allowed,
+            f"You are not allowed to subscribe others to '{channel.name}'.",
+        )
+    return tuple(found)
+
+
+def _groups(moment: Moment, group_ids: Iterable[int]) -> tuple[int, ...]:
+    state, actor = moment.state, moment.actor
+    found: dict[int, UserGroup] = {}
+    for group_id in group_ids:
+        group = state.groups.get(group_id)
+        if group is None or group.deactivated:
+            raise Refused(f"There is no group {group_id}. Nobody was invited.")
+        permissions.require(
+            permissions.may_add_members(state, actor, group, moment.now),
+            f"You are not allowed to add members to '{group.name}'.",
+        )
+        found[group.id] = group
+    return tuple(found)
+
+
+def _mail(invitation: Invitation, site: str) -> Mail:
+    return Mail(
+        kind=MailKind.INVITATION, to=invitation.address or "", site=site, about=invitation.id
+    )
+
+
+def _sent_today(state: State, now: float) -> int:
+    """How many invitations were mailed in the last 24 hours."""
+    return sum(at > now - DAY for one in state.invitations for at in one.sent_at)
+
+
+# Looking after them
+
+
+def shown(state: State, viewer: User, now: float) -> list[Invitation]:
+    """The usable invitations that the viewer looks after, in the order in which they were made."""
+    return sorted(
+        (one for one in state.invitations if invited.is_managed(state, one, viewer, now)),
+        key=lambda one: one.id,
+    )
+
+
+def revoke(moment: Moment, invitation_id: int) -> Decision[None]:
+    """End an invitation by mail. Refused for those that are unknown, over, or not the actor's to
+    end, all alike."""
+    invitation = _managed(moment, invitation_id, reusable=False)
+    return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
+
+
+def revoke_link(moment: Moment, invitation_id: int) -> Decision[None]:
+    """End a link. Refused as `revoke`."""
+    invitation = _managed(moment, invitation_id, reusable=True)
+    return Decision(None, invited.ended([invitation], InvitationStatus.REVOKED))
+
+
+def send_again(moment: Moment, invitation_id: int, post: Post) -> Decision[None]:
+    """Mail an invitation once more. Its time is over when it was. Refused as `revoke`, and when
+    enough was mailed for a day."""
+    invitation = _managed(moment, invitation_id, reusable=False)
+    if _sent_today(moment.state, moment.now) >= post.per_day:
+        raise Refused("No more invitations can be mailed today.")
+    change = InvitationSentAgain(
+        invitation_id=invitation.id, inviter_id=invitation.inviter_id, at=int(moment.now)
+    )
+    return Decision(None, [change], [_mail(invitation, post.site)])
+
+
+def _managed(moment: Moment, invitation_id: int, *, reusable: bool) -> Invitation:
+    state, actor = moment.state, moment.actor
+    invitation = state.invitations.get(invitation_id)
+    if (
+        invitation is None
+        or invitation.is_reusable is not reusable
+        or not invited.is_managed(state, invitation, actor, moment.now)
+    ):
+        raise Refused("There is no such invitation.")
+    return invitation

@@ -1,0 +1,224 @@
+"""How an account comes to be by its own person's hand: by an invitation, or by signing up."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.accounts import addresses, invited, users
+from tertulia.domain.channels import subscribing
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages.sending import ToPeople
+from tertulia.domain.organization import admitted_addresses
+from tertulia.domain.organization.realms import WELCOME_BOT
+from tertulia.model.changes import AnyChange
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.invitations import Confirmation, Invitation, InvitationStatus
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Credential, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+SIGN_UPS: Final = "signups"
+"""The topic where new accounts are announced."""
+MAX_WAITING: Final = 1000
+"""Addresses without an account that may wait for their confirmation at a time."""
+PAUSE: Final = 60
+"""Seconds between two mails to the same of them."""
+
+
+class Over(Refused):
+    """The link opens nothing any more; the sentence says why."""
+
+
+class HasAccount(Refused):
+    """There is an account with the address already."""
+
+
+class Joining(Struct, frozen=True, kw_only=True):
+    """Somebody who joins. `credential` is for nobody yet (`user_id` 0)."""
+
+    address: str
+    full_name: str
+    credential: Credential
+
+
+# Asking for an address to be confirmed
+
+
+def sign_up(
+    moment: Moment, text: str, invitation_id: int | None, nonce: str, site: str
+) -> Decision[None]:
+    """Have a link mailed to the address with which its owner can join: by a reusable invitation,
+    or without one where anybody may sign up. Whether it has an account is told to the address
+    alone.
+
+    Over where the invitation is, or one is needed; Refused for what is no address or not admitted,
+    and where too many are waiting.
+    """
+    state = moment.state
+    if invitation_id is None:
+        require_open(state)
+    else:
+        usable_invitation(state, invitation_id, moment.now)
+    address = names.address(text)
+    admitted_addresses.require(state, address)
+    if state.user_with_address(address) is not None:
+        return Decision(None, mails=[Mail(kind=MailKind.HAS_ACCOUNT, to=address, site=site)])
+    waiting = [c for c in state.confirmations if c.user_id is None and c.expires_at > moment.now]
+    if len(waiting) >= MAX_WAITING:
+        raise Refused("Too many people want to join at the moment. Try again tomorrow.")
+    same = [c for c in waiting if c.address.casefold() == address.casefold()]
+    if any(c.expires_at - addresses.CONFIRMATION_SECONDS > moment.now - PAUSE for c in same):
+        return Decision(None)  # There is a mail under way already.
+    confirmation = Confirmation(
+        id=state.confirmations.next_id(),
+        address=address,
+        invitation_id=invitation_id,
+        expires_at=int(moment.now) + addresses.CONFIRMATION_SECONDS,
+        nonce=nonce,
+    )
+    mail = Mail(kind=MailKind.CONFIRM_SIGN_UP, to=address, site=site, about=confirmation.id)
+    return Decision(None, addresses.asked(moment, confirmation, [c.id for c in same]), [mail])
+
+
+def require_open(state: State) -> None:
+    """Over where nobody can join without an invitation."""
+    if state.realm.invite_required:
+        raise Over("You need an invitation to join this organization.")
+
+
+def usable_invitation(state: State, invitation_id: int, now: float) -> Invitation:
+    """The invitation, if somebody can join with it. Over with the reason otherwise."""
+    invitation = state.invitations.get(invitation_id)
+    if invitation is None:
+        raise Over("There is no such invitation.")
+    match invitation.status:
+        case InvitationStatus.USED:
+            raise Over("This invitation has been used already.")
+        case InvitationStatus.REVOKED:
+            raise Over("This invitation has been withdrawn.")
+    if not invitation.is_open(now):
+        raise Over("This invitation was not used in time.")
+    if not invited.is_usable(state, invitation, now):
+        raise Over("This invitation has been withdrawn.")
+    return invitation
+
+
+def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confirmation:
+    """The confirmation, if somebody can join with it. Over with the reason otherwise."""
+    confirmation = state.confirmations.get(confirmation_id)
+    if confirmation is None or confirmation.user_id is not None:
+        raise Over("This link has been used already, or a newer one was mailed to you.")
+    if confirmation.expires_at <= now:
+        raise Over("This link was not used in time.")
+    if confirmation.invitation_id is None:
+        require_open(state)
+    else:
+        usable_invitation(state, confirmation.invitation_id, now)
+    return confirmation
+
+
+# Joining
+
+
+def join_invited(
+    moment: Moment, invitation_id: int, joining: Joining, render: Render
+) -> Decision[User]:
+    """Join with an invitation. With one for an address, the account has that address, whatever
+    was asked for.
+
+    Over where nobody can join with it; HasAccount; Refused for an address or a name that cannot be
+    one or is not admitted.
+    """
+    invitation = usable_invitation(moment.state, invitation_id, moment.now)
+    address = invitation.address or joining.address
+    return _join(moment, invitation, address, joining, render)
+
+
+def join_confirmed(
+    moment: Moment, confirmation_id: int, joining: Joining, render: Render
+) -> Decision[User]:
+    """Join with an address that was confirmed. Raises as `join_invited`."""
+    state = moment.state
+    confirmation = usable_confirmation(state, confirmation_id, moment.now)
+    invitation = (
+        None
+        if confirmation.invitation_id is None
+        else state.invitations[confirmation.invitation_id]
+    )
+    return _join(moment, invitation, confirmation.address, joining, render)
+
+
+def check(state: State, address: str, full_name: str) -> None:
+    """Refuse what joining would refuse now: before the password is hashed, which is expensive."""
+    if state.user_with_address(address) is not None:
+        raise HasAccount("There is an account with this address already.")
+    addresses.usable(state, address)
+    users.free_name(state, full_name)
+
+
+def _join(
+    moment: Moment,
+    invitation: Invitation | None,
+    address: str,
+    joining: Joining,
+    render: Render,
+) -> Decision[User]:
+    state, now = moment.state, moment.now
+    check(state, address, joining.full_name)
+    user = users.made(
+        moment, address, joining.full_name, *([invitation.role] if invitation else [])
+    )
+    # An invitation gives what its inviter has to give now, whatever it was then.
+    groups = [group.id for group in invited.groups(state, invitation, now)] if invitation else []
+    changes: list[AnyChange] = [
+        users.created(state, user, joining.credential, now, groups),
+        *subscribing.first(state, user, _channels(state, invitation, now), now),
+        *invited.answered(state, user.address),
+        *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
+    ]
+    return Decision(user, changes)
+
+
+def _channels(state: State, invitation: Invitation | None, now: float) -> list[Channel]:
+    """Those that the invitation names, and the default ones where it says so."""
+    named = (
+        set()
+        if invitation is None
+        else {channel.id for channel in invited.channels(state, invitation, now)}
+    )
+    with_defaults = invitation is None or invitation.default_channels
+    return [
+        channel
+        for channel in state.channels
+        if not channel.is_archived
+        and (channel.id in named or (with_defaults and channel.is_default))
+    ]
+
+
+def _notices(state: State, user: User, invitation: Invitation | None) -> Iterable[Notice]:
+    """The welcome; a word to the inviter; an announcement where the organization wants one."""
+    yield Notice(ToPeople(frozenset({user.id})), _welcome(state, invitation), WELCOME_BOT)
+    who = notices.person(user)
+    if invitation is not None and invitation.tell_inviter:
+        inviter = state.users[invitation.inviter_id]
+        if inviter.is_active:
+            text = f"{who} has accepted your invitation and joined."
+            yield Notice(ToPeople(frozenset({inviter.id})), text)
+    board = state.channels.get(state.realm.signup_announcements_channel_id)
+    if board is not None and not board.is_archived:
+        yield notices.in_channel(state, board, f"{who} has joined the organization.", SIGN_UPS)
+
+
+def _welcome(state: State, invitation: Invitation | None) -> str:
+    own = None if invitation is None else invitation.welcome_text
+    more = state.realm.welcome_message_custom_text if own is None else own
+    text = (
+        f"Welcome to **{state.realm.name}**! Messages are in channels, and each channel has topics:"
+        " one for each conversation. Write to anybody directly as well, as I do to you."
+    )
+    return f"{text}\n\n{more}" if more.strip() else text

@@ -1,0 +1,235 @@
+"""Personal settings: what each may be, and how they are changed."""
+
+import typing
+import zoneinfo
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import account_mails, addresses, signing_out, users
+from tertulia.domain.accounts.addresses import NewAddress
+from tertulia.domain.messages import drafts
+from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.model.changes import AnyChange, CredentialChanged, SessionConfirmed, SettingsChanged
+from tertulia.model.errors import Refused
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import PersonalSettings, User
+from tertulia.state.moment import Decision, Moment
+
+NOTIFICATION_SOUNDS: Final = ("ding", "zulip")
+"""The sounds that there are by name. Clients bring the sounds themselves."""
+SILENCE: Final = "none"
+"""What stands for no sound at all."""
+
+_NO_SETTINGS: Final = frozenset({"user_id", "edited_by_owner"})
+
+RULES: Final[Mapping[str, Any]] = {
+    name: kind
+    for name, kind in typing.get_type_hints(PersonalSettings, include_extras=True).items()
+    if name not in _NO_SETTINGS
+}
+"""Every personal setting, and the type of its values. Two have a list of their own beside it:
+`default_language` (LANGUAGES) and `notification_sound`."""
+
+
+def checked(name: str, value: Any) -> Any:
+    """The setting's value, as the type of `PersonalSettings` has it. Refused for one that it
+    cannot have; KeyError for no setting."""
+    kind = RULES[name]
+    try:
+        found = msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Refused(f"Bad value for a setting: {error}") from None
+    if name == "default_language" and found not in LANGUAGES:
+        raise Refused("Clients do not speak this language.")
+    if name == "notification_sound" and found not in {*NOTIFICATION_SOUNDS, SILENCE}:
+        raise Refused("There is no such sound.")
+    return found
+
+
+def all_checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Several of them, as `checked`."""
+    return {name: checked(name, value) for name, value in values.items()}
+
+
+# Changing
+
+
+class Targets(Struct, frozen=True, kw_only=True):
+    """Whose settings an administrator changes: these accounts, and the active members of these
+    groups."""
+
+    user_ids: tuple[int, ...] = ()
+    group_ids: tuple[int, ...] = ()
+    skip_if_already_edited: bool = False
+    """Leave out those who have ever changed settings of their own."""
+
+
+class NewPassword(Struct, frozen=True, kw_only=True):
+    """A new password in place of an old one, both as they are kept."""
+
+    old_hash: str | None
+    new_hash: str
+    site: str
+    """Where the server is, for the mail that tells of it."""
+    session_id: int | None = None
+    """The session that asks, which alone goes on; None where none does."""
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What is to be new; what is UNSET or not among the settings stays as it is."""
+
+    settings: Mapping[str, Any] = {}
+    full_name: str | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
+    password: NewPassword | UnsetType = UNSET
+    address: NewAddress | UnsetType = UNSET
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """What became new: settings and fields of the account by name, of each account."""
+
+    names: Mapping[int, frozenset[str]]
+
+    def users_with(self, name: str) -> list[int]:
+        """The accounts of which this is new."""
+        return [user_id for user_id, names in self.names.items() if name in names]
+
+
+def change(moment: Moment, revision: Revision) -> Decision[Changed]:
+    """Change the actor's own settings.
+
+    Refused for values that are impossible, for a name that the organization does not let people
+    change, and for a password in place of one that is not the present one.
+    """
+    actor = moment.actor
+    changes = settings_changed(moment, actor, all_checked(revision.settings))
+    values: dict[str, Any] = {}
+    if revision.full_name is not UNSET:
+        values["full_name"] = _own_name(moment, revision.full_name)
+    if revision.timezone is not UNSET:
+        values["timezone"] = timezone(revision.timezone)
+    changes += users.changed(moment, actor, values)
+    names = _names(changes)
+    if revision.password is not UNSET:
+        changes += _password_changed(moment, revision.password)
+        names |= {"password"}
+    mails: list[Mail] = []
+    if revision.password is not UNSET:
+        kind, site = MailKind.PASSWORD_CHANGED, revision.password.site
+        mails += account_mails.about(kind, actor, site)
+    if revision.address is not UNSET:
+        asked = addresses.ask_change(moment, revision.address)
+        changes += asked.changes
+        mails += asked.mails
+        names |= {"email"} if asked.changes else set()
+    return Decision(Changed(names={actor.id: names}), changes, mails)
+
+
+def change_for(moment: Moment, targets: Targets, revision: Revision) -> Decision[Changed]:
+    """Change settings of others, for administrators (NotPermitted otherwise).
+
+    Refused for accounts and groups unknown or deactivated, and for a name, an address or a
+    password, which are everybody's own.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    permissions.require(
+        revision.full_name is UNSET and revision.password is UNSET and revision.address is UNSET,
+        "Names, addresses and passwords are changed one by one, and not for several accounts.",
+    )
+    settings = all_checked(revision.settings)
+    values: dict[str, Any] = {}
+    if revision.timezone is not UNSET:
+        values["timezone"] = timezone(revision.timezone)
+    changes: list[AnyChange] = []
+    names: dict[int, frozenset[str]] = {}
+    for user in _targeted(moment, targets):
+        own = settings_changed(moment, user, settings) + users.changed(moment, user, values)
+        names[user.id] = _names(own)
+        changes += own
+    return Decision(Changed(names=names), changes)
+
+
+def timezone(text: str) -> str:
+    """An IANA name, or nothing. Refused for what is none."""
+    name = text.strip()
+    if name and name not in _zones():
+        raise Refused("There is no such time zone.")
+    return name
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
+
+
+def _own_name(moment: Moment, text: str) -> str:
+    state, actor = moment.state, moment.actor
+    if text.strip() == actor.full_name:
+        return actor.full_name
+    permissions.require(
+        permissions.is_administrator(state, actor) or not state.realm.name_changes_disabled,
+        "People do not change their names by themselves here: ask an administrator.",
+    )
+    return users.free_name(state, text, actor.id)
+
+
+def settings_changed(moment: Moment, user: User, values: Mapping[str, Any]) -> list[AnyChange]:
+    """The change that gives an account's settings these values, checked already; none where they
+    have them. Who keeps no drafts on the server any more has none there."""
+    before = moment.state.settings[user.id]
+    new = {name: value for name, value in values.items() if getattr(before, name) != value}
+    if not new:
+        return []
+    changed = SettingsChanged(
+        user_id=user.id,
+        values=new,
+        was={name: getattr(before, name) for name in new},
+        by_owner=user.id == moment.actor_id,
+    )
+    if new.get("enable_drafts_synchronization", True):
+        return [changed]
+    return [changed, *drafts.all_deleted(moment.state, user.id)]
+
+
+def _names(changes: Iterable[AnyChange]) -> frozenset[str]:
+    return frozenset(name for one in changes for name in getattr(one, "values", ()))
+
+
+def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
+    credential = moment.state.credentials[moment.actor.id]
+    if credential.password_hash != password.old_hash:
+        raise Refused("The password was changed in the meantime.")
+    changed = CredentialChanged(
+        credential=msgspec.structs.replace(credential, password_hash=password.new_hash),
+        same_key=True,
+    )
+    over = signing_out.all_ended(moment.state, moment.actor.id, but=password.session_id)
+    session = moment.state.sessions.get(password.session_id)
+    if session is None:
+        return [changed, *over]
+    return [changed, *over, SessionConfirmed(session_id=session.id, at=int(moment.now))]
+
+
+def _targeted(moment: Moment, targets: Targets) -> list[User]:
+    state, now = moment.state, moment.now
+    found: dict[int, User] = {}
+    for user_id in targets.user_ids:
+        user = permissions.visible_user(state, moment.actor, user_id, now)
+        if not user.is_active or user.is_bot:
+            raise Refused(f"The user with ID {user_id} is no active person.")
+        found[user.id] = user
+    for group_id in targets.group_ids:
+        group = state.groups.get(group_id)
+        if group is None or group.deactivated:
+            raise Refused(f"There is no user group with ID {group_id}.")
+        for user in state.users:
+            if user.is_active and not user.is_bot and state.holds(user, group_id, now):
+                found[user.id] = user
+    if targets.skip_if_already_edited:
+        return [u for u in found.values() if not state.settings[u.id].edited_by_owner]
+    return list(found.values())

@@ -1,0 +1,184 @@
+"""Sessions: signing in with a browser."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain.accounts import account_mails, users
+from tertulia.domain.accounts.account_mails import Place
+from tertulia.domain.accounts.signing_out import all_ended, ended
+from tertulia.model.changes import SessionBegun, SessionConfirmed, SessionUsed
+from tertulia.model.errors import NoSuchItem, OrganizationDeactivated, Refused, WrongPassword
+from tertulia.model.mail import MailKind
+from tertulia.model.sessions import Session
+from tertulia.model.users import NewKey, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_SESSIONS: Final = 100
+"""Of one account. One more ends the one that was not used for the longest time."""
+MAX_AGENT: Final = 300
+USE_SECONDS: Final = 4 * 3600
+"""That a session is used is written down this often at most: it costs no commit per request."""
+
+
+class NewSession(Struct, frozen=True, kw_only=True):
+    """A browser that is about to be signed in."""
+
+    digest: str
+    agent: str
+    replaced_id: int | None = None
+    """The session that it had until now, which ends."""
+    password_hash: str | None = None
+    """The password that was checked, as it was kept then; None where none was."""
+    place: Place | None = None
+    """Where it is, where a mail is to tell of it."""
+
+
+def begin(moment: Moment, new: NewSession) -> Decision[Session]:
+    """Sign the actor in. For the first time, they join now.
+
+    WrongPassword where the one that was checked has been changed since; OrganizationDeactivated.
+    """
+    _require_present(moment, new.password_hash)
+    begun = _begun(moment, new, [])
+    return Decision(begun.result, begun.changes, account_mails.of_sign_in(moment, new.place))
+
+
+def _require_present(moment: Moment, password_hash: str | None) -> None:
+    present = moment.state.credentials[moment.actor.id].password_hash
+    if password_hash is not None and password_hash != present:
+        raise WrongPassword("The address or the password is wrong.")
+    if moment.state.realm.deactivated:
+        raise OrganizationDeactivated("The organization is deactivated.")
+
+
+def _begun(moment: Moment, new: NewSession, ending: Iterable[Session]) -> Decision[Session]:
+    """`ending` are sessions of the actor that end with it."""
+    state, actor, now = moment.state, moment.actor, int(moment.now)
+    session = Session(
+        id=state.sessions.next_id(),
+        user_id=actor.id,
+        digest=new.digest,
+        created_at=now,
+        used_at=now,
+        agent="".join(filter(str.isprintable, new.agent))[:MAX_AGENT],
+    )
+    over = {one.id: one for one in ending}
+    replaced = state.sessions.get(new.replaced_id)
+    if replaced is not None:
+        over[replaced.id] = replaced
+    left = [one for one in state.sessions_of_user[actor.id] if one.id not in over]
+    left.sort(key=lambda one: (one.used_at, one.id))
+    over |= {one.id: one for one in left[: max(0, len(left) + 1 - MAX_SESSIONS)]}
+    return Decision(
+        session,
+        [*users.arrive(moment).changes, *ended(over.values()), SessionBegun(session=session)],
+    )
+
+
+# What becomes of them
+
+
+def use(moment: Moment, session_id: int) -> Decision[None]:
+    """The session is in use: its time begins anew. Nothing happens where that was said not long
+    ago, or the session is over."""
+    session = moment.state.sessions.get(session_id)
+    if session is None or not is_stale(session, moment.now):
+        return Decision(None)
+    return Decision(None, (SessionUsed(session_id=session.id, at=int(moment.now)),))
+
+
+def confirm(moment: Moment, session_id: int) -> Decision[None]:
+    """The password was given again in the browser with that session. NoSuchItem for one that is
+    over."""
+    session = moment.state.sessions.get(session_id)
+    if session is None or session.user_id != moment.actor.id:
+        raise NoSuchItem("session")
+    return Decision(None, (SessionConfirmed(session_id=session.id, at=int(moment.now)),))
+
+
+def is_stale(session: Session, now: float) -> bool:
+    """Whether a use of it would be written down."""
+    return now - session.used_at >= USE_SECONDS
+
+
+def own(moment: Moment, longest: int | None) -> Decision[list[Session]]:
+    """The actor's sessions that are not over, the newest first. `longest` is as of `lasts`."""
+    found = moment.state.sessions_of_user[moment.actor.id]
+    return Decision([one for one in reversed(found) if one.lasts(moment.now, longest)])
+
+
+# Passwords that were forgotten
+
+
+class NewPassword(Struct, frozen=True, kw_only=True):
+    """A password in place of a forgotten one. `old_hash` is the one that was forgotten."""
+
+    old_hash: str | None
+    new_hash: str
+    key: NewKey
+    """The API key that is to be: whoever found out the password may have the one before."""
+    site: str
+    """Where the server is, for the mail that tells of it."""
+
+
+def reset_password(moment: Moment, password: NewPassword, new: NewSession) -> Decision[Session]:
+    """Give the actor's account another password and API key, and sign them in; all other sessions
+    end. A mail tells of it.
+
+    WrongPassword where the password has been changed in the meantime; OrganizationDeactivated.
+    """
+    state, actor = moment.state, moment.actor
+    credential = state.credentials[actor.id]
+    if credential.password_hash != password.old_hash:
+        raise WrongPassword("The password has been changed in the meantime.")
+    _require_present(moment, None)
+    begun = _begun(moment, new, state.sessions_of_user[actor.id])
+    changed = users.key_replaced(state, actor.id, password.key, password.new_hash)
+    told = account_mails.about(MailKind.CREDENTIAL_CHANGED, actor, password.site)
+    return Decision(begun.result, [*changed, *begun.changes], told)
+
+
+# By the operator of the server
+
+
+def replace_password(
+    moment: Moment, user_id: int, new_hash: str, key: NewKey, site: str
+) -> Decision[None]:
+    """Give a person's account another password and API key; all its sessions end. A mail tells of
+    it. This is for the operator of the server, who needs no account.
+
+    Refused for accounts that are not active, and for bots.
+    """
+    user = _active_person(moment.state, user_id)
+    return Decision(
+        None,
+        [
+            *users.key_replaced(moment.state, user.id, key, new_hash),
+            *all_ended(moment.state, user.id),
+        ],
+        account_mails.about(MailKind.CREDENTIAL_CHANGED, user, site),
+    )
+
+
+def end_access(moment: Moment, user_id: int, key: NewKey) -> Decision[int]:
+    """Give a person's account another API key, and end all its sessions: every browser and every
+    program has to sign in again. Returns how many sessions there were. As `replace_password`
+    otherwise."""
+    user = _active_person(moment.state, user_id)
+    changes = [
+        *users.key_replaced(moment.state, user.id, key),
+        *all_ended(moment.state, user.id),
+    ]
+    return Decision(len(moment.state.sessions_of_user[user.id]), changes)
+
+
+def _active_person(state: State, user_id: int) -> User:
+    user = state.users[user_id]
+    if user.is_bot:
+        raise Refused("This is a bot: whoever owns it replaces its key.")
+    if not user.is_active:
+        raise Refused("The account is deactivated.")
+    return user

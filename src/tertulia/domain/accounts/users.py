@@ -1,0 +1,453 @@
+"""Accounts: people, and what people and bots have in common."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import lookalikes, names, permissions, visibility
+from tertulia.domain.accounts import (
+    account_mails,
+    devices,
+    full_members,
+    invited,
+    profiles,
+    signing_out,
+)
+from tertulia.domain.accounts.profiles import NewProfile
+from tertulia.domain.channels import subscribing
+from tertulia.domain.organization import admitted_addresses
+from tertulia.model.changes import (
+    AnyChange,
+    CredentialChanged,
+    Named,
+    UserChanged,
+    UserCreated,
+    UserDeactivated,
+    UserReactivated,
+)
+from tertulia.model.errors import LastOfKind, NotPermitted, Refused
+from tertulia.model.groups import Members
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Credential, NewKey, Role, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+# Finding
+
+
+def account_with(
+    state: State, viewer: User | None, address: str, host: str, now: float
+) -> User | None:
+    """The account with that address, if the viewer may know of it, and by it: the real one where
+    they see it, or the one that stands for it (`user7@` and the organization's host)."""
+    user = _account_called(state, viewer, address, host)
+    if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user, now)):
+        return None
+    return user
+
+
+def _account_called(state: State, viewer: User | None, address: str, host: str) -> User | None:
+    user = state.user_with_address(address)
+    if user is not None and permissions.sees_address(state, viewer, user):
+        return user
+    name, _, given_host = address.strip().casefold().rpartition("@")
+    stand_in = re.fullmatch(r"user([0-9]{1,15})", name)
+    if stand_in is None or given_host != host.casefold():
+        return None
+    return state.users.get(int(stand_in[1]))
+
+
+# Creating
+
+
+class NewUser(Struct, frozen=True, kw_only=True):
+    """A person to be. `credential` is for nobody yet (`user_id` 0)."""
+
+    address: str
+    full_name: str
+    role: Role = Role.MEMBER
+    credential: Credential
+    awaits_arrival: bool = False
+    """As of `User`."""
+
+
+def create(moment: Moment, new: NewUser) -> Decision[User]:
+    """Create a person's account, subscribed to the default channels. Who may is for the caller
+    to decide (`create_for_another` asks; the command line does not).
+
+    Refused for names and addresses that cannot be one, and for an address in use.
+    """
+    state = moment.state
+    user = made(moment, new.address, new.full_name, new.role)
+    user = msgspec.structs.replace(user, awaits_arrival=new.awaits_arrival)
+    return Decision(
+        user,
+        [
+            created(state, user, new.credential, moment.now),
+            *subscribing.to_defaults(state, user, moment.now),
+            *invited.answered(state, user.address),
+        ],
+    )
+
+
+def made(moment: Moment, address: str, full_name: str, role: Role = Role.MEMBER) -> User:
+    """A new person's account. Refused as `create`."""
+    state = moment.state
+    return User(
+        id=state.users.next_id(),
+        address=free_address(state, address),
+        full_name=free_name(state, full_name),
+        role=role,
+        joined_at=int(moment.now),
+        avatar_source=state.realm.default_avatar_source,
+    )
+
+
+def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
+    """Refuse what `create_for_another` would refuse now: before the password is hashed, which is
+    expensive."""
+    permissions.require(
+        permissions.may_create_users(moment.state, moment.actor, moment.now),
+        "You are not allowed to create accounts.",
+    )
+    admitted_addresses.require(moment.state, free_address(moment.state, address))
+    free_name(moment.state, full_name)
+    return Decision(None)
+
+
+def create_for_another(moment: Moment, new: NewUser) -> Decision[User]:
+    """Create a person's account, if the actor may. Refused as `create` otherwise."""
+    check_new(moment, new.address, new.full_name)
+    return create(moment, msgspec.structs.replace(new, awaits_arrival=True))
+
+
+def arrive(moment: Moment) -> Decision[None]:
+    """The actor signs in: for the first time, where somebody else made the account, and then they
+    join now."""
+    if not moment.actor.awaits_arrival:
+        return Decision(None)
+    joined = {"awaits_arrival": False, "joined_at": int(moment.now)}
+    return Decision(None, changed(moment, moment.actor, joined))
+
+
+def created(
+    state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
+) -> UserCreated:
+    """The change that makes the account exist, with that credential for its own, and a member of
+    these groups beside those of its role."""
+    return UserCreated(
+        user=user,
+        credential=msgspec.structs.replace(credential, user_id=user.id),
+        settings=msgspec.structs.replace(state.default_settings, user_id=user.id),
+        group_ids=(*state.system_groups_of(user, now), *group_ids),
+    )
+
+
+def free_address(state: State, text: str) -> str:
+    """The address in its final form. Refused when an account has it."""
+    address = names.address(text)
+    if state.user_with_address(address) is not None:
+        raise Refused(f"An account has the address '{address}' already.")
+    return address
+
+
+def free_name(state: State, text: str, user_id: int | None = None) -> str:
+    """The name in its final form. Refused when another active account than `user_id` has it and
+    the organization wants names to be unique; or one that looks like it."""
+    name = names.full_name(text)
+    if state.realm.require_unique_names:
+        for taken, user_ids in state.users_by_name.items():
+            if lookalikes.alike(taken, name) and any(
+                state.users[other].is_active for other in user_ids if other != user_id
+            ):
+                raise Refused("Somebody is called so already, and names are unique here.")
+    return name
+
+
+# Changing
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What is to be new about an account; None is to stay as it is."""
+
+    full_name: str | None = None
+    role: Role | None = None
+    address: str | None = None
+    profile: NewProfile | None = None
+    site: str = ""
+    """Where the server is, for the mail that tells of a new address."""
+
+
+def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
+    """Change an account that the actor manages.
+
+    Raises NotPermitted or LastOfKind where a role needs an owner's hand or takes the last owner
+    away; Refused for accounts unknown or not the actor's to change, and for impossible values.
+    """
+    state, actor = moment.state, moment.actor
+    target = managed_user(moment, user_id)
+    values: dict[str, Any] = {}
+    over: list[AnyChange] = []
+    told: list[Mail] = []
+    if revision.full_name is not None:
+        values["full_name"] = free_name(state, revision.full_name, target.id)
+    if revision.role is not None:
+        values["role"] = allowed_role(moment, target, revision.role)
+    if revision.address is not None:
+        permissions.require_administrator(state, actor)
+        address = names.address(revision.address)
+        if address.casefold() != target.address.casefold():
+            address = free_address(state, address)
+            admitted_addresses.require(state, address)
+            over = invited.answered(state, address)
+            told = account_mails.about(
+                MailKind.ADDRESS_CHANGED, target, revision.site, address=address
+            )
+        values["address"] = address
+    profile = () if revision.profile is None else profiles.changed(moment, target, revision.profile)
+    return Decision(None, [*over, *changed(moment, target, values), *profile], told)
+
+
+def managed_user(moment: Moment, user_id: int) -> User:
+    """The account, if the actor may change it. Refused otherwise."""
+    target = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
+    permissions.require(
+        not target.is_system_bot
+        and permissions.manages_account(moment.state, moment.actor, target),
+        "You are not allowed to do this.",
+    )
+    return target
+
+
+def check_managed(moment: Moment, user_id: int) -> Decision[None]:
+    """Refuse where the actor may not change the account."""
+    managed_user(moment, user_id)
+    return Decision(None)
+
+
+def allowed_role(moment: Moment, target: User, role: Role) -> Role:
+    """The role, if the actor may give it to the account. Raises as `change`."""
+    if role is target.role:
+        return role
+    require_person(moment.actor)
+    permissions.require_administrator(moment.state, moment.actor)
+    if Role.OWNER in {role, target.role}:
+        permissions.require_owner(moment.state, moment.actor)
+        _keep_an_owner(moment.state, target)
+    return role
+
+
+def require_person(actor: User) -> None:
+    """Raise NotPermitted for bots."""
+    if actor.is_bot:
+        raise NotPermitted("Bots cannot do this.")
+
+
+def _keep_an_owner(state: State, target: User) -> None:
+    owners = {user_id for user_id in state.active_by_role[Role.OWNER] if _is_person(state, user_id)}
+    if owners == {target.id}:
+        raise LastOfKind(is_last_owner=True)
+
+
+def _is_person(state: State, user_id: int) -> bool:
+    return not state.users[user_id].is_bot
+
+
+def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[AnyChange]:
+    """The change that gives the account's fields these values; none where they have them."""
+    state, now = moment.state, moment.now
+    new = {name: value for name, value in values.items() if getattr(target, name) != value}
+    if not new:
+        return []
+    change = UserChanged(
+        user_id=target.id, values=new, was={name: getattr(target, name) for name in new}
+    )
+    first: list[AnyChange] = []
+    if not new.keys().isdisjoint({"role", "joined_at", "bot"}):
+        after = msgspec.structs.replace(target, **new)
+        ended = full_members.overdue(state, after, now) if target.is_active else []
+        state, first = full_members.with_changes(state, ended), [*ended]
+        was_in = set(state.system_groups_of(target, now)) if target.is_active else set()
+        is_in = set(state.system_groups_of(after, now)) if target.is_active else set()
+        saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
+        change = msgspec.structs.replace(
+            change,
+            left=tuple(sorted(was_in - is_in)),
+            joined=tuple(sorted(is_in - was_in)),
+            gained=tuple(sorted(sees - saw)),
+            lost=tuple(sorted(saw - sees)),
+            subscribers={c: state.subscribers(c) for c in sees - saw},
+        )
+        bots = [target] if target.is_bot else state.bots_of(target.id)
+        return [*first, *_with_bots(state, change, after, bots, now)]
+    return [*first, change]
+
+
+def _channels_seen(state: State, user: User, now: float) -> set[int]:
+    return {c.id for c in state.channels if permissions.sees_channel(state, user, c, now)}
+
+
+def _with_bots(
+    state: State, change: UserChanged, after: User, bots: Sequence[User], now: float
+) -> Iterable[AnyChange]:
+    """The change with what it does to the rights of these bots, and the ends of those
+    subscriptions that a guest's bots cannot have."""
+    ahead = state.with_changes(users=[after])
+    rights: dict[int, tuple[int, int]] = {}
+    ended: list[AnyChange] = []
+    for bot in bots:
+        became = ahead.users[bot.id]
+        roles = (permissions.role_of(state, bot), permissions.role_of(ahead, became))
+        if roles[0] is not roles[1]:
+            rights[bot.id] = (int(roles[0]), int(roles[1]))
+        ended += [
+            subscribing.unsubscribed(ahead, channel, [became], now)
+            for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
+            if not permissions.bot_may_be_in(ahead, became, channel)
+        ]
+    others = [bot.id for bot in bots if bot.id != after.id]
+    seen = visibility.compared(state, ahead, state.channels, others, now)
+    yield msgspec.structs.replace(change, rights=rights, sight=seen)
+    yield from ended
+
+
+# Leaving and coming back
+
+
+def deactivate(moment: Moment, user_id: int) -> Decision[None]:
+    """Deactivate an account that the actor manages, or the actor's own, and the bots it owns. The
+    invitations it made are over, and its browsers are signed out.
+
+    LastOfKind for the last owner; Refused for accounts unknown, not the actor's to deactivate, or
+    deactivated already.
+    """
+    state, actor = moment.state, moment.actor
+    target = actor if user_id == actor.id and not actor.is_bot else managed_user(moment, user_id)
+    if not target.is_active:
+        raise Refused("The account is deactivated already.")
+    if target.is_owner and not target.is_bot:
+        _keep_an_owner(state, target)
+    return Decision(
+        None,
+        [
+            *(_deactivated(moment, user) for user in [target, *state.bots_of(target.id)]),
+            *signing_out.all_ended(state, target.id),
+            *invited.withdrawn(state, target),
+        ],
+    )
+
+
+def _deactivated(moment: Moment, user: User) -> UserDeactivated:
+    return UserDeactivated(**_belongings(moment, user))
+
+
+def _belongings(moment: Moment, user: User) -> dict[str, Any]:
+    """Where an active account is seen beside in the list of accounts: the fields that its
+    deactivation and its reactivation have in common."""
+    state = moment.state
+    group_ids, named = state.groups_of(user, moment.now), _named(state, user)
+    concerned = {*group_ids, *(group_id for group_id, _ in named.groups)}
+    return {
+        "user_id": user.id,
+        "channel_ids": tuple(sorted(state.channel_ids_of(user.id))),
+        "group_ids": group_ids,
+        "named": named,
+        "deactivated_groups": tuple(sorted(g for g in concerned if state.groups[g].deactivated)),
+    }
+
+
+def _named(state: State, user: User) -> Named:
+    return Named(
+        channels=tuple((c.id, name) for c in state.channels for name in _settings_naming(c, user)),
+        groups=tuple((g.id, name) for g in state.groups for name in _settings_naming(g, user)),
+        realm=tuple(_settings_naming(state.realm, user)),
+    )
+
+
+def _settings_naming(record: Struct, user: User) -> list[str]:
+    """The permission settings of a channel, a group or the organization that name the account."""
+    return [
+        name
+        for name in record.__struct_fields__
+        if isinstance(holder := getattr(record, name), Members) and user.id in holder.direct_members
+    ]
+
+
+def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
+    """Reactivate an account that the actor manages. It gets another API key: whoever had the one
+    before does not come back with it. A bot whose owner is gone becomes the actor's. Nothing
+    happens where the account is active.
+
+    Refused for accounts unknown or not the actor's to reactivate, for a person whose name must be
+    unique and is taken, and for a bot that the actor may not have or whose name is in use.
+    """
+    state, now = moment.state, moment.now
+    target = managed_user(moment, user_id)
+    if target.is_active:
+        return Decision(None)
+    if target.is_deleted:
+        raise Refused("The account is deleted.")
+    first = full_members.overdue(state, target, now)
+    ahead = dataclasses.replace(moment, state=full_members.with_changes(state, first))
+    changes: list[AnyChange] = [
+        *key_replaced(state, target.id, key),
+        *first,
+        UserReactivated(**_belongings(ahead, target)),
+    ]
+    if target.bot is None:
+        free_name(state, target.full_name, target.id)
+        return Decision(None, changes)
+    require_person(moment.actor)
+    permissions.require(
+        permissions.may_create_bot(state, moment.actor, target.bot.kind, now),
+        "You are not allowed to have such bots.",
+    )
+    free_bot_name(state, target.full_name, target.id)
+    owner = state.users.get(target.bot.owner_id)
+    if owner is None or not owner.is_active:
+        bot = msgspec.structs.replace(target.bot, owner_id=moment.actor.id)
+        changes += changed(moment, target, {"bot": bot})
+    return Decision(None, changes)
+
+
+def free_bot_name(state: State, text: str, user_id: int | None = None) -> str:
+    """A bot's name in its final form. Refused when another active account has it."""
+    name = free_name(state, text, user_id)
+    same = state.users_by_name.get(name, set()) - {user_id}
+    if any(state.users[other].is_active for other in same):
+        raise Refused("Another account has this name.")
+    return name
+
+
+# Keys
+
+
+def replace_key(moment: Moment, user_id: int, key: NewKey, site: str) -> Decision[Credential]:
+    """Give the actor's own account, or one that the actor manages, another API key. Returns the
+    new credential, whose password is as before. A mail tells a person of it; `site` is where the
+    server is."""
+    target = moment.actor if user_id == moment.actor.id else managed_user(moment, user_id)
+    credential = with_key(moment.state.credentials[target.id], key)
+    told = account_mails.about(MailKind.KEY_CHANGED, target, site)
+    return Decision(credential, key_replaced(moment.state, target.id, key), told)
+
+
+def with_key(credential: Credential, key: NewKey) -> Credential:
+    """The credential with that API key."""
+    return msgspec.structs.replace(credential, key_digest=key.digest, key_sealed=key.sealed)
+
+
+def key_replaced(
+    state: State, user_id: int, key: NewKey, password_hash: str | UnsetType = UNSET
+) -> list[AnyChange]:
+    """The changes that give an account another API key, and a new password where there is one:
+    whoever has the old key, and whatever phone was registered with it, hears nothing any more."""
+    credential = with_key(state.credentials[user_id], key)
+    if password_hash is not UNSET:
+        credential = msgspec.structs.replace(credential, password_hash=password_hash)
+    void = devices.all_tokens_removed(state, user_id)
+    return [CredentialChanged(credential=credential), *void]

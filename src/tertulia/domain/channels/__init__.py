@@ -1,0 +1,1 @@
+"""Channels, who is subscribed to them, and their topics."""

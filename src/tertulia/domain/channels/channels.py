@@ -1,0 +1,416 @@
+"""Channels: creating, changing and archiving them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain.channels import default_groups, folders
+from tertulia.domain.groups import group_settings
+from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, Given
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Render
+from tertulia.model.changes import ChannelChanged
+from tertulia.model.channels import Channel, TopicsPolicy
+from tertulia.model.errors import NoSuchChannel, Refused
+from tertulia.model.groups import GroupSetting, Members, SystemGroup
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+FOR_EVER = -1
+"""As a channel's `retention_days`."""
+
+
+class NewChannel(Struct, frozen=True, kw_only=True):
+    """A channel to be. `rendered_description` is the HTML of `description`, both final.
+
+    `history_public` None is what is usual for the kind of channel; settings that `groups` does
+    not name get their defaults.
+    """
+
+    name: str
+    description: str = ""
+    rendered_description: str = ""
+    is_private: bool = False
+    is_web_public: bool = False
+    is_default: bool = False
+    history_public: bool | None = None
+    retention_days: int | None = None
+    topics_policy: TopicsPolicy = TopicsPolicy.INHERIT
+    folder_id: int | None = None
+    groups: Mapping[str, GroupSetting] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
+
+
+class ChannelEdit(Struct, frozen=True, kw_only=True):
+    """New values for a channel. What is UNSET stays."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    is_private: bool | UnsetType = UNSET
+    is_web_public: bool | UnsetType = UNSET
+    history_public: bool | UnsetType = UNSET
+    is_default: bool | UnsetType = UNSET
+    retention_days: int | UnsetType | None = UNSET
+    topics_policy: TopicsPolicy | UnsetType = UNSET
+    folder_id: int | UnsetType | None = UNSET
+    unarchive: bool = False
+    groups: Mapping[str, Given] = {}
+    web_is_open: bool = True
+    """Whether the server lets organizations have web-public channels."""
+
+
+def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
+    """The channel, if there is one that the actor may see. Refused otherwise."""
+    try:
+        return permissions.visible_channel(state, actor, now, channel_id=channel_id)
+    except NoSuchChannel:
+        raise Refused("There is no such channel.") from None
+
+
+# Creating
+
+
+def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
+    """Refused where one of these channels, but that one, has a name that looks like this one."""
+    if any(lookalikes.alike(one.name, name) for one in others if one.id != but):
+        raise Refused(f"Another channel has a name that looks like '{name}'.")
+
+
+def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
+    """The channel that the actor asks for. Its name must be free: that is for the caller to see.
+
+    Refused for names and combinations that cannot be, and without the rights that it takes.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    name = names.channel_name(new.name)
+    check_may_create(moment, new)
+    check_unlike(state.channels, name)
+    history_public = new.history_public
+    if history_public is None:
+        history_public = not new.is_private
+    if new.is_default:
+        _check_may_make_default(state, actor)
+    if new.retention_days is not None:
+        _check_may_set_retention(state, actor, new.retention_days)
+    if new.topics_policy is not TopicsPolicy.INHERIT:
+        _check_may_set_topics_policy(state, actor, now)
+    folders.check_open(state, new.folder_id)
+    groups: dict[str, GroupSetting] = {
+        setting: group_settings.checked(state, setting, CHANNEL_SETTINGS[setting], value)
+        for setting, value in new.groups.items()
+    }
+    _check_may_set_groups(state, actor, now, groups)
+    groups.setdefault("can_administer_channel_group", Members((actor.id,), ()))
+    channel = msgspec.structs.replace(
+        Channel(
+            id=channel_id,
+            name=name,
+            description=new.description,
+            rendered_description=new.rendered_description,
+            created_at=int(now),
+            creator_id=actor.id,
+            is_private=new.is_private,
+            is_web_public=new.is_web_public,
+            is_default=new.is_default,
+            history_public=history_public,
+            retention_days=new.retention_days,
+            topics_policy=new.topics_policy,
+            folder_id=new.folder_id,
+        ),
+        **groups,
+    )
+    _check_whole(channel)
+    return channel
+
+
+def check_may_create(moment: Moment, new: NewChannel) -> None:
+    """Refuse to create a channel of this kind unless the actor has the right."""
+    permissions.require(may_create(moment, new), _NOT_OF_THIS_KIND)
+
+
+def may_create(moment: Moment, new: NewChannel) -> bool:
+    """Whether the actor has the right to create a channel of this kind. Refused for a kind that
+    there cannot be."""
+    return _may_have_kind(
+        moment.state,
+        moment.actor,
+        moment.now,
+        is_private=new.is_private,
+        is_web_public=new.is_web_public,
+        web_is_open=new.web_is_open,
+    )
+
+
+_NOT_OF_THIS_KIND: Final = "You are not allowed to do this."
+
+
+def _may_have_kind(
+    state: State,
+    actor: User,
+    now: float,
+    *,
+    is_private: bool,
+    is_web_public: bool,
+    web_is_open: bool,
+) -> bool:
+    realm = state.realm
+    if is_private and is_web_public:
+        raise Refused("A private channel cannot be web-public.")
+    if is_web_public:
+        permissions.require(
+            web_is_open and realm.enable_spectator_access,
+            "Web-public channels are not enabled here.",
+        )
+        setting = realm.can_create_web_public_channel_group
+    elif is_private:
+        setting = realm.can_create_private_channel_group
+    else:
+        setting = realm.can_create_public_channel_group
+    return permissions.holds_as_member(state, actor, setting, now)
+
+
+def _check_may_make_default(state: State, actor: User) -> None:
+    permissions.require(
+        permissions.is_administrator(state, actor), "Only administrators choose default channels."
+    )
+
+
+def _check_may_set_retention(state: State, actor: User, days: int | None) -> None:
+    permissions.require_owner(state, actor)
+    if days is not None and days < 1 and days != FOR_EVER:
+        raise Refused("Messages are kept for at least a day.")
+
+
+def _check_may_set_topics_policy(state: State, actor: User, now: float) -> None:
+    permissions.require(
+        permissions.holds(state, actor, state.realm.can_set_topics_policy_group, now),
+        "You are not allowed to change whether messages need a topic.",
+    )
+
+
+_DELETING = {"can_delete_any_message_group", "can_delete_own_message_group"}
+_NEEDS_CONTENT = _DELETING | {"can_add_subscribers_group", "can_subscribe_group"}
+
+
+def _check_may_set_groups(state: State, actor: User, now: float, groups: Mapping[str, Any]) -> None:
+    if _DELETING & groups.keys():
+        permissions.require(
+            permissions.holds_as_member(
+                state, actor, state.realm.can_set_delete_message_policy_group, now
+            ),
+            "You are not allowed to change who may delete messages.",
+        )
+
+
+def _check_whole(channel: Channel) -> None:
+    """Refuse combinations that no channel has."""
+    if channel.is_private and channel.is_web_public:
+        raise Refused("A private channel cannot be web-public.")
+    if not channel.is_private and not channel.history_public:
+        raise Refused("Only a private channel can have a protected history.")
+    if channel.is_default and channel.is_private:
+        raise Refused("A default channel cannot be private.")
+    if not channel.history_public and channel.can_create_topic_group != SystemGroup.EVERYONE:
+        raise Refused("Everybody begins topics in a private channel with a protected history.")
+
+
+# Changing
+
+
+def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -> Decision[Channel]:
+    """Change the channel, and tell so in it. The result is the channel as it is then.
+
+    Refused without the right to each of the changes, for values that cannot be, and where nothing
+    would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = known(state, actor, channel_id, now)
+    permissions.require(
+        permissions.administers(state, actor, channel, now),
+        "You do not have permission to administer this channel.",
+    )
+    values: dict[str, Any] = {
+        **_described(moment, channel, edit, render),
+        **_kept(state, actor, channel, edit, now),
+        **_privacy(state, actor, channel, edit, now),
+        **_permissions(state, actor, channel, edit, now),
+    }
+    if edit.unarchive:
+        permissions.require(channel.is_archived, "The channel is not archived.")
+        values["is_archived"] = False
+        folder = state.folders.get(channel.folder_id)
+        if folder is not None and folder.is_archived:
+            # An archived folder has no channels that are not.
+            values.setdefault("folder_id", None)
+    if edit.is_default is not UNSET:
+        _check_may_make_default(state, actor)
+        if edit.is_default and channel.is_archived and not edit.unarchive:
+            raise Refused("An archived channel cannot be a default channel.")
+        values["is_default"] = edit.is_default
+    after = msgspec.structs.replace(channel, **values)
+    _check_whole(after)
+    if after == channel:
+        return Decision(channel)
+    return Decision(
+        after,
+        [
+            changed(state, channel, after, now),
+            *(default_groups.without(state, channel) if after.is_private else ()),
+            *notices.sent(moment, notices.changed(moment, channel, after), render),
+        ],
+    )
+
+
+def _described(
+    moment: Moment, channel: Channel, edit: ChannelEdit, render: Render
+) -> dict[str, Any]:
+    state = moment.state
+    values: dict[str, Any] = {}
+    if edit.name is not UNSET:
+        name = names.channel_name(edit.name)
+        if name == channel.name:
+            raise Refused("The channel is called so already.")
+        other = state.channel_named(name)
+        if other is not None and other.id != channel.id:
+            raise Refused(f"Another channel is called '{name}'.")
+        check_unlike(state.channels, name, but=channel.id)
+        values["name"] = name
+    if edit.description is not UNSET:
+        description = names.channel_description(edit.description)
+        values["description"] = description
+        values["rendered_description"] = render(moment, description).html
+    return values
+
+
+def _kept(
+    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if edit.retention_days is not UNSET:
+        _check_may_set_retention(state, actor, edit.retention_days)
+        values["retention_days"] = edit.retention_days
+    if edit.folder_id is not UNSET:
+        if edit.folder_id != channel.folder_id:
+            folders.check_open(state, edit.folder_id)
+        values["folder_id"] = edit.folder_id
+    if edit.topics_policy is not UNSET:
+        _check_may_set_topics_policy(state, actor, now)
+        if edit.topics_policy is TopicsPolicy.EMPTY_ONLY and any(
+            state.topics_of_channel.get(channel.id, {})
+        ):
+            raise Refused("The channel has messages in topics.")
+        values["topics_policy"] = edit.topics_policy
+    return values
+
+
+def _privacy(
+    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
+) -> dict[str, Any]:
+    """The three fields of privacy, where one of them is given: the others follow."""
+    if edit.is_private is UNSET and edit.is_web_public is UNSET and edit.history_public is UNSET:
+        return {}
+    is_private = channel.is_private if edit.is_private is UNSET else edit.is_private
+    if edit.is_web_public is not UNSET:
+        is_web_public = edit.is_web_public
+    else:
+        is_web_public = channel.is_web_public and not is_private
+    if edit.history_public is not UNSET:
+        history_public = edit.history_public
+    elif is_private == channel.is_private:
+        history_public = channel.history_public
+    else:
+        history_public = not is_private
+    values = {
+        "is_private": is_private,
+        "is_web_public": is_web_public,
+        "history_public": history_public,
+    }
+    if all(getattr(channel, name) == value for name, value in values.items()):
+        return {}
+    permissions.require(
+        permissions.reads_channel(state, actor, channel, now),
+        "You need access to the messages of this channel.",
+    )
+    if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
+        allowed = _may_have_kind(
+            state,
+            actor,
+            now,
+            is_private=is_private,
+            is_web_public=is_web_public,
+            web_is_open=edit.web_is_open,
+        )
+        permissions.require(allowed, _NOT_OF_THIS_KIND)
+    return values
+
+
+def _permissions(
+    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
+) -> dict[str, Any]:
+    values = {
+        name: group_settings.revised(
+            state, name, CHANNEL_SETTINGS[name], getattr(channel, name), given
+        )
+        for name, given in edit.groups.items()
+    }
+    if _NEEDS_CONTENT & values.keys():
+        permissions.require(
+            permissions.reads_channel(state, actor, channel, now),
+            "You need access to the messages of this channel.",
+        )
+    _check_may_set_groups(state, actor, now, values)
+    return values
+
+
+def archive(moment: Moment, channel_id: int) -> Decision[None]:
+    """Archive the channel: it stays readable, nothing can be sent to it any more, and what was
+    unread in it counts as read."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = known(state, actor, channel_id, now)
+    permissions.require(
+        permissions.administers(state, actor, channel, now),
+        "You do not have permission to administer this channel.",
+    )
+    permissions.require(not channel.is_archived, "The channel is archived already.")
+    after = msgspec.structs.replace(
+        channel, is_archived=True, is_default=False, read_until=state.last_message_id
+    )
+    return Decision(
+        None, [changed(state, channel, after, now), *default_groups.without(state, channel)]
+    )
+
+
+_DECIDES_SIGHT = {"is_private", "is_web_public", *permissions.SIGHT_SETTINGS}
+_PRIVACY = ("is_private", "is_web_public", "history_public")
+
+
+def changed(state: State, before: Channel, after: Channel, now: float) -> ChannelChanged:
+    """The change from one to the other, with who gains and loses sight of the channel."""
+    fields = [field for field in before.__struct_fields__ if _differ(before, after, field)]
+    if any(field in _PRIVACY for field in fields):
+        fields = [*(field for field in fields if field not in _PRIVACY), *_PRIVACY]
+    gained: set[int] = set()
+    lost: set[int] = set()
+    if _DECIDES_SIGHT & set(fields):
+        saw = permissions.channel_viewers(state, before, now)
+        see = permissions.channel_viewers(state, after, now)
+        gained, lost = see - saw, saw - see
+    returned = before.is_archived and not after.is_archived
+    return ChannelChanged(
+        channel_id=before.id,
+        values={field: getattr(after, field) for field in fields},
+        was={field: getattr(before, field) for field in fields},
+        gained=tuple(sorted(gained)),
+        lost=tuple(sorted(lost)),
+        subscribers=tuple(state.subscribers(before.id)) if gained or returned else (),
+        archived=before.is_archived,
+    )
+
+
+def _differ(before: Channel, after: Channel, field: str) -> bool:
+    return bool(getattr(before, field) != getattr(after, field))

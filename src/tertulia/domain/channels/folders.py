@@ -1,0 +1,122 @@
+"""Channel folders: administrators make and arrange them, everybody sees them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import lookalikes, names, permissions
+from tertulia.domain.messages.notices import Render
+from tertulia.model.changes import (
+    ChannelFolderChanged,
+    ChannelFolderCreated,
+    ChannelFoldersReordered,
+)
+from tertulia.model.errors import Refused
+from tertulia.model.folders import ChannelFolder
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_FOLDERS = 1000
+
+
+class FolderEdit(Struct, frozen=True, kw_only=True):
+    """New values for a folder. What is UNSET stays."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    is_archived: bool | UnsetType = UNSET
+
+
+def in_order(state: State) -> list[ChannelFolder]:
+    """All folders, archived ones too."""
+    return sorted(state.folders, key=lambda folder: folder.order)
+
+
+def check_open(state: State, folder_id: int | None) -> None:
+    """Refuse to put a channel into a folder that does not exist or is archived."""
+    folder = state.folders.get(folder_id)
+    if folder_id is not None and (folder is None or folder.is_archived):
+        raise Refused("There is no such channel folder.")
+
+
+def create(moment: Moment, name: str, description: str, render: Render) -> Decision[ChannelFolder]:
+    """Add a folder after the others.
+
+    NotPermitted for all but administrators; Refused for a name or description that cannot be one,
+    and a name in use.
+    """
+    state = moment.state
+    permissions.require_administrator(moment.state, moment.actor)
+    if len(state.folders) >= MAX_FOLDERS:
+        raise Refused(f"There are at most {MAX_FOLDERS} channel folders.")
+    final = names.folder_description(description)
+    folder = ChannelFolder(
+        id=state.folders.next_id(),
+        name=_free_name(state, name),
+        description=final,
+        rendered_description=render(moment, final).html,
+        order=len(state.folders),
+        created_at=int(moment.now),
+        creator_id=moment.actor.id,
+    )
+    return Decision(folder, [ChannelFolderCreated(folder=folder)])
+
+
+def change(moment: Moment, folder_id: int, edit: FolderEdit, render: Render) -> Decision[None]:
+    """Change a folder.
+
+    NotPermitted for all but administrators; Refused for an unknown folder, as `create` refuses,
+    and to archive one with channels in it that are not archived.
+    """
+    state = moment.state
+    permissions.require_administrator(moment.state, moment.actor)
+    folder = state.folders.get(folder_id)
+    if folder is None:
+        raise Refused("There is no such channel folder.")
+    values: dict[str, Any] = {}
+    if edit.is_archived is not UNSET:
+        values["is_archived"] = edit.is_archived
+    if edit.name is not UNSET:
+        values["name"] = names.folder_name(edit.name)
+    if edit.description is not UNSET:
+        values["description"] = names.folder_description(edit.description)
+        values["rendered_description"] = render(moment, values["description"]).html
+    after = msgspec.structs.replace(folder, **values)
+    if not after.is_archived:
+        _check_free(state, after.name, but=folder_id)
+    elif not folder.is_archived and any(
+        channel.folder_id == folder_id and not channel.is_archived for channel in state.channels
+    ):
+        raise Refused("There are channels in the folder: it can be archived when it is empty.")
+    changed = {name: value for name, value in values.items() if getattr(folder, name) != value}
+    if not changed:
+        return Decision(None)
+    return Decision(None, [ChannelFolderChanged(folder_id=folder_id, values=changed)])
+
+
+def reorder(moment: Moment, order: Sequence[int]) -> Decision[None]:
+    """Arrange the folders. NotPermitted for all but administrators; Refused unless `order` names
+    each folder once, archived ones too."""
+    state = moment.state
+    permissions.require_administrator(moment.state, moment.actor)
+    if sorted(order) != sorted(folder.id for folder in state.folders):
+        raise Refused("The order must name every channel folder once.")
+    if list(order) == [folder.id for folder in in_order(state)]:
+        return Decision(None)
+    return Decision(None, [ChannelFoldersReordered(order=tuple(order))])
+
+
+def _free_name(state: State, text: str) -> str:
+    name = names.folder_name(text)
+    _check_free(state, name)
+    return name
+
+
+def _check_free(state: State, name: str, *, but: int | None = None) -> None:
+    if any(
+        lookalikes.alike(folder.name, name) and not folder.is_archived and folder.id != but
+        for folder in state.folders
+    ):
+        raise Refused(f"Another channel folder is called '{name}'.")

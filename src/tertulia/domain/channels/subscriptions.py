@@ -1,0 +1,476 @@
+"""Who is subscribed to which channel, and each subscriber's own settings of it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.channels import channels, subscribing
+from tertulia.domain.channels.channels import NewChannel
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.model.changes import (
+    AnyChange,
+    ChannelCreated,
+    Subscribed,
+    SubscriptionChanged,
+)
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_BULK_NEW_SUBSCRIPTION_MESSAGES = 100
+"""Beyond so many people at once, nobody is told by message that they were subscribed."""
+MAX_AT_ONCE = 250_000
+"""Subscriptions that one request may begin or end."""
+PART = 1000
+"""Subscriptions that one decision begins or ends: what is more is done in several."""
+CHANNELS_IN_PART = 50
+"""Channels that one decision is about."""
+PROPERTIES = (
+    "color",
+    "is_muted",
+    "pin_to_top",
+    "desktop_notifications",
+    "audible_notifications",
+    "push_notifications",
+    "email_notifications",
+    "wildcard_mentions_notify",
+)
+"""A subscriber's own settings of a channel."""
+_COLOR = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
+
+Principals = Sequence[int] | None
+"""People by ID; None for the actor."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Channels to subscribe people to.
+
+    Each is what to create where there is none of its name. `colors` are the actor's own, by name.
+    """
+
+    channels: tuple[NewChannel, ...]
+    principals: tuple[int, ...] | None = None
+    colors: dict[str, str] = {}
+    refusals_are_fatal: bool = True
+    announce: bool = False
+    tell_subscribed: bool = True
+    must_be_new: bool = False
+    """Refuse a name that is in use."""
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What would become of one channel: `channel` is None where it is closed to the actor."""
+
+    name: str
+    channel: Channel | None = None
+    is_new: bool = False
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of it: channels' names by user ID. `told` is whether the limit let the people
+    concerned be told by message; `created` are the new channels."""
+
+    subscribed: dict[int, list[str]]
+    already_subscribed: dict[int, list[str]]
+    unauthorized: list[str]
+    told: bool
+    created: tuple[Channel, ...]
+
+
+def accounts(moment: Moment, principals: Principals) -> list[User]:
+    """The active accounts that a client names, each once, in order; the actor for None.
+
+    Refused for those that do not exist, are deactivated, or may not be seen, all alike.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    if principals is None:
+        return [actor]
+    found: dict[int, User] = {}
+    sees_all = permissions.sees_everybody(state, actor, now)
+    for principal in principals:
+        user = state.users.get(principal)
+        if (
+            user is None
+            or not user.is_active
+            or user.is_system_bot
+            or not (sees_all or permissions.sees_user(state, actor, user, now))
+        ):
+            raise Refused(f"No such user: {principal}")
+        found[user.id] = user
+    return list(found.values())
+
+
+def _check_size(channel_count: int, people: Sequence[User]) -> None:
+    if channel_count * len(people) > MAX_AT_ONCE:
+        raise Refused(f"At most {MAX_AT_ONCE} subscriptions are changed at once.")
+
+
+# Subscribing
+
+
+def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
+    """Subscribe people to channels, creating those that do not exist.
+
+    Raises Refused for names that cannot be one, for unknown people, for options without the right
+    to them; and, where refusals are fatal, without the right to create a channel, or to subscribe
+    these people.
+    """
+    actor = moment.actor
+    people = accounts(moment, wanted.principals)
+    _check_size(len(wanted.channels), people)
+    created: list[Channel] = []
+    allowed: list[Channel] = []
+    unauthorized: list[str] = []
+    for new in each_once(wanted.channels):
+        checked = _checked_channel(moment, wanted, new, people, created)
+        if checked.channel is None:
+            unauthorized.append(checked.name)
+        else:
+            allowed.append(checked.channel)
+            created.extend([checked.channel] if checked.is_new else [])
+    changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
+    outcome = Outcome(
+        subscribed={},
+        already_subscribed={},
+        unauthorized=unauthorized,
+        told=False,
+        created=tuple(created),
+    )
+    fresh = _subscribed(moment, wanted, people, allowed, outcome)
+    changes.extend(change for _, change in fresh)
+    told, letters = _letters(actor, people, fresh, wanted)
+    texts = [*notices.created(moment, created, announce=wanted.announce), *letters]
+    changes.extend(notices.sent(moment, texts, render, created))
+    return Decision(msgspec.structs.replace(outcome, told=told), changes)
+
+
+def _checked_channel(
+    moment: Moment,
+    wanted: Wanted,
+    new: NewChannel,
+    people: Sequence[User],
+    created: Sequence[Channel],
+) -> Checked:
+    """Refused as `subscribe`. `created` are the channels that are created with it."""
+    known = _known(moment, new)
+    name = known.name if known else names.channel_name(new.name)
+    if not known and not wanted.refusals_are_fatal and not channels.may_create(moment, new):
+        return Checked(name=name)
+    channel = _existing(moment, new, wanted)
+    is_new = channel is None
+    if channel is None:
+        channels.check_unlike(created, name)
+        channel = channels.made(moment, new, moment.state.channels.next_id() + len(created))
+    if _may_subscribe(moment, people, channel):
+        return Checked(name=name, channel=channel, is_new=is_new)
+    if wanted.refusals_are_fatal:
+        raise Refused(f"You cannot subscribe these people to '{name}'.")
+    return Checked(name=name)
+
+
+def check_people(moment: Moment, channel_count: int, principals: Principals) -> Decision[list[int]]:
+    """The people that a request for so many channels names, in an order in which they can be
+    subscribed in parts: owners of bots before their bots. Refused for unknown people, and for too
+    many subscriptions."""
+    people = accounts(moment, principals)
+    _check_size(channel_count, people)
+    return Decision([user.id for user in sorted(people, key=lambda user: user.is_bot)])
+
+
+def check(
+    moment: Moment, wanted: Wanted, new: NewChannel, created: Sequence[Channel]
+) -> Decision[Checked]:
+    """What would become of one of the channels; `created` are those that would be created before
+    it. Changes nothing. Refused as `subscribe`."""
+    people = accounts(moment, wanted.principals)
+    return Decision(_checked_channel(moment, wanted, new, people, created))
+
+
+def subscribe_more(
+    moment: Moment, wanted: Wanted, channel_id: int, *, is_created: bool
+) -> Decision[Outcome]:
+    """Subscribe more people to a channel, without telling them: the next part of a request that is
+    done in parts. `is_created` says that the request created it, with the right to subscribe them.
+
+    Refused for people who are gone, and where refusals are fatal without the right.
+    """
+    channel = moment.state.channels[channel_id]
+    people = accounts(moment, wanted.principals)
+    may = _bots_may_be_in if is_created else _may_subscribe
+    unauthorized: list[str] = []
+    if not may(moment, people, channel):
+        if wanted.refusals_are_fatal:
+            raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
+        unauthorized, people = [channel.name], []
+    outcome = Outcome(
+        subscribed={}, already_subscribed={}, unauthorized=unauthorized, told=False, created=()
+    )
+    fresh = _subscribed(moment, wanted, people, [channel], outcome)
+    return Decision(outcome, [change for _, change in fresh])
+
+
+def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
+    """Tell people that the actor subscribed them to channels of these names, as `subscribe` does.
+    Returns whether they are told, so many."""
+    if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+        return Decision(False)
+    state = moment.state
+    letters = []
+    for user_id, named in subscribed.items():
+        found = (state.channel_named(name) for name in named)
+        new_to = [one for one in found if one and state.is_subscribed(user_id, one.id)]
+        if new_to and user_id != moment.actor.id and not state.users[user_id].is_bot:
+            letters.append(notices.subscribed(moment.actor, user_id, new_to))
+    return Decision(True, [*notices.sent(moment, letters, render)])
+
+
+def each_once(wanted: Iterable[NewChannel]) -> list[NewChannel]:
+    """Those of different names. Refused for names that cannot be one."""
+    found: dict[str, NewChannel] = {}
+    for new in wanted:
+        found.setdefault(names.channel_name(new.name).casefold(), new)
+    return list(found.values())
+
+
+def _known(moment: Moment, new: NewChannel) -> Channel | None:
+    """The channel of that name, if the actor may know of it."""
+    channel = moment.state.channel_named(new.name)
+    if channel is None:
+        return None
+    seen = permissions.sees_channel(moment.state, moment.actor, channel, moment.now)
+    return channel if seen else None
+
+
+def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
+    """The channel of that name. One that the actor may not see is told by nothing but that it
+    cannot be created: and that only to those who could create one."""
+    channel = moment.state.channel_named(new.name)
+    if channel is None:
+        return None
+    if wanted.must_be_new or _known(moment, new) is None:
+        channels.check_may_create(moment, new)
+    if wanted.must_be_new:
+        raise Refused(f"Channel '{names.channel_name(new.name)}' already exists")
+    return channel
+
+
+def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
+    state, actor, now = moment.state, moment.actor, moment.now
+    is_new = channel.id not in state.channels
+    own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    others = (
+        permissions.may_add_subscribers(state, actor, channel, now)
+        if is_new
+        else permissions.may_subscribe_others(state, actor, channel, now)
+    )
+    return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
+        moment, people, channel
+    )
+
+
+def _bots_may_be_in(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
+    brought = {user.id for user in people}
+    return all(permissions.bot_may_be_in(moment.state, user, channel, brought) for user in people)
+
+
+def _subscribed(
+    moment: Moment,
+    wanted: Wanted,
+    people: Sequence[User],
+    allowed: Sequence[Channel],
+    outcome: Outcome,
+) -> list[tuple[Channel, Subscribed]]:
+    """The changes, one for each channel that somebody is new to; what they do is noted."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    taken: dict[int, list[str]] = {user.id: [] for user in people}
+    fresh: list[tuple[Channel, Subscribed]] = []
+    for channel in allowed:
+        newcomers = []
+        colors: dict[int, str] = {}
+        ever = state.subscriptions_of_channel.get(channel.id, {})
+        for user in people:
+            past = ever.get(user.id)
+            if past is not None and past.is_active:
+                outcome.already_subscribed.setdefault(user.id, []).append(channel.name)
+                continue
+            outcome.subscribed.setdefault(user.id, []).append(channel.name)
+            newcomers.append(user)
+            if past is None:
+                colors[user.id] = subscribing.color_for(state, user.id, taken[user.id])
+                taken[user.id].append(colors[user.id])
+        if actor in newcomers and channel.name.casefold() in wanted.colors:
+            colors[actor.id] = wanted.colors[channel.name.casefold()]
+        if newcomers:
+            fresh.append((channel, subscribing.subscribed(state, channel, newcomers, now, colors)))
+    return fresh
+
+
+def _letters(
+    actor: User,
+    people: Sequence[User],
+    fresh: Sequence[tuple[Channel, Subscribed]],
+    wanted: Wanted,
+) -> tuple[bool, list[Notice]]:
+    """What people are told whom somebody else subscribed; and whether they are, so many."""
+    concerned = {user_id for _, change in fresh for user_id in change.colors}
+    if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+        return False, []
+    letters = []
+    for user in people:
+        new_to = [channel for channel, change in fresh if user.id in change.colors]
+        if new_to and user.id != actor.id and not user.is_bot:
+            letters.append(notices.subscribed(actor, user.id, new_to))
+    return True, letters
+
+
+# Unsubscribing
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """Names of channels that somebody was unsubscribed from, or was not subscribed to."""
+
+    removed: list[str]
+    not_removed: list[str]
+
+
+def unsubscribe(
+    moment: Moment, channel_names: Sequence[str], principals: Principals
+) -> Decision[Removal]:
+    """End subscriptions.
+
+    Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
+    right to remove them.
+    """
+    state, now = moment.state, moment.now
+    people = accounts(moment, principals)
+    _check_size(len(channel_names), people)
+    found: dict[int, Channel] = {}
+    for name in channel_names:
+        channel = _open_to_unsubscribe(moment, name, people)
+        found[channel.id] = channel
+    removed: list[str] = []
+    not_removed: list[str] = []
+    changes: list[AnyChange] = []
+    for channel in found.values():
+        leaving = [user for user in people if state.is_subscribed(user.id, channel.id)]
+        if len(leaving) < len(people):
+            not_removed.append(channel.name)
+        if leaving:
+            removed.append(channel.name)
+            changes.append(
+                subscribing.unsubscribed(state, channel, _with_bots(state, channel, leaving), now)
+            )
+    return Decision(Removal(removed=removed, not_removed=not_removed), changes)
+
+
+def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = permissions.visible_channel(state, actor, now, name=name)
+    others = [user for user in people if user.id != actor.id]
+    if others:
+        permissions.require(
+            permissions.may_unsubscribe_others(state, actor, others, channel, now),
+            "You are not allowed to do this.",
+        )
+    return channel
+
+
+def check_unsubscribe(moment: Moment, name: str, principals: Principals) -> Decision[str]:
+    """The channel's name as it is spelled. Changes nothing. Raises as `unsubscribe`."""
+    people = accounts(moment, principals)
+    return Decision(_open_to_unsubscribe(moment, name, people).name)
+
+
+def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[User]:
+    """These subscribers, and of guests among them their bots, which read no more than they do."""
+    found = {user.id: user for user in leaving}
+    for user in leaving:
+        if not permissions.is_guest(state, user) or permissions.open_to_spectators(channel):
+            continue
+        for bot in state.bots_of(user.id):
+            if state.is_subscribed(bot.id, channel.id):
+                found[bot.id] = bot
+    return list(found.values())
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What became of subscribing and unsubscribing oneself at once."""
+
+    outcome: Outcome
+    removal: Removal
+
+
+def exchange(
+    moment: Moment, wanted: Wanted, leaving: Sequence[str], render: Render
+) -> Decision[Exchange]:
+    """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
+
+    Raises as the two do; Refused for a channel that is named for both.
+    """
+    left = {name.strip().casefold() for name in leaving}
+    for new in wanted.channels:
+        if new.name.strip().casefold() in left:
+            raise Refused(f"'{names.channel_name(new.name)}' is to be both added and deleted.")
+    removed = unsubscribe(moment, leaving, None)
+    added = subscribe(moment, wanted, render)
+    return Decision(
+        Exchange(outcome=added.result, removal=removed.result),
+        [*removed.changes, *added.changes],
+    )
+
+
+# One's own settings
+
+
+class Property(Struct, frozen=True, kw_only=True):
+    """A new value of one's own for a channel."""
+
+    channel_id: int
+    name: str
+    value: bool | str
+
+
+def set_properties(moment: Moment, given: Sequence[Property]) -> Decision[None]:
+    """Change one's own settings of channels: all of them, or none.
+
+    Refused for channels that the actor is not subscribed to, unknown settings, and wrong values.
+    """
+    changes = []
+    for one in given:
+        if not moment.state.is_subscribed(moment.actor.id, one.channel_id):
+            raise Refused(f"You are not subscribed to channel {one.channel_id}.")
+        name, value = _checked(one)
+        changes.append(
+            SubscriptionChanged(
+                channel_id=one.channel_id,
+                user_id=moment.actor.id,
+                property=name,
+                value=value,
+                archived=moment.state.channels[one.channel_id].is_archived,
+            )
+        )
+    return Decision(None, changes)
+
+
+def _checked(given: Property) -> tuple[str, bool | str]:
+    if given.name not in PROPERTIES:
+        raise Refused(f"There is no setting '{given.name[:50]}'.")
+    if given.name == "color":
+        return given.name, color(given.value)
+    if not isinstance(given.value, bool):
+        raise Refused(f"'{given.name}' is true or false.")
+    return given.name, given.value
+
+
+def color(value: bool | str) -> str:
+    """A color as `#rrggbb` in lower case. Refused when it is none."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if not _COLOR.fullmatch(text):
+        raise Refused("A color is written like #a1b2c3.")
+    return text if len(text) == 7 else "#" + "".join(digit * 2 for digit in text[1:])

@@ -1,0 +1,192 @@
+"""How users want to hear of topics: as they say, and as follows from taking part."""
+
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import sending
+from tertulia.domain.messages.sending import Draft
+from tertulia.model.changes import MessageSent, MessagesMoved, UserTopicChanged
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Flag
+from tertulia.model.user_topics import Visibility
+from tertulia.model.users import PersonalSettings, User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_USER_TOPICS = 20_000
+"""Topics of which one user may say how to hear of them."""
+
+PARTICIPATING, SENDING, BEGINNING = 1, 2, 3
+"""What it takes for a topic to be followed or unmuted by itself; any other number is never."""
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """A message that was sent, and how its sender hears of its topic from now on, if that is
+    new."""
+
+    message_id: int
+    visibility: Visibility | None = None
+
+
+def set_visibility(
+    moment: Moment, channel_id: int, topic: str, visibility: Visibility
+) -> Decision[None]:
+    """Say how the actor wants to hear of a topic, which need not have messages.
+
+    Refused for topics that cannot be, for too many of them, and for channels whose messages the
+    actor cannot read: of those a setting can only be taken back.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    if len(topic.strip()) > names.MAX_TOPIC:
+        raise Refused(f"A topic has at most {names.MAX_TOPIC} characters.")
+    name = names.topic_name(topic)
+    key = topic_key(name)
+    known = state.visibility(actor.id, channel_id, key)
+    channel = state.channels.get(channel_id)
+    taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
+    if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel, now)):
+        raise Refused("There is no such channel.")
+    if known is Visibility.INHERIT and state.topics_of_user.count(actor.id) >= MAX_USER_TOPICS:
+        raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
+    if known is visibility:
+        return Decision(None)
+    return Decision(None, [_changed(state, actor.id, channel_id, name, visibility, now)])
+
+
+def mute(moment: Moment, channel: int | str, topic: str, muted: bool) -> Decision[None]:
+    """Mute a topic of the channel of that ID or name, or let it be heard of again where it is
+    muted. Raises as `set_visibility`."""
+    state = moment.state
+    named = state.channel_named(channel) if isinstance(channel, str) else None
+    channel_id = channel if isinstance(channel, int) else named.id if named else 0
+    if not muted:
+        known = state.visibility(moment.actor.id, channel_id, topic_key(names.topic_name(topic)))
+        if known in {Visibility.UNMUTED, Visibility.FOLLOWED}:
+            return Decision(None)
+    wanted = Visibility.MUTED if muted else Visibility.INHERIT
+    return set_visibility(moment, channel_id, topic, wanted)
+
+
+def send(moment: Moment, draft: Draft) -> Decision[Sent]:
+    """Send the message, and let its topic be followed or unmuted by those who wish that of topics
+    in which they write or are mentioned. Where the same attempt (the draft's queue and local ID)
+    has sent it already, that message is the answer. Raises as `messages.send` does."""
+    before = moment.state.sent.find(moment.actor.id, draft.queue_id, draft.local_id, draft.content)
+    if before is not None:
+        return Decision(Sent(message_id=before))
+    sent = sending.send(moment, draft)
+    changes = list(sent.changes)
+    own: Visibility | None = None
+    for change in sent.changes:
+        if isinstance(change, MessageSent):
+            followed = after_sending(moment, change)
+            changes += followed
+            mine = [one.visibility for one in followed if one.user_id == change.message.sender_id]
+            own = mine[0] if mine else None
+    return Decision(Sent(message_id=sent.result, visibility=own), changes)
+
+
+def after_sending(moment: Moment, sent: MessageSent) -> list[UserTopicChanged]:
+    """What becomes of the topic of a message that is about to be sent, for its sender and for
+    those whom it mentions by name."""
+    state, message = moment.state, sent.message
+    channel = state.channels.get(message.channel_id)
+    if channel is None:
+        return []
+    key = topic_key(message.topic)
+    is_first = key not in state.topics_of_channel.get(channel.id, {})
+    wanted: dict[int, Visibility] = {
+        user_id: Visibility.FOLLOWED
+        for user_id, flags in sent.flags.items()
+        if flags & Flag.MENTIONED
+        and user_id != message.sender_id
+        and _settings(state, user_id).automatically_follow_topics_where_mentioned
+    }
+    occasions = {PARTICIPATING, SENDING, BEGINNING} if is_first else {PARTICIPATING, SENDING}
+    own = _wanted(state, message.sender_id, channel, occasions)
+    if sent.flags.get(message.sender_id, Flag(0)) & Flag.MENTIONED and (
+        _settings(state, message.sender_id).automatically_follow_topics_where_mentioned
+    ):
+        own = Visibility.FOLLOWED
+    wanted[message.sender_id] = own
+    return _raised(state, channel, message.topic, wanted, moment.now)
+
+
+def after_taking_part(
+    moment: Moment, user: User, channel: Channel, topic: str
+) -> list[UserTopicChanged]:
+    """What becomes of a topic for somebody who took part in it otherwise than by sending: by a
+    reaction or a vote."""
+    wanted = {user.id: _wanted(moment.state, user.id, channel, {PARTICIPATING})}
+    return _raised(moment.state, channel, topic, wanted, moment.now)
+
+
+_MERGED = (Visibility.MUTED, Visibility.INHERIT, Visibility.UNMUTED, Visibility.FOLLOWED)
+"""From the least heard of to the most: of two topics that become one, the more counts."""
+
+
+def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]:
+    """What becomes of the settings of topics of which nothing is left where it was: they go with
+    the messages, for those who may read them there."""
+    state, now = moment.state, moment.now
+    target = state.channels[moved.new_channel_id]
+    key = topic_key(moved.new_topic)
+    is_joined = key in state.topics_of_channel.get(target.id, {})
+    changes = []
+    for old in (one for place in moved.emptied for one in state.settings_of_topic[place]):
+        changes.append(
+            _changed(state, old.user_id, old.channel_id, old.name, Visibility.INHERIT, now)
+        )
+        there = state.visibility(old.user_id, target.id, key)
+        wanted = max(old.visibility, there, key=_MERGED.index) if is_joined else old.visibility
+        user = state.users[old.user_id]
+        if wanted is not there and permissions.reads_channel(state, user, target, now):
+            changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
+    return changes
+
+
+def _wanted(state: State, user_id: int, channel: Channel, occasions: set[int]) -> Visibility:
+    settings = _settings(state, user_id)
+    if settings.automatically_follow_topics_policy in occasions:
+        return Visibility.FOLLOWED
+    subscription = state.subscription(user_id, channel.id)
+    if (
+        subscription is not None
+        and subscription.is_active
+        and subscription.is_muted
+        and settings.automatically_unmute_topics_in_muted_channels_policy in occasions
+    ):
+        return Visibility.UNMUTED
+    return Visibility.INHERIT
+
+
+def _raised(
+    state: State, channel: Channel, topic: str, wanted: dict[int, Visibility], now: float
+) -> list[UserTopicChanged]:
+    """The changes for those who have less than they want; bots want nothing."""
+    key = topic_key(topic)
+    return [
+        _changed(state, user_id, channel.id, topic, visibility, now)
+        for user_id, visibility in sorted(wanted.items())
+        if visibility > state.visibility(user_id, channel.id, key)
+        and not state.users[user_id].is_bot
+        and state.topics_of_user.count(user_id) < MAX_USER_TOPICS
+    ]
+
+
+def _settings(state: State, user_id: int) -> PersonalSettings:
+    return state.settings.get(user_id) or PersonalSettings(user_id=user_id)
+
+
+def _changed(
+    state: State, user_id: int, channel_id: int, topic: str, visibility: Visibility, now: float
+) -> UserTopicChanged:
+    return UserTopicChanged(
+        user_id=user_id,
+        channel_id=channel_id,
+        topic=topic,
+        visibility=visibility,
+        was=state.visibility(user_id, channel_id, topic_key(topic)),
+        at=int(now),
+    )

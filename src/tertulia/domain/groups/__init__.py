@@ -1,0 +1,1 @@
+"""User groups, and the permission settings that name them."""

@@ -1,0 +1,196 @@
+"""User groups: creating and changing them, and taking them out of use and into it again."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import lookalikes, names, permissions, visibility
+from tertulia.domain.channels import subscriptions
+from tertulia.domain.groups import group_settings
+from tertulia.domain.groups.group_settings import (
+    CHANNEL_SETTINGS,
+    GROUP_CREATOR,
+    GROUP_SETTINGS,
+    REALM_SETTINGS,
+    Given,
+)
+from tertulia.model.changes import UserGroupChanged, UserGroupCreated
+from tertulia.model.errors import GroupInUse, GroupUse, Refused
+from tertulia.model.groups import GroupSetting, Members, UserGroup
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+
+class NewGroup(Struct, frozen=True, kw_only=True):
+    """A group to be. Permissions that `settings` does not name get their defaults."""
+
+    name: str
+    description: str
+    members: tuple[int, ...]
+    subgroups: tuple[int, ...] = ()
+    settings: Mapping[str, GroupSetting] = {}
+
+
+class GroupEdit(Struct, frozen=True, kw_only=True):
+    """New values for a group. What is UNSET stays."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    reactivate: bool = False
+    settings: Mapping[str, Given] = {}
+
+
+# Finding
+
+
+def known(state: State, group_id: int) -> UserGroup:
+    """The group, in use or not. Refused where there is none."""
+    group = state.groups.get(group_id)
+    if group is None:
+        raise Refused(f"There is no group {group_id}.")
+    return group
+
+
+def in_use(state: State, group_ids: Iterable[int]) -> tuple[int, ...]:
+    """The groups, each once, ascending. Refused where one of them does not exist or is out of
+    use."""
+    found = tuple(sorted(set(group_ids)))
+    for group_id in found:
+        if known(state, group_id).deactivated:
+            raise Refused(f"There is no group {group_id}.")
+    return found
+
+
+def members(moment: Moment, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The accounts that may come into a group, each once, ascending. Refused for those that do not
+    exist, are deactivated, or may not be seen, all alike."""
+    return tuple(sorted(user.id for user in subscriptions.accounts(moment, user_ids)))
+
+
+def managed(moment: Moment, group_id: int) -> UserGroup:
+    """The group, if the actor may change it. Refused otherwise."""
+    state = moment.state
+    group = known(state, group_id)
+    permissions.require(
+        permissions.manages_group(state, moment.actor, group, moment.now),
+        "You are not allowed to change this group.",
+    )
+    return group
+
+
+def _free_name(state: State, text: str, group_id: int | None = None) -> str:
+    name = names.group_name(text)
+    if any(lookalikes.alike(one.name, name) for one in state.groups if one.id != group_id):
+        raise Refused(f"There is a group '{name}' already.")
+    return name
+
+
+# Creating and changing
+
+
+def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
+    """Create a group. Whoever may do that chooses its first members and subgroups freely.
+
+    Refused without the right, for names that cannot be one or are taken, for people and groups
+    that do not exist, and for permissions that cannot be held by those named.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    permissions.require(
+        permissions.may_create_groups(state, actor, now), "You are not allowed to create groups."
+    )
+    own = Members((actor.id,), ())
+    settings: dict[str, GroupSetting] = {
+        name: own
+        for name, rule in GROUP_SETTINGS.items()
+        if rule.default_group_name == GROUP_CREATOR
+    }
+    settings |= {
+        name: group_settings.checked(state, name, GROUP_SETTINGS[name], value)
+        for name, value in new.settings.items()
+    }
+    group = UserGroup(
+        id=state.groups.next_id(),
+        name=_free_name(state, new.name),
+        description=names.group_description(new.description),
+        created_at=int(now),
+        creator_id=actor.id,
+        members=members(moment, new.members),
+        subgroups=in_use(state, new.subgroups),
+    )
+    group = msgspec.structs.replace(group, **settings)
+    return Decision(group, [UserGroupCreated(group=group)])
+
+
+def change(moment: Moment, group_id: int, edit: GroupEdit) -> Decision[None]:
+    """Change a group, or take it into use again.
+
+    Refused for groups unknown or not the actor's to change, where nothing is asked for, and as
+    `create`; StaleExpectation for a permission that somebody else changed.
+    """
+    state = moment.state
+    group = managed(moment, group_id)
+    if edit == GroupEdit():
+        raise Refused("Say what is to be new.")
+    values: dict[str, Any] = {}
+    if edit.name is not UNSET:
+        values["name"] = _free_name(state, edit.name, group.id)
+    if edit.description is not UNSET:
+        values["description"] = names.group_description(edit.description)
+    if edit.reactivate:
+        values["deactivated"] = False
+    for name, given in edit.settings.items():
+        present = getattr(group, name)
+        values[name] = group_settings.revised(state, name, GROUP_SETTINGS[name], present, given)
+    return Decision(None, _changed(group, values))
+
+
+def _changed(group: UserGroup, values: Mapping[str, Any]) -> list[UserGroupChanged]:
+    new = {name: value for name, value in values.items() if getattr(group, name) != value}
+    if not new:
+        return []
+    return [UserGroupChanged(group_id=group.id, values=new, deactivated=group.deactivated)]
+
+
+# Out of use
+
+
+def deactivate(moment: Moment, group_id: int) -> Decision[None]:
+    """Take a group out of use: it can be neither mentioned nor chosen for a permission.
+
+    Refused for groups unknown, not the actor's to change, or deactivated already. GroupInUse
+    where permissions or other groups refer to it.
+    """
+    group = managed(moment, group_id)
+    permissions.require(not group.deactivated, "The group is deactivated already.")
+    uses = tuple(_uses(moment, group))
+    if uses:
+        raise GroupInUse(uses)
+    return Decision(None, _changed(group, {"deactivated": True}))
+
+
+def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
+    """What would be left with a group that is out of use. Archived channels and other groups that
+    are out of use do not count, nor does what the group says of itself."""
+    state = moment.state
+    others = [other for other in state.groups if other.id != group.id and not other.deactivated]
+    supergroups = tuple(sorted(other.id for other in others if group.id in other.subgroups))
+    if supergroups:
+        yield GroupUse("subgroup", supergroups)
+    for channel in sorted(state.channels, key=lambda channel: channel.id):
+        settings = () if channel.is_archived else _naming(channel, CHANNEL_SETTINGS, group)
+        if settings:
+            seen = permissions.sees_channel(state, moment.actor, channel, moment.now)
+            yield GroupUse("channel", (channel.id,) if seen else (), settings)
+    for other in sorted(others, key=lambda other: other.id):
+        settings = _naming(other, GROUP_SETTINGS, group)
+        if settings:
+            yield GroupUse("user_group", (other.id,), settings)
+    settings = _naming(state.realm, REALM_SETTINGS, group)
+    if settings:
+        yield GroupUse("realm", (), settings)
+
+
+def _naming(record: Struct, names: Iterable[str], group: UserGroup) -> tuple[str, ...]:
+    return tuple(name for name in names if group.id in visibility.groups_of(getattr(record, name)))

@@ -1,0 +1,143 @@
+"""Who is in which user group: people, and other groups."""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import permissions, visibility
+from tertulia.domain.channels.subscriptions import MAX_BULK_NEW_SUBSCRIPTION_MESSAGES
+from tertulia.domain.groups import groups
+from tertulia.domain.messages import notices
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.model.changes import AnyChange, ChannelSight, UserGroupMembersChanged
+from tertulia.model.errors import Refused
+from tertulia.model.groups import UserGroup
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+
+class MembersEdit(Struct, frozen=True, kw_only=True):
+    """Users and groups to bring into a group, and to take out of it."""
+
+    add: tuple[int, ...] = ()
+    remove: tuple[int, ...] = ()
+    add_groups: tuple[int, ...] = ()
+    remove_groups: tuple[int, ...] = ()
+
+
+def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> Decision[None]:
+    """Change who is directly in a group: all of it, or nothing. People whom somebody else brings
+    in or takes out are told.
+
+    Refused for groups and people that do not exist, without the right to each part of it, for
+    those who are members already or are none, and where a group would come to contain itself.
+    """
+    state, now = moment.state, moment.now
+    group = groups.known(state, group_id)
+    permissions.require(not group.is_system, "The groups of the roles follow the roles.")
+    if edit == MembersEdit():
+        raise Refused("Say who is to be in the group, or no more.")
+    _check_permitted(moment, group, edit)
+    change = UserGroupMembersChanged(
+        group_id=group.id,
+        added=_new_members(moment, group, edit.add),
+        removed=_present_members(state, group, edit.remove, now),
+        added_groups=_new_subgroups(state, group, edit.add_groups),
+        removed_groups=_present_subgroups(group, edit.remove_groups),
+        deactivated=group.deactivated,
+    )
+    change = msgspec.structs.replace(change, sight=_sight(state, group, change, now))
+    changes: list[AnyChange] = [change]
+    changes.extend(notices.sent(moment, _letters(moment, group, change), render))
+    return Decision(None, changes)
+
+
+def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> None:
+    state, actor, now = moment.state, moment.actor, moment.now
+    own = {actor.id}
+    if edit.add_groups or set(edit.add) - own:
+        permissions.require(
+            permissions.may_add_members(state, actor, group, now),
+            "You are not allowed to add members to this group.",
+        )
+    elif edit.add:
+        permissions.require(
+            permissions.may_join(state, actor, group, now),
+            "You are not allowed to join this group.",
+        )
+    if edit.remove_groups or set(edit.remove) - own:
+        permissions.require(
+            permissions.may_remove_members(state, actor, group, now),
+            "You are not allowed to remove members from this group.",
+        )
+    elif edit.remove:
+        permissions.require(
+            permissions.may_leave(state, actor, group, now),
+            "You are not allowed to leave this group.",
+        )
+
+
+def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) -> tuple[int, ...]:
+    found = groups.members(moment, user_ids)
+    for user_id in found:
+        if user_id in moment.state.members_of_group[group.id]:
+            raise Refused(f"User {user_id} is in the group already.")
+    return found
+
+
+def _present_members(
+    state: State, group: UserGroup, user_ids: Iterable[int], now: float
+) -> tuple[int, ...]:
+    found = tuple(sorted(set(user_ids)))
+    members = frozenset(state.direct_members(group, now)) if found else frozenset()
+    for user_id in found:
+        if user_id not in members:
+            raise Refused(f"User {user_id} is not in the group.")
+    return found
+
+
+def _new_subgroups(state: State, group: UserGroup, group_ids: Iterable[int]) -> tuple[int, ...]:
+    found = groups.in_use(state, group_ids)
+    for group_id in found:
+        if group_id in group.subgroups:
+            raise Refused(f"Group {group_id} is in the group already.")
+        if group_id == group.id or group.id in state.subgroups(group_id):
+            raise Refused(f"Group {group_id} contains this group.")
+    return found
+
+
+def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int, ...]:
+    found = tuple(sorted(set(group_ids)))
+    for group_id in found:
+        if group_id not in group.subgroups:
+            raise Refused(f"Group {group_id} is not in the group.")
+    return found
+
+
+def _sight(
+    state: State, group: UserGroup, change: UserGroupMembersChanged, now: float
+) -> tuple[ChannelSight, ...]:
+    people = {*change.added, *change.removed}.union(
+        *(state.members(other, now) for other in (*change.added_groups, *change.removed_groups))
+    )
+    after = msgspec.structs.replace(
+        group,
+        members=tuple({*group.members, *change.added} - {*change.removed}),
+        subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
+    )
+    return visibility.moved(state, state.with_changes(group=after), group.id, people, now)
+
+
+def _letters(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:
+    """What people are told whom somebody else brought in or took out; nothing, where there are
+    many."""
+    state, actor = moment.state, moment.actor
+    people = [*change.added, *change.removed]
+    if len(people) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+        return []
+    return [
+        notices.group_changed(actor, user_id, group, added=user_id in change.added)
+        for user_id in people
+        if user_id != actor.id and not state.users[user_id].is_bot
+    ]

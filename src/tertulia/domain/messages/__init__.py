@@ -1,0 +1,1 @@
+"""Messages: sending, editing, moving, reading, and what people write before and after."""

@@ -1,0 +1,142 @@
+"""Deleting messages."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.channels import topics
+from tertulia.domain.channels.topics import Excerpt, Flags
+from tertulia.domain.messages.editing import require_readable
+from tertulia.model.changes import MessagesDeleted
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Conflict, Refused
+from tertulia.model.messages import Message
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+DAY: Final = 86400
+
+
+class Doomed(Struct, frozen=True, kw_only=True):
+    """Messages of one conversation that are to be deleted, as they were at an entry of the log."""
+
+    seq: int
+    messages: Sequence[Message]
+    excerpt: Excerpt
+    """Of their topic."""
+    flags: Flags = {}
+    """Everybody's sparse flags on them."""
+    direct_last_id: int = 0
+    """The newest other message of their direct conversation."""
+
+
+def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
+    """Delete the messages. Refused where the actor may not; Conflict."""
+    _require_unchanged(moment.state, doomed)
+    for message in doomed.messages:
+        require_readable(moment, message)
+        _require_right(moment, message)
+    return Decision(None, (_deleted(moment.state, doomed),))
+
+
+def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[bool]:
+    """Delete messages because they are older than messages are kept. For the server itself.
+    Returns whether they are deleted.
+
+    `before` (UNIX seconds) is when the newest of them may have been sent; those of an organization
+    or channel that keeps them longer by now stay. Conflict.
+    """
+    _require_unchanged(moment.state, doomed)
+    limit = kept_since(moment.state, doomed.messages[0].channel_id, moment.now)
+    if limit is None or before > limit:
+        return Decision(False)
+    return Decision(True, (_deleted(moment.state, doomed),))
+
+
+def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
+    """Messages of the channel (None: direct ones) are kept that were sent then or later, in UNIX
+    seconds; None where all are."""
+    days = state.realm.message_retention_days
+    channel = state.channels.get(channel_id)
+    if channel is not None and channel.retention_days is not None:
+        days = channel.retention_days
+    return None if days < 0 else int(now) - days * DAY
+
+
+def _require_unchanged(state: State, doomed: Doomed) -> None:
+    found = doomed.messages
+    things = (*(m.id for m in found), *{m.conversation for m in found})
+    if state.touched.since(doomed.seq, things):
+        raise Conflict
+
+
+def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
+    """The change that deletes the messages."""
+    one = doomed.messages[0]
+    ids = tuple(message.id for message in doomed.messages)
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for user_id, flags in sorted(doomed.flags.items()):
+        alike[tuple(sorted(flags))].append(user_id)
+    holders = tuple((held, tuple(users)) for held, users in alike.items())
+    if one.channel_id is None:
+        return MessagesDeleted(
+            message_ids=ids,
+            direct_id=one.direct_id,
+            direct_last_id=doomed.direct_last_id,
+            holders=holders,
+            detached=state.uploads.linked_by(ids),
+        )
+    channel = state.channels[one.channel_id]
+    topic = state.topics[(channel.id, topic_key(one.topic))]
+    gone = frozenset(ids)
+    rest = topics.without(topic, doomed.excerpt, gone)
+    firsts = {}
+    if channel.first_message_id in gone:
+        firsts = {channel.id: topics.first_without(channel, doomed.excerpt, gone)}
+    return MessagesDeleted(
+        message_ids=ids,
+        channel_id=channel.id,
+        topic=one.topic,
+        topics=() if rest is None else (rest,),
+        emptied=((topic.channel_id, topic.key),) if rest is None else (),
+        first_message_ids=firsts,
+        holders=holders,
+        detached=state.uploads.linked_by(ids),
+    )
+
+
+def _require_right(moment: Moment, message: Message) -> None:
+    state, actor, realm, now = moment.state, moment.actor, moment.state.realm, moment.now
+    channel = state.channels.get(message.channel_id)
+    any_one = [realm.can_delete_any_message_group]
+    own = [realm.can_delete_own_message_group]
+    if channel is not None:
+        if channel.is_archived:
+            raise Refused("Messages of an archived channel cannot be deleted.")
+        any_one.append(channel.can_delete_any_message_group)
+        own.append(channel.can_delete_own_message_group)
+    if any(permissions.holds(state, actor, setting, now) for setting in any_one):
+        return
+    sender = state.users[message.sender_id]
+    is_own = sender.id == actor.id or (sender.bot is not None and sender.bot.owner_id == actor.id)
+    permissions.require(
+        is_own and any(permissions.holds(state, actor, setting, now) for setting in own),
+        "You are not allowed to delete this message.",
+    )
+    limit = realm.message_content_delete_limit_seconds
+    if limit is not None and now - message.sent_at > limit:
+        raise Refused("The time in which this message could be deleted is over.")
+
+
+def may_delete_any(moment: Moment, channel_id: int) -> None:
+    """Refuse to who may not delete the messages of others in the channel."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = state.channels[channel_id]
+    permissions.require(
+        permissions.holds(state, actor, state.realm.can_delete_any_message_group, now)
+        or permissions.holds(state, actor, channel.can_delete_any_message_group, now),
+        "You are not allowed to delete messages here.",
+    )

@@ -1,0 +1,144 @@
+"""Editing what a message says."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.messages import attachments, sending
+from tertulia.model.changes import MessageEdited
+from tertulia.model.errors import Conflict, NoSuchMessage, Refused
+from tertulia.model.messages import ANY_MENTION, Flag, Message, Rendered
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+GRACE_SECONDS: Final = 20
+"""Who began to type within the limit is let finish."""
+_BY_CONTENT: Final = ANY_MENTION | Flag.HAS_ALERT_WORD
+"""Flags that follow from what a message says."""
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A message as it was at an entry of the log, read before it is decided about."""
+
+    seq: int
+    message: Message
+    flags: Mapping[int, Flag] = {}
+    """Everybody's sparse flags on it."""
+    read_by: Collection[int] = ()
+    """Those who marked it as read."""
+    has_widget: bool = False
+    """Whether it is a poll, a list or a form."""
+
+
+def still_so(moment: Moment, found: Found, *more: object) -> Message:
+    """The message that was found, if the actor may read it. Conflict where it (or one of the
+    other things) has changed since; Refused where it is not there for the actor."""
+    if moment.state.touched.since(found.seq, (found.message.id, *more)):
+        raise Conflict
+    require_readable(moment, found.message)
+    return found.message
+
+
+def require_readable(moment: Moment, message: Message) -> None:
+    """Refuse as if there were no such message, unless the actor may read it."""
+    if not permissions.reads_message(moment.state, moment.actor, message, moment.now):
+        raise NoSuchMessage
+
+
+def edit(
+    moment: Moment,
+    found: Found,
+    content: str,
+    rendered: Rendered,
+    participants: frozenset[int] = frozenset(),
+    opened: frozenset[int] = frozenset(),
+) -> Decision[tuple[int, ...]]:
+    """Give a message of one's own new content, which is final and rendered. `opened` are the linked
+    files of others that the actor may open. Returns the files that are not linked any more.
+
+    Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Conflict.
+    """
+    message, state = still_so(moment, found), moment.state
+    require_editable(moment, message)
+    permissions.require(not found.has_widget, "Polls, lists and forms cannot be edited.")
+    if content == message.content:
+        return Decision(())
+    if message.channel_id is not None:
+        channel = state.channels[message.channel_id]
+        sending.check_wildcards(moment, channel, rendered, participants)
+    received = frozenset(receivers(state, message))
+    direct = message.channel_id is None
+    after = sending.mentions(moment, rendered, participants, received, direct=direct)
+    for user_id in state.alerts.alerted_by(content) & received:
+        after[user_id] = after.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
+    before = {user_id: flag & _BY_CONTENT for user_id, flag in found.flags.items()}
+    mentioned = _gained(after, before)
+    unmentioned = _gained(before, after)
+    linked = set(state.uploads.linked_by([message.id]))
+    claimed = attachments.claimed(state, moment.actor.id, content, opened | linked)
+    claimed_ids = {attachment.id for attachment in claimed}
+    detached = tuple(sorted(linked - claimed_ids))
+    change = MessageEdited(
+        message=msgspec.structs.replace(
+            message,
+            content=content,
+            rendered=rendered.html,
+            has_link=rendered.has_link or bool(attachments.linked(state, content)),
+            has_image=rendered.has_image,
+            has_attachment=bool(claimed),
+            is_me=rendered.is_me,
+            mentions_all=rendered.mentions_all and message.channel_id is not None,
+        ),
+        was_content=message.content,
+        was_rendered=message.rendered,
+        mentioned=mentioned,
+        unmentioned=unmentioned,
+        flags=_with(found.flags, mentioned, unmentioned),
+        read_by=tuple(sorted(found.read_by)),
+        attached=tuple(sorted(claimed_ids - linked)),
+        detached=detached,
+        awaits_previews=bool(rendered.pages),
+    )
+    return Decision(detached, (change,))
+
+
+def require_editable(moment: Moment, message: Message) -> None:
+    """Refuse unless what the message says may be edited by the actor, now."""
+    realm = moment.state.realm
+    if message.sender_id != moment.actor.id:
+        raise Refused("Only the sender can edit what a message says.")
+    permissions.require(realm.allow_message_editing, "Messages cannot be edited here.")
+    limit = realm.message_content_edit_limit_seconds
+    if limit is not None and moment.now - message.sent_at > limit + GRACE_SECONDS:
+        raise Refused("The time in which this message could be edited is over.")
+    channel = moment.state.channels.get(message.channel_id)
+    if channel is not None and channel.is_archived:
+        raise Refused("Messages of an archived channel cannot be edited.")
+
+
+def receivers(state: State, message: Message) -> Iterable[int]:
+    """Everybody to whom the message was delivered."""
+    if message.channel_id is None:
+        return state.directs[message.direct_id].members
+    ever = state.subscriptions_of_channel.get(message.channel_id, {})
+    return (user_id for user_id, one in ever.items() if one.covers(message.id))
+
+
+def _gained(these: Mapping[int, Flag], others: Mapping[int, Flag]) -> dict[int, Flag]:
+    """What is in these flags and not in the others."""
+    found = {user_id: flag & ~others.get(user_id, Flag(0)) for user_id, flag in these.items()}
+    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}
+
+
+def _with(
+    flags: Mapping[int, Flag], gained: Mapping[int, Flag], lost: Mapping[int, Flag]
+) -> dict[int, Flag]:
+    found = dict(flags)
+    for user_id, flag in lost.items():
+        found[user_id] = found.get(user_id, Flag(0)) & ~flag
+    for user_id, flag in gained.items():
+        found[user_id] = found.get(user_id, Flag(0)) | flag
+    return {user_id: flag for user_id, flag in sorted(found.items()) if flag}

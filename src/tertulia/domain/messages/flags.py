@@ -1,0 +1,179 @@
+"""What readers do with messages: read, star, collapse."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.domain import permissions
+from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread, UnreadMessage
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Conflict, Refused
+from tertulia.model.messages import Flag, Message, MessagePlace
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.unread import Unread, UnreadIndex
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A message that the actor may read, and the actor's relation to it."""
+
+    message: Message
+    flags: Flag
+    is_read: bool
+    is_mentioned: bool
+
+
+class Updated(Struct, frozen=True, kw_only=True):
+    """How many messages changed, and the channels whose messages were left as they are."""
+
+    changed: int = 0
+    ignored: frozenset[int] = frozenset()
+
+
+def _is_new(moment: Moment, known: Known) -> bool:
+    """Whether the actor has no relation to the message yet."""
+    return not (known.flags & Flag.RECORD or moment.state.received(moment.actor.id, known.message))
+
+
+def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+    """Mark the messages as read. None is ignored."""
+    ids = tuple(known.message.id for known in messages if not known.is_read)
+    if not ids:
+        return Decision(Updated())
+    change = MessagesRead(user_id=moment.actor.id, message_ids=ids)
+    return Decision(Updated(changed=len(ids)), (change,))
+
+
+def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+    """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
+    which are archived, are ignored: nothing counts as unread there."""
+    state, actor = moment.state, moment.actor
+    ignored: set[int] = set()
+    unread: list[UnreadMessage] = []
+    recorded: list[int] = []
+    for known in messages:
+        message = known.message
+        channel_id = message.channel_id
+        if channel_id is not None and (
+            not state.is_subscribed(actor.id, channel_id) or state.channels[channel_id].is_archived
+        ):
+            ignored.add(channel_id)
+            continue
+        if not known.is_read:
+            continue
+        if channel_id is not None and not known.flags & Flag.RECORD:
+            subscription = state.subscriptions[(channel_id, actor.id)]
+            if message.id <= state.unread_since(subscription):
+                recorded.append(message.id)
+        others: tuple[int, ...] = ()
+        if channel_id is None:
+            members = state.directs[message.direct_id].members
+            others = tuple(user_id for user_id in members if user_id != actor.id)
+        unread.append(
+            UnreadMessage(
+                id=message.id,
+                channel_id=channel_id,
+                topic=message.topic,
+                others=others,
+                mentioned=known.is_mentioned,
+            )
+        )
+    updated = Updated(changed=len(unread), ignored=frozenset(ignored))
+    if not unread:
+        return Decision(updated)
+    change = MessagesUnread(user_id=actor.id, messages=tuple(unread), recorded=tuple(recorded))
+    return Decision(updated, (change,))
+
+
+def change(moment: Moment, messages: Sequence[Known], flag: Flag, added: bool) -> Decision[Updated]:
+    """Set or clear a sparse flag. None is ignored."""
+    changed = [known for known in messages if bool(known.flags & flag) is not added]
+    if not changed:
+        return Decision(Updated())
+    return Decision(
+        Updated(changed=len(changed)),
+        (
+            FlagsChanged(
+                user_id=moment.actor.id,
+                message_ids=tuple(known.message.id for known in changed),
+                flag=flag,
+                added=added,
+                recorded=tuple(k.message.id for k in changed if added and _is_new(moment, k)),
+            ),
+        ),
+    )
+
+
+# Everything at once, of what is unread at that moment (which must be loaded: `state.unread`).
+
+MAX_AT_ONCE = 50_000
+"""Messages that one change marks."""
+
+
+def mark_everything_read(moment: Moment) -> Decision[bool]:
+    """Mark all that is unread as read, the oldest first. Returns whether nothing is left.
+
+    Raises Conflict where it is not known what is unread.
+    """
+    ids = _unread_ids(moment)
+    is_all = len(ids) <= MAX_AT_ONCE
+    change = MessagesRead(
+        user_id=moment.actor.id, message_ids=tuple(ids[:MAX_AT_ONCE]), everything=is_all
+    )
+    return Decision(is_all, (change,))
+
+
+def mark_channel_read(moment: Moment, channel_id: int) -> Decision[None]:
+    """Mark the channel's messages as read. Raises NoSuchChannel, Conflict."""
+    _visible(moment, channel_id)
+    own = _unread(moment).channels.get(channel_id, {})
+    return _read(moment, BitMap.union(BitMap(), *own.values()))
+
+
+def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[None]:
+    """Mark a topic's messages as read. Raises NoSuchChannel, Conflict; Refused for a topic of
+    which the actor knows no message."""
+    _visible(moment, channel_id)
+    key = topic_key(topic)
+    state = moment.state
+    known = state.topics_of_channel.get(channel_id, {}).get(key)
+    if known is None or not permissions.reads_message(
+        state,
+        moment.actor,
+        MessagePlace(id=known.last_message_id, channel_id=channel_id),
+        moment.now,
+    ):
+        raise Refused("There is no such topic.")
+    return _read(moment, _unread(moment).channels.get(channel_id, {}).get(key, ()))
+
+
+def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None]:
+    """Mark these messages as read, as far as they are unread. Raises Conflict."""
+    unread = _unread_ids(moment)
+    return _read(moment, [m for m in message_ids if m in unread])
+
+
+def _visible(moment: Moment, channel_id: int) -> None:
+    permissions.visible_channel(moment.state, moment.actor, moment.now, channel_id=channel_id)
+
+
+def _unread(moment: Moment) -> Unread:
+    return _unread_index(moment).of(moment.state, moment.actor.id)
+
+
+def _unread_ids(moment: Moment) -> BitMap:
+    return _unread_index(moment).unread_ids(moment.state, moment.actor.id)
+
+
+def _unread_index(moment: Moment) -> UnreadIndex:
+    index = moment.state.unread
+    if index.missing(moment.state, moment.actor.id):
+        raise Conflict
+    return index
+
+
+def _read(moment: Moment, message_ids: BitMap | Sequence[int]) -> Decision[None]:
+    if not message_ids:
+        return Decision(None)
+    change = MessagesRead(user_id=moment.actor.id, message_ids=tuple(sorted(message_ids)))
+    return Decision(None, (change,))

@@ -1,0 +1,440 @@
+"""Moving messages to another topic or channel; resolving topics."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.domain import names, permissions
+from tertulia.domain.channels import topics, user_topics
+from tertulia.domain.channels.topics import RESOLVED, Excerpt, Line
+from tertulia.domain.messages import notices, sending
+from tertulia.domain.messages.editing import Found, still_so
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.domain.messages.sending import ToChannel
+from tertulia.model.changes import AnyChange, MessagesMoved
+from tertulia.model.changes.editing import Arrival, Groups
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.errors import Refused, TooOldToMove
+from tertulia.model.groups import GroupSetting
+from tertulia.model.messages import Flag, Message, Propagation
+from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.state.moment import Decision, Moment
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """Where messages shall go. A topic or channel that is None stays as it is."""
+
+    topic: str | None = None
+    channel_id: int | None = None
+    propagation: Propagation = Propagation.ONE
+    tell_old: bool = False
+    """Leave a notice where they were."""
+    tell_new: bool = True
+    """Leave a notice where they come to."""
+
+
+def move(
+    moment: Moment, found: Found, excerpt: Excerpt, wanted: Move, render: Render
+) -> Decision[None]:
+    """Move the message, and with it others of its topic.
+
+    `excerpt` has the messages of the topic that `wanted` may concern. Refused where the actor may
+    not, TooOldToMove, NoSuchChannel, Conflict.
+    """
+    message = still_so(moment, found, found.message.conversation)
+    if message.channel_id is None:
+        raise Refused("Direct messages have no topic, and cannot be moved.")
+    state = moment.state
+    source = state.channels[message.channel_id]
+    target = _target(moment, source, wanted.channel_id)
+    topic = message.topic if wanted.topic is None else names.topic_name(wanted.topic)
+    moved = _open_to(moment, source, list(_concerned(excerpt, message, wanted.propagation)))
+    if (target.id, topic) == (source.id, message.topic):
+        raise Refused("The message is there already.")
+    resolves = target.id == source.id and topics.toggles_resolution(message.topic, topic)
+    _check_rights(moment, source, target, topic, resolves=resolves)
+    if not resolves:
+        _check_age(moment, source, target, excerpt, moved, wanted.propagation)
+    change = _moved(moment, found, excerpt, moved, target, topic, wanted)
+    told = _notices(moment, change, source, target, wanted, resolves=resolves)
+    changes: list[AnyChange] = [
+        change,
+        *user_topics.after_moving(moment, change),
+        *notices.sent(moment, told, render),
+    ]
+    return Decision(None, changes)
+
+
+def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
+    if channel_id is None or channel_id == source.id:
+        return source
+    return permissions.visible_channel(
+        moment.state, moment.actor, moment.now, channel_id=channel_id
+    )
+
+
+def _concerned(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+    match propagation:
+        case Propagation.ONE:
+            return (line for line in excerpt.lines if line.id == message.id)
+        case Propagation.LATER:
+            return (line for line in excerpt.lines if line.id >= message.id)
+        case Propagation.ALL:
+            return excerpt.lines
+
+
+def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
+    """Those of the messages that the actor may read."""
+    ids = tuple(line.id for line in lines)
+    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids, moment.now))
+    return [line for line in lines if line.id in open_ids]
+
+
+def _check_rights(
+    moment: Moment, source: Channel, target: Channel, topic: str, *, resolves: bool
+) -> None:
+    state, actor, realm, now = moment.state, moment.actor, moment.state.realm, moment.now
+
+    def holds(*settings: GroupSetting) -> bool:
+        return any(permissions.holds(state, actor, one, now) for one in settings)
+
+    if source.is_archived:
+        raise Refused("Messages of an archived channel cannot be moved.")
+    if resolves:
+        permissions.require(
+            holds(realm.can_resolve_topics_group, source.can_resolve_topics_group),
+            "You are not allowed to resolve topics here.",
+        )
+        return
+    if target.id != source.id:
+        permissions.require(
+            permissions.holds_as_member(
+                state, actor, realm.can_move_messages_between_channels_group, now
+            )
+            or holds(source.can_move_messages_out_of_channel_group),
+            "You are not allowed to move messages out of this channel.",
+        )
+        permissions.require(
+            permissions.may_send_to(state, actor, target, now),
+            f"You are not allowed to send messages to '{target.name}'.",
+        )
+    else:
+        permissions.require(
+            holds(
+                realm.can_move_messages_between_topics_group,
+                source.can_move_messages_within_channel_group,
+            ),
+            "You are not allowed to move messages between topics here.",
+        )
+    sending.check_topic(state, actor, target, topic, now)
+
+
+def _check_age(
+    moment: Moment,
+    source: Channel,
+    target: Channel,
+    excerpt: Excerpt,
+    moved: Sequence[Line],
+    propagation: Propagation,
+) -> None:
+    """Moderators move what they like; others only what is not too old."""
+    realm = moment.state.realm
+    limit = (
+        realm.move_messages_within_channel_limit_seconds
+        if source.id == target.id
+        else realm.move_messages_between_channels_limit_seconds
+    )
+    if limit is None or permissions.is_moderator(moment.state, moment.actor):
+        return
+    young = [line for line in moved if moment.now - line.sent_at <= limit]
+    if len(young) == len(moved):
+        return
+    if propagation is Propagation.ONE:
+        raise Refused("The time in which this message could be moved is over.")
+    raise TooOldToMove(
+        first_allowed=young[0].id if young else None,
+        total=len(excerpt.lines),
+        allowed=len(young),
+    )
+
+
+def _moved(
+    moment: Moment,
+    found: Found,
+    excerpt: Excerpt,
+    moved: Sequence[Line],
+    target: Channel,
+    topic: str,
+    wanted: Move,
+) -> MessagesMoved:
+    state, message = moment.state, found.message
+    ids = tuple(line.id for line in moved)
+    source = state.channels[message.channel_id]
+    gone = frozenset(ids)
+    before = state.topics[(source.id, topic_key(message.topic))]
+    rest = topics.without(before, excerpt, gone)
+    there = (target.id, topic_key(topic))
+    same = there == (before.channel_id, before.key)
+    after = topics.joined(rest if same else state.topics.get(there), target.id, topic, ids)
+    kept = [after] if same or rest is None else [rest, after]
+    firsts: dict[int, int | None] = {}
+    marked_read: Groups = ()
+    recorded: Groups = ()
+    lost: Groups = ()
+    mentioned: Groups = ()
+    new_to: Groups = ()
+    arrivals: tuple[Arrival, ...] = ()
+    if source.id != target.id:
+        firsts = {
+            source.id: topics.first_without(source, excerpt, gone),
+            target.id: min(i for i in (target.first_message_id, ids[0]) if i is not None),
+        }
+        concerned = _Moved(ids)
+        marked_read, recorded = _kept_unread(moment, source, target, concerned, excerpt)
+        lost = _losing(moment, source, target, concerned, excerpt.holders)
+        to_all = _Moved(tuple(line.id for line in moved if line.mentions_all))
+        mentioned = _mentioned(moment, source, target, concerned, to_all)
+        new_to = _gaining(moment, source, target, concerned)
+        if new_to or _opens(source, target):
+            arrivals = _arrivals(excerpt, concerned, new_to, target, topic)
+    return MessagesMoved(
+        message_ids=ids,
+        anchor_id=message.id,
+        channel_id=source.id,
+        topic=message.topic,
+        new_channel_id=target.id,
+        new_topic=topic,
+        propagation=wanted.propagation,
+        topics=tuple(kept),
+        emptied=((before.channel_id, before.key),) if rest is None and not same else (),
+        first_message_ids=firsts,
+        lost=lost,
+        marked_read=marked_read,
+        recorded=recorded,
+        mentioned=mentioned,
+        flags=_flags_then(found, mentioned, ids),
+        read_by=tuple(sorted(found.read_by)),
+        mentions_all=message.mentions_all and source.id == target.id,
+        new_to=new_to,
+        arrivals=arrivals,
+    )
+
+
+def _flags_then(found: Found, mentioned: Groups, ids: Sequence[int]) -> dict[int, Flag]:
+    flags, moved = dict(found.flags), BitMap(ids)
+    for some, users in mentioned:
+        if found.message.id in ids_of(some, moved):
+            for user_id in users:
+                flags[user_id] = flags.get(user_id, Flag(0)) | Flag.CHANNEL_WILDCARD_MENTIONED
+    return dict(sorted(flags.items()))
+
+
+class _Moved:
+    """The messages that are moved, and whom they concern in what way."""
+
+    def __init__(self, ids: tuple[int, ...]) -> None:
+        self.ids = ids
+        self.whole = BitMap(ids)
+        self._places: dict[Spans, Places] = {}
+
+    def places(self, spans: Spans) -> Places:
+        """Where those of the spans are: the same for all of whom the same is true."""
+        found = self._places.get(spans)
+        if found is None:
+            found = self._places[spans] = places(self.ids, spans)
+        return found
+
+    def at(self, some: Places) -> BitMap:
+        """Those at these places."""
+        return ids_at(self.ids, self.whole, some)
+
+    def grouped(self, parts: Iterable[tuple[BitMap, Iterable[int]]]) -> Groups:
+        """The parts of them that are not empty, each with its users."""
+        found: dict[Some, list[int]] = defaultdict(list)
+        for part, user_ids in parts:
+            if part:
+                found[told(part, self.whole)].extend(user_ids)
+        groups = ((some, tuple(sorted(users))) for some, users in found.items())
+        return tuple(sorted(groups, key=lambda group: group[1][0]))
+
+
+def _kept_unread(
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
+) -> tuple[Groups, Groups]:
+    """What must be marked as read in the new channel, because it was not there to be read in the
+    old one; and of what a record must be kept, because it was, and is theirs to read now too."""
+    state = moment.state
+    alike: dict[tuple[Places | None, Places, int, Places, Places], list[int]] = defaultdict(list)
+    old = state.subscriptions_of_channel.get(source.id, {})
+    record_of = {u: number for number, (_, users) in enumerate(excerpt.records) for u in users}
+    for user_id, there in state.subscriptions_of_channel.get(target.id, {}).items():
+        if there.is_active:
+            here = old.get(user_id)
+            was_new = None
+            if here is not None and here.is_active:
+                was_new = moved.places(((state.unread_since(here), None),))
+            is_new = moved.places(((state.unread_since(there), None),))
+            received = moved.places(there.spans)
+            number = record_of.get(user_id, -1)
+            known: Places = ()
+            if number >= 0:
+                user = state.users[user_id]
+                known = moved.places(permissions.readable_spans(state, user, source, moment.now))
+            alike[(was_new, is_new, number, received, known)].append(user_id)
+    read: list[tuple[BitMap, Iterable[int]]] = []
+    kept: list[tuple[BitMap, Iterable[int]]] = []
+    for (was_new, is_new, number, received, known), users in alike.items():
+        recorded = excerpt.records[number][0] & moved.whole if number >= 0 else BitMap()
+        before = BitMap() if was_new is None else moved.at(was_new) | recorded & moved.at(known)
+        then = moved.at(is_new)
+        read.append(((then | recorded) - before, users))
+        own = before - then
+        kept.append((own if target.history_public else own & moved.at(received), users))
+    for recorded, holders in excerpt.records:
+        # What is unread by a record alone would come back when they subscribe.
+        away = [user_id for user_id in holders if not state.is_subscribed(user_id, target.id)]
+        if away:
+            read.append((recorded & moved.whole, away))
+    return moved.grouped(read), moved.grouped(kept)
+
+
+def _losing(
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
+) -> Groups:
+    """Who could read which of the messages in the old channel, and cannot in the new one."""
+    state, now = moment.state, moment.now
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
+    for user_id in {*state.subscriptions_of_channel.get(source.id, {}), *holders}:
+        user = state.users[user_id]
+        before = moved.places(permissions.readable_spans(state, user, source, now))
+        if before:
+            after = moved.places(permissions.readable_spans(state, user, target, now))
+            if after != before:
+                alike[(before, after)].append(user_id)
+    return moved.grouped(
+        (moved.at(before) - moved.at(after), users) for (before, after), users in alike.items()
+    )
+
+
+def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
+    """Which subscribers of the new channel could not read which of the messages in the old one, and
+    can now."""
+    state, now = moment.state, moment.now
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
+    subscribers: Iterable[int] = state.subscribers(target.id)
+    if _open_to_members(source):
+        subscribers = state.maybe_guests & BitMap(subscribers)
+    for user_id in subscribers:
+        user = state.users[user_id]
+        before = moved.places(permissions.readable_spans(state, user, source, now))
+        after = moved.places(permissions.readable_spans(state, user, target, now))
+        if after != before:
+            alike[(before, after)].append(user_id)
+    return moved.grouped(
+        (moved.at(after) - moved.at(before), users) for (before, after), users in alike.items()
+    )
+
+
+def _open_to_members(channel: Channel) -> bool:
+    """Whether all but guests may read all of it."""
+    return not channel.is_private and channel.history_public
+
+
+def _opens(source: Channel, target: Channel) -> bool:
+    """Whether there may be others than subscribers to whom the messages are new: those who follow
+    all public channels."""
+    return not target.is_private and not _open_to_members(source)
+
+
+def _arrivals(
+    excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
+) -> tuple[Arrival, ...]:
+    """The newest messages as they are in the new channel, each with the flags of those to whom it
+    is new."""
+    replace = msgspec.structs.replace
+    newcomers = [(ids_of(some, moved.whole), frozenset(users)) for some, users in new_to]
+    found = []
+    for one in excerpt.newest:
+        if one.message is None or one.message_id not in moved.whole:
+            continue
+        flags = {
+            user_id: flag
+            for user_id, flag in one.flags.items()
+            if any(one.message_id in ids and user_id in users for ids, users in newcomers)
+        }
+        message = replace(one.message, channel_id=target.id, topic=topic, mentions_all=False)
+        found.append(replace(one, message=message, flags=dict(sorted(flags.items()))))
+    return tuple(found)
+
+
+def _mentioned(
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, to_all: _Moved
+) -> Groups:
+    """Whom those to all of the moved messages mention: those who received them in the old channel
+    and can read them in the new one."""
+    state, now = moment.state, moment.now
+    alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
+    if to_all.ids:
+        for user_id, subscription in state.subscriptions_of_channel.get(source.id, {}).items():
+            received = to_all.places(subscription.spans)
+            if received:
+                user = state.users[user_id]
+                after = to_all.places(permissions.readable_spans(state, user, target, now))
+                alike[(received, after)].append(user_id)
+    return moved.grouped(
+        (to_all.at(received) & to_all.at(after), users)
+        for (received, after), users in alike.items()
+    )
+
+
+def _notices(
+    moment: Moment,
+    change: MessagesMoved,
+    source: Channel,
+    target: Channel,
+    wanted: Move,
+    *,
+    resolves: bool,
+) -> list[Notice]:
+    who = notices.person(moment.actor)
+    here = ToChannel(topic=change.topic, channel=source)
+    there = ToChannel(topic=change.new_topic, channel=target)
+    if resolves:
+        done = change.new_topic.startswith(RESOLVED)
+        return [Notice(there, f"{who} marked this topic as {'' if done else 'un'}resolved.")]
+    count = len(change.message_ids)
+    is_all = not any(
+        t.channel_id == source.id and t.key == topic_key(change.topic) for t in change.topics
+    )
+    what = "This topic" if is_all else "A message" if count == 1 else f"{count} messages"
+    verb = "were" if not is_all and count > 1 else "was"
+    found = []
+    if wanted.tell_old:
+        place = _named(source, target, change.new_topic)
+        text = f"{what} {verb} moved to {place} by {who}."
+        found.append(Notice(here, text))
+    if wanted.tell_new:
+        place = _named(target, source, change.topic)
+        text = f"{what} {verb} moved here from {place} by {who}."
+        found.append(Notice(there, text))
+    return found
+
+
+def _named(reading: Channel, channel: Channel, topic: str) -> str:
+    """A topic as it is named to the readers of a channel: where others read them, nothing is said
+    of it that some of these might not know."""
+    if channel.id != reading.id and not _open_to_readers_of(reading, channel):
+        return "another channel"
+    return _link(channel, topic)
+
+
+def _open_to_readers_of(reading: Channel, channel: Channel) -> bool:
+    """Whether whoever reads the one channel may know of the other one."""
+    return channel.is_web_public or not (channel.is_private or reading.is_web_public)
+
+
+def _link(channel: Channel, topic: str) -> str:
+    return f"#**{channel.name}>{topic}**"

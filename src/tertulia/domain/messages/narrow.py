@@ -1,0 +1,442 @@
+"""What a reader asks for among messages, made into conditions and a scope of what they may see.
+
+Operators have their present names here; older names are the wire's business.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from pyroaring import BitMap
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import users
+from tertulia.model import narrow
+from tertulia.model.channels import Channel, topic_key
+from tertulia.model.errors import BadNarrow
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.narrow import Condition, Scope, Span, Term
+from tertulia.model.user_topics import Visibility
+from tertulia.model.users import User
+from tertulia.model.words import phrases_of
+from tertulia.state.organization import State
+
+RESOLVED_PREFIX = "✔ "
+_LISTED = 500
+"""Topics that are named one by one."""
+_ID = re.compile(r"[0-9]{1,16}")
+MAX_PHRASES = 100
+"""Words and phrases that one narrow searches for, in all of its terms together."""
+
+
+class Asked(Struct, frozen=True):
+    """One term as it was asked for."""
+
+    operator: str
+    operand: str | int | list[int] | list[str]
+    negated: bool = False
+
+
+class Reader(Struct, frozen=True):
+    """Who asks, and what had to be looked up for them beforehand.
+
+    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
+    are the reader's unread messages, where a term asks for them. `conversation` is the message that
+    a `with` term names, if the reader may see it.
+    """
+
+    state: State
+    user: User | None
+    now: float
+    host: str
+    unread: BitMap = BitMap()
+    conversation: Message | None = None
+
+
+class Compiled(Struct, frozen=True):
+    """A narrow, ready for the store."""
+
+    scope: Scope
+    terms: tuple[Term, ...]
+
+
+def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
+    """The narrow's conditions, and which messages the reader may see in it at all.
+
+    Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
+    may not see, as for those that do not exist.
+    """
+    if sum(term.operator == "with" for term in asked) > 1:
+        raise BadNarrow("there can be only one 'with' term")
+    if any(term.operator == "with" and term.negated for term in asked):
+        raise BadNarrow("'with' cannot be negated")
+    terms: list[Term] = []
+    for term in _with_conversation(reader, asked):
+        read = _OPERATORS.get(term.operator)
+        if read is None:
+            raise BadNarrow(f"unknown operator '{term.operator}'")
+        terms += read(reader, term)
+    _require_few_phrases(terms)
+    return Compiled(_scope(reader, asked, terms), tuple(terms))
+
+
+def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
+    """The terms with `with` replaced by the conversation in which its message is now."""
+    if not any(term.operator == "with" for term in asked):
+        return list(asked)
+    message = reader.conversation
+    rest = [term for term in asked if term.operator != "with"]
+    if message is None:
+        if not any(term.operator in {"channel", "dm"} for term in rest):
+            raise BadNarrow("the message of 'with' does not exist")
+        return rest
+    rest = [term for term in rest if term.operator not in {"channel", "topic", "dm"}]
+    if message.channel_id is not None:
+        return [*rest, Asked("channel", message.channel_id), Asked("topic", message.topic)]
+    return [*rest, Asked("dm", list(reader.state.directs[message.direct_id].members))]
+
+
+# Operators
+
+Operator = Callable[[Reader, Asked], list[Term]]
+
+
+def _one(term: Asked, condition: Condition) -> list[Term]:
+    return [Term(condition, term.negated)]
+
+
+def _text(term: Asked) -> str:
+    if not isinstance(term.operand, str):
+        raise BadNarrow(f"the operand of '{term.operator}' must be a string")
+    return term.operand
+
+
+def message_id_of(term: Asked) -> int | None:
+    """The message ID that is the term's operand, as a number or in digits; None for anything
+    else."""
+    operand = term.operand
+    if isinstance(operand, str) and _ID.fullmatch(operand):
+        operand = int(operand)
+    return operand if isinstance(operand, int) and abs(operand) <= narrow.LARGEST else None
+
+
+def _number(term: Asked) -> int:
+    number = message_id_of(term)
+    if number is None:
+        raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
+    return number
+
+
+def _channel_of(reader: Reader, operand: Any) -> Channel:
+    state, user = reader.state, reader.user
+    channel = None
+    if isinstance(operand, int):
+        channel = state.channels.get(operand)
+    elif isinstance(operand, str):
+        channel = state.channel_named(operand)
+        if channel is None and _ID.fullmatch(operand):
+            channel = state.channels.get(int(operand))
+    if channel is None or not (
+        permissions.open_to_spectators(channel)
+        if user is None
+        else permissions.sees_channel(state, user, channel, reader.now)
+    ):
+        raise BadNarrow(f"unknown channel {operand}")
+    return channel
+
+
+def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
+    state = reader.state
+    user = None
+    if isinstance(operand, int):
+        user = state.users.get(operand)
+        if (
+            user is not None
+            and reader.user is not None
+            and not permissions.sees_user(state, reader.user, user, reader.now)
+        ):
+            user = None
+    elif isinstance(operand, str):
+        user = users.account_with(state, reader.user, operand, reader.host, reader.now)
+    if user is None:
+        raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
+    return user
+
+
+def _channel(reader: Reader, term: Asked) -> list[Term]:
+    channel = _channel_of(reader, term.operand)
+    return _one(term, narrow.InChannels(frozenset({channel.id})))
+
+
+def _channels(reader: Reader, term: Asked) -> list[Term]:
+    kind = _text(term)
+    if kind == "public":
+        ids = frozenset(c.id for c in open_channels(reader) if not c.is_private)
+    elif kind == "web-public":
+        ids = frozenset(c.id for c in reader.state.channels if c.is_web_public)
+    elif kind == "archived":
+        ids = frozenset(c.id for c in open_channels(reader) if c.is_archived)
+    else:
+        raise BadNarrow(f"unknown kind of channels '{kind}'")
+    return _one(term, narrow.InChannels(ids))
+
+
+def open_channels(reader: Reader) -> list[Channel]:
+    """The channels whose whole history the reader may read."""
+    if reader.user is None:
+        return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
+    return permissions.channels_read_whole(reader.state, reader.user, reader.now)
+
+
+def _topic(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
+
+
+def _sender(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.FromSender(_user_of(reader, term, term.operand).id))
+
+
+def _people(reader: Reader, term: Asked) -> set[int]:
+    operand = term.operand
+    if isinstance(operand, str):
+        wanted: list[Any] = [part for part in operand.split(",") if part.strip()]
+    else:
+        wanted = operand if isinstance(operand, list) else [operand]
+    if not wanted:
+        raise BadNarrow(f"the operand of '{term.operator}' must name people")
+    return {_user_of(reader, term, one).id for one in wanted}
+
+
+def _dm(reader: Reader, term: Asked) -> list[Term]:
+    members = _people(reader, term)
+    if reader.user is not None:
+        members.add(reader.user.id)
+    direct_id = reader.state.direct_by_members.get(tuple(sorted(members)))
+    return _one(term, _among_directs(frozenset() if direct_id is None else frozenset({direct_id})))
+
+
+def _among_directs(direct_ids: frozenset[int]) -> Condition:
+    return narrow.InDirect(direct_ids) if direct_ids else narrow.Nothing()
+
+
+def _own_directs(reader: Reader) -> frozenset[int]:
+    if reader.user is None:
+        return frozenset()
+    return frozenset(reader.state.directs_of_user.get(reader.user.id, ()))
+
+
+def _dm_including(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    theirs = reader.state.directs_of_user.get(user.id, set())
+    return _one(term, _among_directs(_own_directs(reader) & theirs))
+
+
+def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    theirs = reader.state.directs_of_user.get(user.id, set())
+    groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
+    return _one(term, _among_directs(_own_directs(reader) & groups))
+
+
+def _is(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term):
+        case "dm" if term.negated:
+            return _one(term, narrow.AnyDirect())
+        case "dm":
+            return _one(term, _among_directs(_own_directs(reader)))
+        case "starred":
+            return _one(term, narrow.HasFlag(Flag.STARRED))
+        case "unread":
+            return _one(term, narrow.IsUnread(reader.unread))
+        case "mentioned":
+            return _one(term, narrow.HasFlag(ANY_MENTION, received_spans(reader)))
+        case "alerted":
+            return _one(term, narrow.HasFlag(Flag.HAS_ALERT_WORD))
+        case "resolved":
+            return _one(term, _resolved(reader.state))
+        case "muted":
+            muted = _muted(reader)
+            is_any = muted.channel_ids or muted.topics
+            return _one(term, muted if is_any else narrow.Nothing())
+        case "followed":
+            return _one(term, narrow.InTopics(_topics_with(reader, Visibility.FOLLOWED)))
+        case other:
+            raise BadNarrow(f"unknown 'is' operand '{other}'")
+
+
+def _resolved(state: State) -> Condition:
+    """Where it is a few topics, these."""
+    prefix = topic_key(RESOLVED_PREFIX)
+    topics = frozenset(
+        (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
+    )
+    return narrow.InTopics(topics) if len(topics) <= _LISTED else narrow.TopicBegins(prefix)
+
+
+def _muted_channels(reader: Reader) -> frozenset[int]:
+    if reader.user is None:
+        return frozenset()
+    own = reader.state.subscriptions_of_user.get(reader.user.id, {})
+    return frozenset(c for c, s in own.items() if s.is_active and s.is_muted)
+
+
+def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
+    """The topics of which the reader says one of these."""
+    own = () if reader.user is None else reader.state.topics_of_user[reader.user.id]
+    return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
+
+
+def _muted(reader: Reader) -> narrow.IsMuted:
+    return narrow.IsMuted(
+        _muted_channels(reader),
+        _topics_with(reader, Visibility.MUTED),
+        _topics_with(reader, Visibility.UNMUTED, Visibility.FOLLOWED),
+    )
+
+
+def _unless_muted(reader: Reader) -> list[Term]:
+    muted = _muted(reader)
+    return [Term(muted, negated=True)] if muted.channel_ids or muted.topics else []
+
+
+def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
+    """What leaves out muted channels and topics, unless the narrow names them itself."""
+    named = any(
+        isinstance(term.condition, narrow.InChannels) and not term.negated
+        for term in compiled.terms
+    )
+    if not named:
+        return _unless_muted(reader)
+    if any(isinstance(term.condition, narrow.InTopic) for term in compiled.terms):
+        return []
+    muted = _topics_with(reader, Visibility.MUTED)
+    return [Term(narrow.InTopics(muted), negated=True)] if muted else []
+
+
+def _has(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term).removesuffix("s"):
+        case "link" | "image" | "attachment" as part:
+            return _one(term, narrow.HasPart(part))
+        case "reaction":
+            return _one(term, narrow.HasReaction())
+        case other:
+            raise BadNarrow(f"unknown 'has' operand '{other}'")
+
+
+def _in(reader: Reader, term: Asked) -> list[Term]:
+    match _text(term):
+        case "all":
+            return []
+        case "home":
+            return _unless_muted(reader)
+        case other:
+            raise BadNarrow(f"unknown 'in' operand '{other}'")
+
+
+def _near(reader: Reader, term: Asked) -> list[Term]:
+    _number(term)
+    return []
+
+
+def _id(reader: Reader, term: Asked) -> list[Term]:
+    return _one(term, narrow.HasId(_number(term)))
+
+
+def _search(reader: Reader, term: Asked) -> list[Term]:
+    text = _text(term)
+    if not text.strip():
+        raise BadNarrow("there is nothing to search for")
+    phrases = phrases_of(text)
+    return _one(term, narrow.Matches(phrases) if phrases else narrow.Nothing())
+
+
+def _require_few_phrases(terms: Iterable[Term]) -> None:
+    conditions = (term.condition for term in terms)
+    asked = sum(len(one.phrases) for one in conditions if isinstance(one, narrow.Matches))
+    if asked > MAX_PHRASES:
+        raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
+
+
+def _mentions(reader: Reader, term: Asked) -> list[Term]:
+    user = _user_of(reader, term, term.operand)
+    return _one(term, narrow.Mentions(user.id))
+
+
+_OPERATORS: dict[str, Operator] = {
+    "channel": _channel,
+    "channels": _channels,
+    "topic": _topic,
+    "sender": _sender,
+    "dm": _dm,
+    "dm-including": _dm_including,
+    "group-dm-with": _group_dm_with,
+    "is": _is,
+    "has": _has,
+    "in": _in,
+    "near": _near,
+    "id": _id,
+    "search": _search,
+    "mentions": _mentions,
+}
+OPERATORS = frozenset({*_OPERATORS, "with"})
+
+
+# Scope
+
+
+def received_spans(reader: Reader) -> tuple[Span, ...]:
+    """The stretches of channels that were delivered to the reader."""
+    if reader.user is None:
+        return ()
+    return tuple(
+        Span(channel_id, after, until)
+        for channel_id, subscription in sorted(
+            reader.state.subscriptions_of_user.get(reader.user.id, {}).items()
+        )
+        # Whoever is subscribed reads it.
+        if subscription.is_active
+        or permissions.reads_channel(
+            reader.state, reader.user, reader.state.channels[channel_id], reader.now
+        )
+        for after, until in subscription.spans
+    )
+
+
+def everything_readable(reader: Reader) -> Scope:
+    """All that the reader may read, received or not."""
+    open_ids = frozenset(channel.id for channel in open_channels(reader))
+    return Scope(
+        user_id=reader.user.id if reader.user else None,
+        channel_ids=open_ids,
+        spans=tuple(s for s in received_spans(reader) if s.channel_id not in open_ids),
+        direct_ids=_own_directs(reader),
+    )
+
+
+def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Scope:
+    """Where the narrow names channels, their open history; otherwise what was received.
+
+    A single message (`id`, `with`) may be any that the reader can read.
+    """
+    if reader.user is None:
+        return Scope(user_id=None, channel_ids=frozenset(c.id for c in open_channels(reader)))
+    named: frozenset[int] | None = None
+    for term in terms:
+        if isinstance(term.condition, narrow.InChannels) and not term.negated:
+            ids = term.condition.channel_ids
+            named = ids if named is None else named & ids
+    if named is None:
+        if any(term.operator == "id" and not term.negated for term in asked):
+            return everything_readable(reader)
+        return Scope(
+            user_id=reader.user.id,
+            spans=received_spans(reader),
+            direct_ids=_own_directs(reader),
+            recorded=frozenset(channel.id for channel in open_channels(reader)),
+        )
+    open_ids = named & {c.id for c in open_channels(reader)}
+    spans = tuple(
+        s for s in received_spans(reader) if s.channel_id in named and s.channel_id not in open_ids
+    )
+    return Scope(user_id=reader.user.id, channel_ids=open_ids, spans=spans)

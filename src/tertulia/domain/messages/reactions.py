@@ -1,0 +1,118 @@
+"""Reacting to messages."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.domain.organization import emoji
+from tertulia.model.changes import ReactionAdded, ReactionRemoved
+from tertulia.model.errors import Conflict, NoSuchMessage, NoSuchReaction, ReactionExists, Refused
+from tertulia.model.messages import Flag, Message, place_of
+from tertulia.model.reactions import Emoji, EmojiKind, Reaction
+from tertulia.state.moment import Decision, Moment
+
+
+class Reacted(Struct, frozen=True, kw_only=True):
+    """A message as it was at the log's entry `seq`: the actor's flags on it, its reactions, and
+    who has a record of it although it was not delivered to them."""
+
+    seq: int
+    message: Message
+    flags: Flag
+    reactions: Sequence[Reaction]
+    holders: tuple[int, ...]
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """An emoji as it was asked for. `neutral` is the way in which its kind was called."""
+
+    name: str | None = None
+    code: str | None = None
+    kind: EmojiKind | None = None
+    neutral: bool = False
+
+
+def react(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
+    """Add a reaction.
+
+    Raises NoSuchMessage, ReactionExists, Conflict, and Refused for what is no emoji. With an
+    emoji that the message has already, its name is that of the first one who used it, and it may
+    be deactivated by now.
+    """
+    state, actor = moment.state, moment.actor
+    _check(moment, on)
+    present = _like(moment, on, asked)
+    if present is not None:
+        chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
+    else:
+        chosen = emoji.chosen(state, asked.name or "", asked.code, asked.kind)
+    if any(
+        (one.user_id, one.kind, one.code) == (actor.id, chosen.kind, chosen.code)
+        for one in on.reactions
+    ):
+        raise ReactionExists
+    added = Reaction(
+        message_id=on.message.id,
+        user_id=actor.id,
+        kind=chosen.kind,
+        code=chosen.code,
+        name=chosen.name,
+        neutral=asked.neutral,
+    )
+    is_new = not (on.flags & Flag.RECORD or state.received(actor.id, on.message))
+    change = ReactionAdded(
+        reaction=added, place=place_of(on.message), recorded=is_new, holders=on.holders
+    )
+    return Decision(None, (change,))
+
+
+def _like(moment: Moment, on: Reacted, asked: Asked) -> Reaction | None:
+    """A reaction with the same emoji, whoever's it is."""
+    code, kind = asked.code, asked.kind
+    if code is None:
+        try:
+            found = emoji.chosen(moment.state, asked.name or "", kind=kind)
+        except Refused:
+            return None
+        code, kind = found.code, found.kind
+    return next(
+        (one for one in on.reactions if one.code == code and kind in {None, one.kind}), None
+    )
+
+
+def take_back(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
+    """Remove the actor's own reaction.
+
+    Raises NoSuchMessage, NoSuchReaction, Conflict, and Refused for what is no emoji.
+    """
+    _check(moment, on)
+    if asked.name is None and asked.code is None:
+        raise Refused("Name the emoji: by its name, or by its code.")
+    own = [one for one in on.reactions if one.user_id == moment.actor.id]
+    found = _own(moment, own, asked)
+    if found is None:
+        raise NoSuchReaction
+    change = ReactionRemoved(reaction=found, place=place_of(on.message), holders=on.holders)
+    return Decision(None, (change,))
+
+
+def _own(moment: Moment, own: Sequence[Reaction], asked: Asked) -> Reaction | None:
+    """Which of the actor's reactions is meant. A name that was right when they reacted still is."""
+    of_kind = [one for one in own if asked.kind in {None, one.kind}]
+    if asked.code is not None:
+        return next((one for one in of_kind if one.code == asked.code), None)
+    named = next((one for one in of_kind if one.name == asked.name), None)
+    if named is not None:
+        return named
+    found = emoji.chosen(moment.state, asked.name or "", kind=asked.kind)
+    return next((one for one in own if (one.kind, one.code) == (found.kind, found.code)), None)
+
+
+def _check(moment: Moment, on: Reacted) -> None:
+    state, actor = moment.state, moment.actor
+    if not permissions.reads_message(state, actor, on.message, moment.now):
+        raise NoSuchMessage
+    touched = (on.message.id, ("reactions", on.message.id, actor.id))
+    if state.touched.since(on.seq, touched):
+        raise Conflict

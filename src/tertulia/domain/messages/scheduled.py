@@ -1,0 +1,167 @@
+"""Messages that are sent later.
+
+What is scheduled could be sent at that moment, and is sent as any message is: with the rights that
+its author has when its time has come.
+"""
+
+import dataclasses
+
+import msgspec
+
+from tertulia.domain import permissions
+from tertulia.domain.channels import user_topics
+from tertulia.domain.messages import notices, sending
+from tertulia.domain.messages.notices import Notice, Render
+from tertulia.model.changes import (
+    AnyChange,
+    MessageScheduled,
+    MessageSent,
+    ScheduledMessageChanged,
+    ScheduledMessageRemoved,
+)
+from tertulia.model.errors import NoSuchItem, Refused
+from tertulia.model.scheduled import ScheduledMessage
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_SCHEDULED = 1000
+"""Of one author."""
+
+
+def schedule(moment: Moment, draft: sending.Draft, deliver_at: int) -> Decision[int]:
+    """Send the message at that time (UNIX seconds). Returns the ID of what waits.
+
+    Refused for a time that is over, where too many wait, and as `messages.send` refuses.
+    """
+    state, actor = moment.state, moment.actor
+    require_future(moment, deliver_at)
+    if state.scheduled_of_user.count(actor.id) >= MAX_SCHEDULED:
+        raise Refused(f"You can have {MAX_SCHEDULED} messages waiting.")
+    scheduled = _as_scheduled(moment, state.scheduled_messages.next_id(), draft, deliver_at)
+    return Decision(scheduled.id, (MessageScheduled(user_id=actor.id, message=scheduled),))
+
+
+def change(
+    moment: Moment,
+    before: ScheduledMessage,
+    draft: sending.Draft | None,
+    deliver_at: int | None,
+) -> Decision[bool]:
+    """Put another message in its place (None: the same), or set another time (None: the same).
+
+    `before` is what was looked at to write `draft`: False where it is not so any more. One that
+    could not be sent needs another time. NoSuchItem, or Refused as in `schedule`.
+    """
+    if own(moment.state, moment.actor.id, before.id) != before:
+        return Decision(False)
+    if deliver_at is not None:
+        require_future(moment, deliver_at)
+    elif before.failed:
+        raise Refused("This message could not be sent at its time: give it another.")
+    after = msgspec.structs.replace(before, deliver_at=deliver_at or before.deliver_at)
+    if draft is not None:
+        after = _as_scheduled(moment, before.id, draft, after.deliver_at)
+    after = msgspec.structs.replace(after, failed=False)
+    return Decision(True, (ScheduledMessageChanged(user_id=moment.actor.id, message=after),))
+
+
+def delete(moment: Moment, scheduled_id: int) -> Decision[None]:
+    """Do not send it. NoSuchItem."""
+    scheduled = own(moment.state, moment.actor.id, scheduled_id)
+    return Decision(None, (_removed(scheduled),))
+
+
+def own(state: State, user_id: int, scheduled_id: int) -> ScheduledMessage:
+    """What the user has scheduled under that ID. NoSuchItem."""
+    scheduled = state.scheduled_messages.get(scheduled_id)
+    if scheduled is None or scheduled.user_id != user_id:
+        raise NoSuchItem("scheduled message")
+    return scheduled
+
+
+def of_user(state: State, user_id: int) -> list[ScheduledMessage]:
+    """What somebody has scheduled, in the order of its times."""
+    return sorted(state.scheduled_of_user[user_id], key=lambda one: (one.deliver_at, one.id))
+
+
+def destination(scheduled: ScheduledMessage) -> sending.ToChannel | sending.ToPeople:
+    """Where it goes."""
+    if scheduled.channel_id is not None:
+        return sending.ToChannel(topic=scheduled.topic, channel_id=scheduled.channel_id)
+    return sending.ToPeople(frozenset(scheduled.user_ids))
+
+
+def deliver(
+    moment: Moment, render: Render, scheduled: ScheduledMessage, draft: sending.Draft
+) -> Decision[None]:
+    """Send a message whose time has come, of which `draft` was made. Where that is refused it
+    fails, and its author is told; what has been changed or deleted meanwhile is left alone."""
+    if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
+        return Decision(None)
+    as_author = dataclasses.replace(moment, actor_id=scheduled.user_id)
+    try:
+        permissions.require(as_author.actor.is_active, "The author's account is deactivated.")
+        sent = user_topics.send(as_author, draft)
+    except Refused as refusal:
+        return Decision(None, _failed(moment, render, scheduled, str(refusal)))
+    return Decision(None, (*sent.changes, _removed(scheduled)))
+
+
+def give_up(
+    moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
+) -> Decision[None]:
+    """The message cannot be sent, for that reason: it fails, and its author is told. What has been
+    changed or deleted meanwhile is left alone."""
+    if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
+        return Decision(None)
+    return Decision(None, _failed(moment, render, scheduled, reason))
+
+
+def require_future(moment: Moment, deliver_at: int) -> None:
+    """Refuse a time (UNIX seconds) that is not to come."""
+    permissions.require(deliver_at > moment.now, "The time of delivery must be in the future.")
+
+
+def _failed(
+    moment: Moment, render: Render, scheduled: ScheduledMessage, reason: str
+) -> list[AnyChange]:
+    failed = msgspec.structs.replace(scheduled, failed=True)
+    changes: list[AnyChange] = [ScheduledMessageChanged(user_id=scheduled.user_id, message=failed)]
+    if moment.state.users[scheduled.user_id].is_active:
+        text = (
+            f"A message that you scheduled could not be sent:\n{notices.quoted(reason)}\n"
+            "It waits among your scheduled messages, for you to give it another time."
+        )
+        notice = Notice(sending.ToPeople(frozenset({scheduled.user_id})), text)
+        changes += notices.sent(moment, [notice], render)
+    return changes
+
+
+def _as_scheduled(
+    moment: Moment, scheduled_id: int, draft: sending.Draft, deliver_at: int
+) -> ScheduledMessage:
+    """The message as it would be sent now, to be sent later. Refused as `messages.send` refuses."""
+    actor = moment.actor
+    would_be = next(c for c in sending.send(moment, draft).changes if isinstance(c, MessageSent))
+    message = would_be.message
+    others: tuple[int, ...] = ()
+    if message.channel_id is None:
+        begun = would_be.new_conversation
+        members = (begun or moment.state.directs[message.direct_id]).members
+        others = tuple(user_id for user_id in members if user_id != actor.id) or (actor.id,)
+    return ScheduledMessage(
+        id=scheduled_id,
+        user_id=actor.id,
+        channel_id=message.channel_id,
+        topic=message.topic,
+        user_ids=others,
+        content=draft.content,
+        rendered=draft.rendered.html,
+        deliver_at=deliver_at,
+        client=draft.client,
+        read_by_sender=draft.read_by_sender,
+    )
+
+
+def _removed(scheduled: ScheduledMessage) -> ScheduledMessageRemoved:
+    return ScheduledMessageRemoved(user_id=scheduled.user_id, scheduled_id=scheduled.id)

@@ -1,0 +1,341 @@
+"""Sending and reading messages."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import attachments, widgets
+from tertulia.model.changes import MessageSent
+from tertulia.model.channels import Channel, TopicsPolicy, topic_key
+from tertulia.model.errors import NoSuchChannel, Refused, WildcardNotAllowed
+from tertulia.model.messages import DirectConversation, Flag, Message, Rendered, Submessage
+from tertulia.model.users import User
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+WILDCARD_FREE = 15
+"""People whom anybody may mention at once."""
+
+
+class ToChannel(Struct, frozen=True):
+    """A destination: a topic of a channel, by ID or by name; or the channel itself, as the same
+    decision makes it, where it is the server that speaks."""
+
+    topic: str
+    channel_id: int | None = None
+    name: str | None = None
+    channel: Channel | None = None
+
+
+class ToPeople(Struct, frozen=True):
+    """A destination: other people, by ID. The sender belongs to it in any case."""
+
+    user_ids: frozenset[int]
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A message to send. `content` is final (`names.message_content`) and rendered."""
+
+    to: ToChannel | ToPeople
+    content: str
+    rendered: Rendered
+    client: str = ""
+    read_by_sender: bool = False
+    queue_id: str | None = None
+    local_id: str | None = None
+    form: str | None = None
+    """A form to choose from (`widgets.form`), as which it is shown."""
+    topic_participants: frozenset[int] = frozenset()
+    """Who wrote in the topic before, where the message mentions them all."""
+    opened_attachments: frozenset[int] = frozenset()
+    """Those of the linked files that are not the sender's, and that the sender may open."""
+
+
+def send(moment: Moment, draft: Draft) -> Decision[int]:
+    """Send the message. Returns its ID.
+
+    Raises NoSuchChannel, WildcardNotAllowed, or Refused (posting rights, topic rules, unknown or
+    deactivated recipients, rules for direct messages).
+    """
+    (change,) = sent_in_turn(moment, [draft])
+    return Decision(change.message.id, (change,))
+
+
+def sent_in_turn(moment: Moment, drafts: Sequence[Draft]) -> list[MessageSent]:
+    """The changes that sending several messages makes, in order. Raises as `send` does."""
+    return said_in_turn([(moment, draft) for draft in drafts])
+
+
+def said_in_turn(drafts: Sequence[tuple[Moment, Draft]]) -> list[MessageSent]:
+    """The same for messages of several senders, each with the moment as its sender sees it."""
+    begun: dict[tuple[int, ...], DirectConversation] = {}
+    sent: list[MessageSent] = []
+    begun_widgets = 0
+    for n, (moment, draft) in enumerate(drafts):
+        message_id = moment.state.last_message_id + 1 + n
+        part_id = widgets.next_id(moment.state) + begun_widgets
+        change = _with_widget(_sent(moment, draft, message_id, begun), draft, part_id)
+        begun_widgets += change.widget is not None
+        sent.append(change)
+    return sent
+
+
+def _with_widget(change: MessageSent, draft: Draft, part_id: int) -> MessageSent:
+    content = draft.form or widgets.begun_by(draft.content)
+    if content is None:
+        return change
+    message = change.message
+    widget = Submessage(
+        id=part_id,
+        message_id=message.id,
+        sender_id=message.sender_id,
+        kind=widgets.WIDGET,
+        content=content,
+    )
+    return msgspec.structs.replace(change, widget=widget)
+
+
+def _sent(
+    moment: Moment,
+    draft: Draft,
+    message_id: int,
+    begun: dict[tuple[int, ...], DirectConversation],
+) -> MessageSent:
+    state, sender_id = moment.state, moment.actor.id
+    claimed = attachments.claimed(state, sender_id, draft.content, draft.opened_attachments)
+    message = Message(
+        id=message_id,
+        sender_id=sender_id,
+        sent_at=int(moment.now),
+        content=draft.content,
+        rendered=draft.rendered.html,
+        client=draft.client,
+        has_link=draft.rendered.has_link or bool(attachments.linked(state, draft.content)),
+        has_image=draft.rendered.has_image,
+        has_attachment=bool(claimed),
+        is_me=draft.rendered.is_me,
+    )
+    if isinstance(draft.to, ToChannel):
+        change = _to_channel(moment, draft, draft.to, message)
+    else:
+        change = _to_people(moment, draft, draft.to, message, begun)
+    awaits_previews = bool(draft.rendered.pages) and not moment.actor.is_system_bot
+    if not claimed and not awaits_previews:
+        return change
+    return msgspec.structs.replace(
+        change, attachment_ids=tuple(a.id for a in claimed), awaits_previews=awaits_previews
+    )
+
+
+def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = to.channel or postable_channel(moment, to)
+    topic = names.topic_name(to.topic)
+    check_topic(state, actor, channel, topic, now)
+    rendered = draft.rendered
+    subscribers = state.subscriptions_of_channel.get(channel.id, {})
+    participants = {
+        user_id
+        for user_id in draft.topic_participants
+        if user_id in subscribers and subscribers[user_id].is_active
+    }
+    check_wildcards(moment, channel, rendered, participants)
+
+    def receives(user_id: int) -> bool:
+        return user_id in subscribers and subscribers[user_id].is_active
+
+    present = (user_id for user_id, one in subscribers.items() if one.is_active)
+    flags = mentions(moment, rendered, participants, present)
+    _alert(state, draft, flags, receives)
+    is_subscribed = state.is_subscribed(actor.id, channel.id)
+    return MessageSent(
+        message=msgspec.structs.replace(
+            message, channel_id=channel.id, topic=topic, mentions_all=rendered.mentions_all
+        ),
+        flags=dict(sorted(flags.items())),
+        read_by_sender=draft.read_by_sender and is_subscribed,
+        read_by=_muters(state, actor, receives),
+        queue_id=draft.queue_id,
+        local_id=draft.local_id,
+    )
+
+
+def check_wildcards(
+    moment: Moment, channel: Channel, rendered: Rendered, participants: Collection[int]
+) -> None:
+    """WildcardNotAllowed where a message notifies more people than the actor may at once."""
+    state = moment.state
+    if not rendered.mentions_all and not rendered.mentions_topic:
+        return
+    reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
+    if reached > WILDCARD_FREE and not permissions.holds(
+        state, moment.actor, state.realm.can_mention_many_users_group, moment.now
+    ):
+        raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
+
+
+def mentions(
+    moment: Moment,
+    rendered: Rendered,
+    participants: Collection[int],
+    receivers: Iterable[int],
+    *,
+    direct: bool = False,
+) -> dict[int, Flag]:
+    """The mention flags of those receivers who are mentioned: by name, in a group, or as
+    participants, which in a direct conversation all are.
+
+    Refused where the actor may not notify a group that the message names.
+    """
+    named = rendered.mentions | _members_mentioned(moment, rendered)
+    everybody = direct and rendered.mentions_all
+    if not named and not rendered.mentions_topic and not everybody:
+        return {}
+    flags: dict[int, Flag] = {}
+    for user_id in receivers:
+        flag = Flag.MENTIONED if user_id in named else Flag(0)
+        if everybody:
+            flag |= Flag.CHANNEL_WILDCARD_MENTIONED
+        if rendered.mentions_topic and (direct or user_id in participants):
+            flag |= Flag.TOPIC_WILDCARD_MENTIONED
+        if flag:
+            flags[user_id] = flag
+    return flags
+
+
+def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
+    """Who is notified because a group is. Refused where the actor may not do that (any more)."""
+    state, found = moment.state, frozenset[int]()
+    for group_id in sorted(rendered.mentioned_groups):
+        group = state.groups[group_id]
+        permissions.require(
+            permissions.may_mention_group(state, moment.actor, group, moment.now),
+            f"You are not allowed to mention the group '{group.name}'.",
+        )
+        found |= state.members(group_id, moment.now)
+    return found
+
+
+def _alert(
+    state: State, draft: Draft, flags: dict[int, Flag], receives: Callable[[int], bool]
+) -> None:
+    """Flag the message for the recipients of whose alert words one is in it."""
+    for user_id in state.alerts.alerted_by(draft.content):
+        if receives(user_id):
+            flags[user_id] = flags.get(user_id, Flag(0)) | Flag.HAS_ALERT_WORD
+
+
+def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tuple[int, ...]:
+    """The recipients who do not want to read what the sender writes."""
+    muters = state.muters_of_user[sender.id]
+    return tuple(muted.user_id for muted in muters if receives(muted.user_id))
+
+
+def postable_channel(moment: Moment, to: ToChannel) -> Channel:
+    """The destination channel. NoSuchChannel, or Refused when the actor may not post there."""
+    state, actor, now = moment.state, moment.actor, moment.now
+    channel = (
+        state.channels.get(to.channel_id)
+        if to.channel_id is not None
+        else state.channel_named(to.name or "")
+    )
+    if channel is None or not (
+        actor.is_system_bot or permissions.sees_channel(state, actor, channel, now)
+    ):
+        raise NoSuchChannel(channel_id=to.channel_id, name=to.name)
+    permissions.require(
+        permissions.may_send_to(state, actor, channel, now),
+        f"You are not allowed to send messages to '{channel.name}'.",
+    )
+    return channel
+
+
+def check_topic(state: State, actor: User, channel: Channel, topic: str, now: float) -> None:
+    """Refuse a topic that the channel's policy or the actor's rights do not allow."""
+    policy = channel.topics_policy
+    if policy is TopicsPolicy.INHERIT:
+        policy = TopicsPolicy(state.realm.topics_policy)
+    if not topic and policy is TopicsPolicy.DISABLE_EMPTY:
+        raise Refused("This channel does not allow messages without a topic.")
+    if topic and policy is TopicsPolicy.EMPTY_ONLY:
+        raise Refused("This channel has no topics but the general chat.")
+    known = topic_key(topic) in state.topics_of_channel.get(channel.id, {})
+    if not known:
+        names.check_new_topic(topic)
+    if not known and not actor.is_system_bot:
+        permissions.require(
+            permissions.holds(state, actor, channel.can_create_topic_group, now),
+            "You are not allowed to begin new topics in this channel.",
+        )
+
+
+def _to_people(
+    moment: Moment,
+    draft: Draft,
+    to: ToPeople,
+    message: Message,
+    begun: dict[tuple[int, ...], DirectConversation],
+) -> MessageSent:
+    state, actor = moment.state, moment.actor
+    members = direct_members(moment, to.user_ids)
+    direct_id = state.direct_by_members.get(members)
+    new = None
+    if members in begun:
+        direct_id = begun[members].id
+    elif direct_id is None:
+        new = DirectConversation(id=state.directs.next_id() + len(begun), members=members)
+        begun[members] = new
+        direct_id = new.id
+    flags = mentions(moment, draft.rendered, (), members, direct=True)
+    _alert(state, draft, flags, members.__contains__)
+    return MessageSent(
+        message=msgspec.structs.replace(message, direct_id=direct_id),
+        flags=dict(sorted(flags.items())),
+        read_by_sender=draft.read_by_sender or members == (actor.id,),
+        read_by=_muters(state, actor, members.__contains__),
+        new_conversation=new,
+        queue_id=draft.queue_id,
+        local_id=draft.local_id,
+    )
+
+
+def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
+    """The people of a direct conversation, the actor among them, ascending.
+
+    Refused for unknown, unseen or deactivated people, and where the organization's rules for
+    direct messages forbid it.
+    """
+    state, actor, now = moment.state, moment.actor, moment.now
+    others = sorted(set(user_ids) - {actor.id})
+    people: list[User] = []
+    for user_id in others:
+        user = state.users.get(user_id)
+        if user is None or not permissions.sees_user(state, actor, user, now):
+            raise Refused(f"There is no user {user_id}.")
+        if not user.is_active:
+            raise Refused(f"'{user.full_name}' is deactivated and gets no messages any more.")
+        people.append(user)
+    members = tuple(sorted([actor.id, *others]))
+    if others and not actor.is_system_bot and not all(user.is_bot for user in people):
+        _check_direct_rules(state, actor, people, members, now)
+    return members
+
+
+def _check_direct_rules(
+    state: State, actor: User, people: Sequence[User], members: tuple[int, ...], now: float
+) -> None:
+    realm = state.realm
+    permissions.require(
+        any(
+            permissions.holds(state, user, realm.direct_message_permission_group, now)
+            for user in [actor, *people]
+        ),
+        "Direct messages are not allowed between these people.",
+    )
+    if members not in state.direct_by_members:
+        permissions.require(
+            permissions.holds(state, actor, realm.direct_message_initiator_group, now),
+            "You are not allowed to begin direct conversations.",
+        )

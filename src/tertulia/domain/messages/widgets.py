@@ -1,0 +1,175 @@
+"""Messages that are more than a text: polls, lists of things to do, and forms to choose from.
+
+What a widget begins with, and what people do with it later, are submessages: JSON texts that the
+clients interpret. The server holds them against the forms below and keeps them in order.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from tertulia.domain import permissions
+from tertulia.model.changes import SubmessageAdded
+from tertulia.model.errors import Conflict, NoSuchMessage, Refused
+from tertulia.model.messages import Message, Submessage, place_of
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+WIDGET: Final = "widget"
+"""The one kind of submessage that there is."""
+MAX_CONTENT: Final = 10_000
+"""Characters of a submessage's JSON text."""
+_COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
+_BULLET: Final = re.compile(r"^[-*]\s*")
+_COUNTER: Final = "submessages"
+
+_Index = Annotated[int, Meta(ge=0, le=1000)]
+_PollKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,4}$")]
+_TaskKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,16}$")]
+
+
+class _Strict(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """What people send has these fields and no others."""
+
+
+class _NewOption(_Strict, frozen=True, tag="new_option"):
+    option: str
+    idx: _Index
+
+
+class _Vote(_Strict, frozen=True, tag="vote"):
+    key: _PollKey
+    vote: Literal[1, -1]
+
+
+class _Question(_Strict, frozen=True, tag="question"):
+    question: str
+
+
+class _NewTask(_Strict, frozen=True, tag="new_task"):
+    key: Annotated[int, Meta(ge=0, le=2**53)]
+    task: str
+    desc: str
+    completed: bool
+
+
+class _Strike(_Strict, frozen=True, tag="strike"):
+    key: _TaskKey
+
+
+class _Title(_Strict, frozen=True, tag="new_task_list_title"):
+    title: str
+
+
+_FORMS: Final[dict[str, Any]] = {
+    "poll": _NewOption | _Vote | _Question,
+    "todo": _NewTask | _Strike | _Title,
+}
+"""What can be done with each kind of widget."""
+_ONLY_AUTHOR: Final = (_Question, _Title)
+
+
+class _Choice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    type: str = ""
+    short_name: str
+    long_name: str
+    reply: str
+
+
+class _Choices(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    type: Literal["choices"]
+    heading: str
+    choices: list[_Choice]
+
+
+class _Form(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    widget_type: Literal["zform"]
+    extra_data: _Choices
+
+
+class _Begun(Struct, frozen=True, kw_only=True):
+    """As much of a widget's first submessage as says what it is."""
+
+    widget_type: str
+
+
+def form(text: str) -> str:
+    """A form to choose from, as a bot sends it, in JSON text. Refused for anything else."""
+    try:
+        msgspec.json.decode(text, type=_Form)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise Refused(f"The widget is none that can be sent: {error}.") from None
+    if "\0" in text or "\\u0000" in text or len(text) > MAX_CONTENT:
+        raise Refused("The widget is too long, or contains a null byte.")
+    return text
+
+
+def begun_by(content: str) -> str | None:
+    """What a message's text begins: the content of its first submessage, if it is a command."""
+    match = _COMMAND.match(content)
+    if match is None:
+        return None
+    first, *rest = content[match.end() :].split("\n")
+    lines = [line for line in (_BULLET.sub("", one.strip()).strip() for one in rest) if line]
+    if match[1] == "poll":
+        extra: dict[str, Any] = {"question": first.strip(), "options": lines}
+    else:
+        parts = [line.partition(": ") for line in lines]
+        tasks = [{"task": task.strip(), "desc": desc.strip()} for task, _, desc in parts]
+        extra = {"task_list_title": first.strip(), "tasks": tasks}
+    return msgspec.json.encode({"widget_type": match[1], "extra_data": extra}).decode()
+
+
+def next_id(state: State) -> int:
+    """An ID that no submessage has."""
+    counter = state.counters.get(_COUNTER)
+    return counter.last + 1 if counter else 1
+
+
+def submit(
+    moment: Moment,
+    message: Message,
+    present: Sequence[Submessage],
+    holders: tuple[int, ...],
+    seq: int,
+    kind: str,
+    content: str,
+) -> Decision[None]:
+    """Do something with a message's widget. `present` are its submessages so far, and `holders`
+    who has a record of the message although it was not delivered to them, at the entry `seq`.
+
+    Raises NoSuchMessage, Conflict, and Refused for messages without a widget and for what this
+    widget, or this actor, cannot do.
+    """
+    state, actor = moment.state, moment.actor
+    if not permissions.reads_message(state, actor, message, moment.now):
+        raise NoSuchMessage
+    if state.touched.since(seq, [message.id]):
+        raise Conflict
+    if kind != WIDGET:
+        raise Refused(f"There are no submessages of the kind '{kind[:50]}'.")
+    if not present or present[0].sender_id != message.sender_id:
+        raise Refused("This message has no widget.")
+    begun = msgspec.json.decode(present[0].content, type=_Begun)
+    if begun.widget_type not in _FORMS:
+        raise Refused("With this widget nothing can be done.")
+    if len(content) > MAX_CONTENT or "\\u0000" in content:
+        raise Refused("This is too long, or contains a null byte.")
+    try:
+        done = msgspec.json.decode(content, type=_FORMS[begun.widget_type])
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise Refused(f"This cannot be done with a {begun.widget_type}: {error}.") from None
+    if isinstance(done, _ONLY_AUTHOR) and actor.id != message.sender_id:
+        raise Refused("Only who sent the message can change its heading.")
+    submessage = Submessage(
+        id=next_id(state),
+        message_id=message.id,
+        sender_id=actor.id,
+        kind=kind,
+        content=content,
+    )
+    change = SubmessageAdded(submessage=submessage, place=place_of(message), holders=holders)
+    return Decision(None, (change,))

@@ -1,0 +1,68 @@
+"""Of which domains the e-mail addresses of new accounts may be."""
+
+import re
+from typing import Final
+
+import msgspec
+
+from tertulia.domain import permissions
+from tertulia.domain.organization import settings
+from tertulia.model.changes import AnyChange, DomainAdded, DomainChanged, DomainRemoved
+from tertulia.model.errors import Refused
+from tertulia.model.organization import Domain
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_DOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
+MAX_DOMAIN: Final = 253
+
+
+def add(moment: Moment, name: str, allow_subdomains: bool) -> Decision[Domain]:
+    """Add a domain. For owners. Refused for what is no domain, and for one that is there."""
+    permissions.require_owner(moment.state, moment.actor)
+    state = moment.state
+    final = name.strip().lower()
+    if len(final) > MAX_DOMAIN or not _DOMAIN.fullmatch(final):
+        raise Refused("This is not the name of a domain.")
+    if named(state, final) is not None:
+        raise Refused(f"The domain {final} is there already.")
+    domain = Domain(id=state.domains.next_id(), name=final, allow_subdomains=allow_subdomains)
+    return Decision(domain, (DomainAdded(domain=domain),))
+
+
+def change(moment: Moment, name: str, allow_subdomains: bool) -> Decision[None]:
+    """Say whether a domain's subdomains count. For owners. Refused for one that is not there."""
+    permissions.require_owner(moment.state, moment.actor)
+    domain = _known(moment.state, name)
+    if domain.allow_subdomains == allow_subdomains:
+        return Decision(None)
+    after = msgspec.structs.replace(domain, allow_subdomains=allow_subdomains)
+    return Decision(None, (DomainChanged(domain=after),))
+
+
+def remove(moment: Moment, name: str) -> Decision[None]:
+    """Remove a domain. For owners. Refused for one that is not there.
+
+    With the last domain the restriction to domains ends: nobody could come in any more.
+    """
+    permissions.require_owner(moment.state, moment.actor)
+    state = moment.state
+    domain = _known(state, name)
+    changes: list[AnyChange] = [DomainRemoved(domain_id=domain.id, name=domain.name)]
+    if len(state.domains) == 1:
+        changes += settings.changed(moment, {"emails_restricted_to_domains": False})
+    return Decision(None, changes)
+
+
+def named(state: State, name: str) -> Domain | None:
+    """The organization's domain of that name, without regard to case."""
+    final = name.strip().lower()
+    return next((domain for domain in state.domains if domain.name == final), None)
+
+
+def _known(state: State, name: str) -> Domain:
+    domain = named(state, name)
+    if domain is None:
+        raise Refused("There is no such domain.")
+    return domain

@@ -1,0 +1,55 @@
+"""An organization's first moment: its owner, and a channel that everybody shares."""
+
+from msgspec import Struct
+
+from tertulia.domain import names
+from tertulia.domain.channels import subscribing
+from tertulia.domain.channels.channels import NewChannel
+from tertulia.domain.organization import realms
+from tertulia.model.changes import AnyChange, ChannelCreated
+from tertulia.model.channels import Channel
+from tertulia.model.groups import Members
+from tertulia.model.users import Credential, User
+from tertulia.state.moment import Decision, Moment
+
+
+class NewOrganization(Struct, frozen=True, kw_only=True):
+    """An organization to be. `credential` is its owner's, for `realms.FIRST_USER`."""
+
+    name: str
+    uuid: str
+    address: str
+    full_name: str
+    credential: Credential
+    channels: tuple[NewChannel, ...] = ()
+
+
+def found(moment: Moment, new: NewOrganization) -> Decision[User]:
+    """Create the organization, its owner, and the channels with the owner in them.
+
+    Refused where there is one already, and for names and addresses that cannot be one.
+    """
+    decision = realms.found(moment, new.name, new.uuid, new.address, new.full_name, new.credential)
+    owner = decision.result
+    changes: list[AnyChange] = list(decision.changes)
+    for channel_id, channel in enumerate(new.channels, 1):
+        changes += _opened(moment, channel_id, channel, owner)
+    return Decision(owner, changes)
+
+
+def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> list[AnyChange]:
+    """As `channels.made` would have it, who asks for the rights of an owner that is there."""
+    channel = Channel(
+        id=channel_id,
+        name=names.channel_name(new.name),
+        description=new.description,
+        rendered_description=new.rendered_description,
+        created_at=int(moment.now),
+        creator_id=owner.id,
+        is_default=new.is_default,
+        can_administer_channel_group=Members((owner.id,), ()),
+    )
+    return [
+        ChannelCreated(channel=channel),
+        subscribing.subscribed(moment.state, channel, [owner], moment.now, {}),
+    ]

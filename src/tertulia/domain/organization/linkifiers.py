@@ -1,0 +1,181 @@
+"""Linkifiers: what is written in a certain way becomes a link."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.organization import url_templates
+from tertulia.model.changes import LinkifierRemoved, LinkifierSet, LinkifiersOrdered
+from tertulia.model.errors import Refused
+from tertulia.model.organization import Linkifier
+from tertulia.state.moment import Decision, Moment
+from tertulia.state.organization import State
+
+MAX_PATTERN: Final = 1000
+MAX_TEXT: Final = 1000
+"""Of an example, and of a template for what is written."""
+MAX_ALTERNATIVES: Final = 50
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """What is asked for of a linkifier. What is UNSET stays as it is."""
+
+    pattern: str | UnsetType = UNSET
+    url_template: str | UnsetType = UNSET
+    example_input: str | UnsetType | None = UNSET
+    reverse_template: str | UnsetType | None = UNSET
+    alternative_url_templates: Sequence[str] | UnsetType = UNSET
+
+
+def add(moment: Moment, given: Given) -> Decision[int]:
+    """Add a linkifier, after all others. Returns its ID. For administrators.
+
+    Refused for a pattern that is none or is another linkifier's, for templates that are none or
+    have other variables than the pattern, and for a reverse template that does not make the
+    example again.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    state = moment.state
+    last = max((linkifier.order for linkifier in state.linkifiers), default=0)
+    blank = Linkifier(id=state.linkifiers.next_id(), order=last + 1, pattern="", url_template="")
+    linkifier = _checked(state, _revised(blank, given))
+    return Decision(linkifier.id, (LinkifierSet(linkifier=linkifier),))
+
+
+def change(moment: Moment, linkifier_id: int, given: Given) -> Decision[None]:
+    """Change a linkifier. For administrators. Refused as `add`, and for one that is not there."""
+    permissions.require_administrator(moment.state, moment.actor)
+    before = _known(moment.state, linkifier_id)
+    after = _checked(moment.state, _revised(before, given))
+    return Decision(None, () if after == before else (LinkifierSet(linkifier=after),))
+
+
+def remove(moment: Moment, linkifier_id: int) -> Decision[None]:
+    """Remove a linkifier. For administrators. Refused for one that is not there."""
+    permissions.require_administrator(moment.state, moment.actor)
+    _known(moment.state, linkifier_id)
+    return Decision(None, (LinkifierRemoved(linkifier_id=linkifier_id),))
+
+
+def order(moment: Moment, linkifier_ids: Sequence[int]) -> Decision[None]:
+    """Give the linkifiers another order. For administrators. Refused unless all are named once."""
+    permissions.require_administrator(moment.state, moment.actor)
+    present = [linkifier.id for linkifier in moment.state.linkifiers_in_order]
+    if sorted(linkifier_ids) != sorted(present):
+        raise Refused("The order must name every linkifier once.")
+    if list(linkifier_ids) == present:
+        return Decision(None)
+    return Decision(None, (LinkifiersOrdered(linkifier_ids=tuple(linkifier_ids)),))
+
+
+def _known(state: State, linkifier_id: int) -> Linkifier:
+    linkifier = state.linkifiers.get(linkifier_id)
+    if linkifier is None:
+        raise Refused("There is no such linkifier.")
+    return linkifier
+
+
+def _revised(linkifier: Linkifier, given: Given) -> Linkifier:
+    values = {
+        name: value for name, value in msgspec.structs.asdict(given).items() if value is not UNSET
+    }
+    for name in ("example_input", "reverse_template"):
+        if name in values:
+            values[name] = values[name] or None
+    if "pattern" in values:
+        values["pattern"] = values["pattern"].strip()
+    if "alternative_url_templates" in values:
+        values["alternative_url_templates"] = tuple(values["alternative_url_templates"])
+    return msgspec.structs.replace(linkifier, **values)
+
+
+def _checked(state: State, linkifier: Linkifier) -> Linkifier:
+    """The linkifier in its final form. Refused as `add`."""
+    pattern = compiled(linkifier.pattern)
+    if any(o.pattern == linkifier.pattern for o in state.linkifiers if o.id != linkifier.id):
+        raise Refused("Another linkifier has this pattern.")
+    groups = frozenset(pattern.groupindex)
+    if len(linkifier.alternative_url_templates) > MAX_ALTERNATIVES:
+        raise Refused(f"A linkifier has at most {MAX_ALTERNATIVES} alternative templates.")
+    first, *others = (
+        _url_template(text, groups)
+        for text in (linkifier.url_template, *linkifier.alternative_url_templates)
+    )
+    _check_example(linkifier, pattern)
+    return msgspec.structs.replace(
+        linkifier, url_template=first, alternative_url_templates=tuple(others)
+    )
+
+
+def options() -> Any:
+    """How patterns are compiled: what is wrong with one is told to its author, and not logged."""
+    import re2  # type: ignore[import-untyped]  # it comes without types
+
+    quiet = re2.Options()
+    quiet.log_errors = False
+    return quiet
+
+
+def compiled(pattern: str) -> Any:
+    """The regular expression. Refused when it is none: its time is linear, so it lacks what would
+    make it otherwise (references back, looking ahead)."""
+    import re2
+
+    if not 0 < len(pattern) <= MAX_PATTERN:
+        raise Refused(f"A pattern has 1 to {MAX_PATTERN} characters.")
+    try:
+        return re2.compile(pattern, options())
+    except re2.error:
+        raise Refused("This is not a valid regular expression.") from None
+
+
+def _url_template(text: str, groups: frozenset[str]) -> str:
+    template, variables = url_templates.url_template(text)
+    for name in sorted(variables - groups):
+        raise Refused(f"The pattern has no group '{name}', which is in a URL template.")
+    for name in sorted(groups - variables):
+        raise Refused(f"The pattern's group '{name}' is not in every URL template.")
+    return template
+
+
+def _check_example(linkifier: Linkifier, pattern: Any) -> None:
+    example, template = linkifier.example_input, linkifier.reverse_template
+    if any(text is not None and len(text) > MAX_TEXT for text in (example, template)):
+        raise Refused(f"Examples and reverse templates have at most {MAX_TEXT} characters.")
+    if example is None:
+        if template is not None:
+            raise Refused("A reverse template needs an example to be checked with.")
+        return
+    match = pattern.fullmatch(example)
+    if match is None:
+        raise Refused("The pattern does not match the example.")
+    if template is not None and filled(template, match.groupdict(default="")) != example:
+        raise Refused("The reverse template does not make the example again.")
+
+
+_PART: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}|[^{}]+")
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A reverse template with its variables filled in. Refused where it is none, or names a
+    variable that there is not."""
+    parts: list[str] = []
+    end = 0
+    for part in _PART.finditer(template):
+        if part.start() != end:
+            break
+        end = part.end()
+        name = part[1]
+        if name is None:
+            parts.append({"{{": "{", "}}": "}"}.get(part[0], part[0]))
+        elif name in values:
+            parts.append(values[name])
+        else:
+            raise Refused(f"The pattern has no group '{name}', which is in the reverse template.")
+    if end != len(template):
+        raise Refused("The reverse template has a brace that stands alone.")
+    return "".join(parts)

@@ -1,0 +1,52 @@
+"""Code playgrounds: where on the web code in some language can be tried."""
+
+from typing import Final
+
+from tertulia.domain import names, permissions
+from tertulia.domain.organization import url_templates
+from tertulia.model.changes import PlaygroundAdded, PlaygroundRemoved
+from tertulia.model.errors import Refused
+from tertulia.model.organization import Playground
+from tertulia.state.moment import Decision, Moment
+
+MAX_NAME: Final = 100
+
+
+def add(moment: Moment, name: str, language: str, url_template: str) -> Decision[int]:
+    """Add a playground. Returns its ID. For administrators.
+
+    Refused for a name, a language or a template that is none, for a template with other variables
+    than `code`, and for a name that the language's playgrounds have already.
+    """
+    permissions.require_administrator(moment.state, moment.actor)
+    state = moment.state
+    template, variables = url_templates.url_template(url_template)
+    if variables != {"code"}:
+        raise Refused("The URL template must have the variable 'code', and no other.")
+    playground = Playground(
+        id=state.playgrounds.next_id(),
+        name=_name(name),
+        language=names.lexer_name(language),
+        url_template=template,
+    )
+    if any(
+        (one.name, one.language) == (playground.name, playground.language)
+        for one in state.playgrounds
+    ):
+        raise Refused("The language has a playground of this name.")
+    return Decision(playground.id, (PlaygroundAdded(playground=playground),))
+
+
+def remove(moment: Moment, playground_id: int) -> Decision[None]:
+    """Remove a playground. For administrators. Refused for one that is not there."""
+    permissions.require_administrator(moment.state, moment.actor)
+    if playground_id not in moment.state.playgrounds:
+        raise Refused("There is no such playground.")
+    return Decision(None, (PlaygroundRemoved(playground_id=playground_id),))
+
+
+def _name(text: str) -> str:
+    name = text.strip()
+    if not 0 < len(name) <= MAX_NAME or not names.is_printable(name):
+        raise Refused(f"A playground's name has 1 to {MAX_NAME} visible characters.")
+    return name

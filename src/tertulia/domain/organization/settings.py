@@ -1,0 +1,216 @@
+"""The organization's settings: what each may be, who may change it, and what follows."""
+
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.domain import names, permissions
+from tertulia.domain.accounts import full_members, personal_settings
+from tertulia.domain.channels import channels
+from tertulia.domain.groups import group_settings
+from tertulia.domain.groups.group_settings import REALM_SETTINGS, Given
+from tertulia.domain.messages.notices import Render
+from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.model.changes import AnyChange, RealmChanged, RealmDefaultsChanged
+from tertulia.model.errors import Refused
+from tertulia.model.groups import normalized
+from tertulia.model.realm import Picture, Realm
+from tertulia.state.moment import Decision, Moment
+
+NOWHERE: Final = -1
+"""In place of a channel's ID: there is none for this."""
+FOR_EVER: Final = -1
+"""As `message_retention_days`."""
+MAX_URL: Final = 200
+
+VIDEO_CALLS: Final[Mapping[int, tuple[str, str]]] = {
+    0: ("disabled", "None"),
+    1: ("jitsi_meet", "Jitsi Meet"),
+}
+"""Ways to hold a video call that need nothing of the server, by number: key and name."""
+
+FOR_OWNERS: Final = frozenset(
+    {
+        "can_create_groups",
+        "can_invite_users_group",
+        "can_manage_all_groups",
+        "create_multiuse_invite_group",
+        "disallow_disposable_email_addresses",
+        "emails_restricted_to_domains",
+        "enable_spectator_access",
+        "invite_required",
+        "message_retention_days",
+        "password_sign_in",
+        "waiting_period_threshold",
+    }
+)
+"""Settings that administrators who are no owners cannot change: who comes in, and what is lost."""
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """New values for settings of the organization: those of `Realm` by name, and permissions."""
+
+    values: Mapping[str, Any] = {}
+    groups: Mapping[str, Given] = {}
+
+
+def check_may_change(moment: Moment, fields: frozenset[str]) -> Decision[None]:
+    """Raise NotPermitted unless the actor may change all of these settings."""
+    permissions.require_administrator(moment.state, moment.actor)
+    if fields & FOR_OWNERS:
+        permissions.require_owner(moment.state, moment.actor)
+    return Decision(None)
+
+
+def change(moment: Moment, edit: Edit, render: Render) -> Decision[None]:
+    """Change the organization's settings: all of the given ones, or none. Values that are as
+    before change nothing.
+
+    NotPermitted for those who may not; Refused for values that a setting cannot have, among them
+    channels that the actor cannot see; StaleExpectation, SystemGroupRequired for permissions.
+    """
+    state = moment.state
+    check_may_change(moment, frozenset([*edit.values, *edit.groups]))
+    values = {name: _checked(moment, name, value) for name, value in edit.values.items()}
+    if "description" in values:
+        values["rendered_description"] = render(moment, values["description"]).html
+    for name, given in edit.groups.items():
+        values[name] = group_settings.revised(
+            state, name, REALM_SETTINGS[name], getattr(state.realm, name), given
+        )
+    return Decision(None, changed(moment, values))
+
+
+_KINDS: Final[Mapping[str, Any]] = typing.get_type_hints(Realm, include_extras=True)
+
+
+def _checked(moment: Moment, name: str, value: Any) -> Any:
+    try:
+        found = msgspec.convert(value, _KINDS[name])
+    except msgspec.ValidationError as error:
+        raise Refused(f"'{name}' cannot be this: {error}") from None
+    if name in _CHANNELS:
+        return _channel(moment, found)
+    rule = _RULES.get(name)
+    return found if rule is None else rule(found)
+
+
+_CHANNELS: Final = frozenset(
+    {
+        "moderation_request_channel_id",
+        "new_channel_announcements_channel_id",
+        "signup_announcements_channel_id",
+        "updates_announcements_channel_id",
+    }
+)
+
+
+def _channel(moment: Moment, channel_id: int) -> int:
+    """The channel's ID. Refused for one that the actor cannot see, or that is archived."""
+    if channel_id == NOWHERE:
+        return NOWHERE
+    channel = channels.known(moment.state, moment.actor, channel_id, moment.now)
+    if channel.is_archived:
+        raise Refused("The channel is archived.")
+    return channel.id
+
+
+def _language(code: str) -> str:
+    if code not in LANGUAGES:
+        raise Refused("Clients do not speak this language.")
+    return code
+
+
+def _code_language(name: str) -> str:
+    return names.code_language(name) if name.strip() else ""
+
+
+def _retention(days: int) -> int:
+    if days < 1 and days != FOR_EVER:
+        raise Refused("Messages are kept for at least a day.")
+    return days
+
+
+def _video_calls(number: int) -> int:
+    if number not in VIDEO_CALLS:
+        raise Refused("The server offers no such video calls.")
+    return number
+
+
+def _call_server(url: str | None) -> str | None:
+    if url is None:
+        return None
+    address = url.strip()
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise Refused("This is not the address of a server.") from None
+    if len(address) > MAX_URL or not names.is_printable(address) or " " in address:
+        raise Refused(f"An address has at most {MAX_URL} characters, and no invisible ones.")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise Refused("The address must begin with http:// or https://.")
+    return address
+
+
+def _welcome(text: str) -> str:
+    stripped = text.strip()
+    if len(stripped) > names.MAX_WELCOME_TEXT:
+        raise Refused(f"The text has at most {names.MAX_WELCOME_TEXT} characters.")
+    return stripped
+
+
+_RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "default_code_block_language": _code_language,
+    "default_language": _language,
+    "description": names.realm_description,
+    "jitsi_server_url": _call_server,
+    "message_retention_days": _retention,
+    "name": names.realm_name,
+    "video_chat_provider": _video_calls,
+    "welcome_message_custom_text": _welcome,
+}
+"""What is to be said of a setting beyond its type."""
+
+
+def changed(moment: Moment, values: Mapping[str, Any]) -> list[AnyChange]:
+    """The change that gives settings these values, with what follows; none where they have them."""
+    state, realm, now = moment.state, moment.state.realm, moment.now
+    new = {name: value for name, value in values.items() if _differs(realm, name, value)}
+    if not new:
+        return []
+    change = RealmChanged(values=new)
+    if "waiting_period_threshold" in new:
+        return [change, full_members.full_members(state, now, new["waiting_period_threshold"])]
+    return [change]
+
+
+def _differs(realm: Realm, name: str, value: Any) -> bool:
+    present = getattr(realm, name)
+    if name in REALM_SETTINGS:
+        return bool(normalized(present) != value)
+    return bool(present != value)
+
+
+def set_picture(moment: Moment, name: str, file: str) -> Decision[Picture]:
+    """Show another picture, which is the given file (empty: the one that everybody begins with).
+    `name` is a field of `Realm`. Returns the picture before. For administrators."""
+    permissions.require_administrator(moment.state, moment.actor)
+    before: Picture = getattr(moment.state.realm, name)
+    if before.file == file:
+        return Decision(before)
+    after = Picture(file=file, version=before.version + 1)
+    return Decision(before, changed(moment, {name: after}))
+
+
+def change_defaults(moment: Moment, values: Mapping[str, Any]) -> Decision[None]:
+    """Change the settings that new accounts begin with, for administrators (NotPermitted
+    otherwise). Refused for values that a setting cannot have."""
+    permissions.require_administrator(moment.state, moment.actor)
+    before = moment.state.default_settings
+    checked = personal_settings.all_checked(values)
+    new = {name: value for name, value in checked.items() if getattr(before, name) != value}
+    return Decision(None, (RealmDefaultsChanged(values=new),) if new else ())

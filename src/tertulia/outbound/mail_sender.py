@@ -1,0 +1,128 @@
+"""Sends the mails that wait, each until it has left or will never leave."""
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from tertulia.outbound.mail_templates import MailTemplates
+from tertulia.outbound.transports import TIMEOUT_SECONDS, Delayed, Transport, Undeliverable
+from tertulia.store import outbox
+from tertulia.store.database import Connection
+from tertulia.store.outbox import Waiting
+from tertulia.store.store import Store
+
+logger = logging.getLogger("tertulia.mail")
+
+LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
+"""A mail that was taken is this node's for so long: longer than an attempt can take."""
+FIRST_PAUSE: Final = 60.0
+LONGEST_PAUSE: Final = 4 * 3600.0
+"""Seconds between two attempts: each pause is twice the one before, up to this."""
+GIVEN_UP_AFTER: Final = 4 * 86400.0
+"""Seconds since the mail was asked for."""
+ROUND_SECONDS: Final = 120.0
+"""After so long a round ends between two mails. A round that takes too long is ended anywhere, and
+the mail that it was at would be sent twice."""
+LONGEST_SLEEP: Final = 60.0
+"""Seconds: after so long it looks again, because another node may have left something to do."""
+
+
+class MailSender:
+    """One node's sender."""
+
+    def __init__(
+        self,
+        store: Store,
+        letters: MailTemplates,
+        transport: Transport,
+        clock: Callable[[], float],
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
+        self._store = store
+        self._letters = letters
+        self._transport = transport
+        self._clock = clock
+        self._elapsed = elapsed
+
+    async def once(self) -> float:
+        """Send what is to be sent now. Returns the seconds until something may be due."""
+        await self.deliver(ROUND_SECONDS)
+        due = await self._store.read(outbox.next_due)
+        pause = LONGEST_SLEEP if due is None else max(due - self._clock(), 0.1)
+        return min(pause, LONGEST_SLEEP)
+
+    async def deliver(self, seconds: float = math.inf) -> None:
+        """Send everything that is due now; of many no more than in so many seconds."""
+        until = self._elapsed() + seconds
+        while not _is_cancelled() and self._elapsed() < until and await self._is_due():
+            for waiting in await self._store.write(self._take):
+                await self._send(waiting)
+
+    def _take(self, connection: Connection) -> list[Waiting]:
+        return outbox.take(connection, self._clock(), LEASE_SECONDS, 1)
+
+    async def _is_due(self) -> bool:
+        due = await self._store.read(outbox.next_due)
+        return due is not None and due <= self._clock()
+
+    async def _send(self, waiting: Waiting) -> None:
+        """One attempt. What a mail says and whom it is for is not logged."""
+        facts = _facts(waiting)
+        try:
+            letter = self._letters.written(waiting.mail, self._clock())
+        except Exception as error:  # The others do not wait for one that cannot be written.
+            logger.exception("a mail could not be written", extra={"fields": facts})
+            await self._postpone_or_give_up(waiting, type(error).__name__)
+            return
+        if letter is None:
+            logger.info("mail not sent, what it is about is over", extra={"fields": facts})
+            await self._store.write(lambda c: outbox.done(c, waiting))
+            return
+        try:
+            await self._transport.send(letter, waiting.id)
+        except Undeliverable as error:
+            logger.warning(
+                "mail given up, it was refused", extra={"fields": {**facts, "reason": str(error)}}
+            )
+        except (Delayed, TimeoutError) as error:
+            await self._postpone_or_give_up(waiting, str(error) or "it took too long")
+            return
+        else:
+            logger.info("mail sent", extra={"fields": facts})
+        await self._store.write(lambda c: outbox.done(c, waiting))
+
+    async def _postpone_or_give_up(self, waiting: Waiting, trouble: str) -> None:
+        if self._clock() - waiting.asked_at < GIVEN_UP_AFTER:
+            await self._postpone(waiting, trouble)
+            return
+        logger.warning(
+            "mail given up, it could not be sent for too long",
+            extra={"fields": {**_facts(waiting), "reason": trouble}},
+        )
+        await self._store.write(lambda c: outbox.done(c, waiting))
+
+    async def _postpone(self, waiting: Waiting, trouble: str) -> None:
+        pause = min(FIRST_PAUSE * 2 ** (min(waiting.attempts, 20) - 1), LONGEST_PAUSE)
+        # So that what failed together does not come back together.
+        until = self._clock() + pause * random.uniform(0.75, 1.25)  # noqa: S311 (no secret)
+        logger.warning(
+            "mail delayed",
+            extra={"fields": {**_facts(waiting), "reason": trouble}},
+        )
+        await self._store.write(lambda c: outbox.postpone(c, waiting, until, trouble))
+
+
+def _facts(waiting: Waiting) -> dict[str, str | int]:
+    """What is logged of a mail."""
+    return {"mail": waiting.id, "kind": waiting.mail.kind.value, "attempt": waiting.attempts}
+
+
+def _is_cancelled() -> bool:
+    """Whether the task was told to end. What the SMTP library waits with may swallow it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

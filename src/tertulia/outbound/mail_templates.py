@@ -1,0 +1,319 @@
+"""The words of mails."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
+
+from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Credential, User
+from tertulia.state.organization import State
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+class Links(Protocol):
+    """Makes the links that open something."""
+
+    def invitation(self, site: str, invitation: Invitation) -> str: ...
+
+    def sign_up(self, site: str, confirmation: Confirmation) -> str: ...
+
+    def address(self, site: str, confirmation: Confirmation) -> str: ...
+
+    def reset(self, site: str, credential: Credential, expires_at: int) -> str: ...
+
+    def password_mark(self, credential: Credential) -> str: ...
+
+
+class Letter(Struct, frozen=True, kw_only=True):
+    """A mail in words, ready to be sent."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+
+
+class _Parts(Struct, frozen=True, kw_only=True):
+    """What the template makes a letter of."""
+
+    subject: str
+    paragraphs: tuple[str, ...]
+    button: str = ""
+    link: str = ""
+    ending: str = ""
+    language: str = "en"
+
+
+class MailTemplates:
+    """Writes letters, with what the organization knows at that moment."""
+
+    def __init__(self, state: Callable[[], State], links: Links) -> None:
+        self._state = state
+        self._links = links
+
+    def written(self, mail: Mail, now: float) -> Letter | None:
+        """The mail in words; None where what it is about is over."""
+        state = self._state()
+        parts = _WRITERS[mail.kind](state, self._links, mail, now)
+        return None if parts is None else _letter(state.realm.name, mail.to, mail.site, parts)
+
+
+def trial(state: State, to: str, site: str) -> Letter:
+    """A letter that says that letters arrive."""
+    parts = _Parts(
+        subject=f"Mails from {state.realm.name} arrive",
+        paragraphs=("This mail was sent to see whether mails arrive. They do.",),
+    )
+    return _letter(state.realm.name, to, site, parts)
+
+
+def _letter(organization: str, to: str, site: str, parts: _Parts) -> Letter:
+    facts = {"organization": organization, "site": site, "parts": parts}
+    return Letter(
+        to=to,
+        subject=" ".join(parts.subject.split()),
+        text=_templates().get_template("letter.txt").render(facts),
+        html=_templates().get_template("letter.html").render(facts),
+    )
+
+
+@cache
+def _templates() -> "jinja2.Environment":
+    import jinja2  # Only where there are letters.
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("tertulia.outbound"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _invitation(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    invitation = state.invitations.get(mail.about)
+    if invitation is None or not invitation.is_open(now):
+        return None
+    inviter, name = state.users[invitation.inviter_id], state.realm.name
+    until = (
+        "The invitation is for you alone, and can be used once."
+        if invitation.expires_at is None
+        else f"The invitation is for you alone, and lasts until {_day(invitation.expires_at)}."
+    )
+    return _Parts(
+        subject=f"{inviter.full_name} invites you to {name}",
+        paragraphs=(
+            "Hello!",
+            f"{inviter.full_name} would like to talk with you in {name}, where a team writes"
+            " to each other in channels and topics.",
+        ),
+        button="Join",
+        link=links.invitation(mail.site, invitation),
+        ending=f"{until} If you do not know why you got it, you can leave it alone.",
+    )
+
+
+def _confirm_sign_up(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    confirmation = state.confirmations.get(mail.about)
+    if confirmation is None or confirmation.expires_at <= now:
+        return None
+    return _Parts(
+        subject=f"Join {state.realm.name}",
+        paragraphs=(
+            "Hello!",
+            f"Somebody, probably you, wants to join {state.realm.name} with this address.",
+        ),
+        button="Join",
+        link=links.sign_up(mail.site, confirmation),
+        ending=f"The link lasts until {_day(confirmation.expires_at)}. If it was not you, you"
+        " can leave it alone: nothing happens.",
+    )
+
+
+def _has_account(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    return _Parts(
+        subject=f"You have an account in {state.realm.name}",
+        paragraphs=(
+            "Hello!",
+            f"Somebody, probably you, wanted to join {state.realm.name} with this address. There"
+            f" is an account with it already: sign in at {mail.site}, or with any client of Zulip.",
+        ),
+        ending="If it was not you, you can leave it alone.",
+    )
+
+
+def _confirm_address(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    confirmation = state.confirmations.get(mail.about)
+    user = None if confirmation is None else state.users.get(confirmation.user_id)
+    if confirmation is None or user is None or confirmation.expires_at <= now:
+        return None
+    return _Parts(
+        subject=f"Confirm your address for {state.realm.name}",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Your account in {state.realm.name} is to have this address instead of"
+            f" {user.address}.",
+        ),
+        button="Confirm",
+        link=links.address(mail.site, confirmation),
+        ending=f"The link lasts until {_day(confirmation.expires_at)}. If you did not ask for it,"
+        " you can leave it alone: the address stays as it is.",
+    )
+
+
+def _reset_password(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+    user, expires_at = state.users.get(mail.about), int(mail.facts["expires_at"])
+    credential = state.credentials.get(mail.about)
+    if user is None or credential is None or not user.is_active or expires_at <= now:
+        return None
+    if mail.facts["mark"] != links.password_mark(credential):
+        return None
+    return _Parts(
+        subject=f"A new password for {state.realm.name}",
+        paragraphs=(
+            f"Hello {user.full_name}!",
+            f"Somebody, probably you, has forgotten the password of your account in"
+            f" {state.realm.name}.",
+        ),
+        button="Choose a new password",
+        link=links.reset(mail.site, credential, expires_at),
+        ending=f"The link can be used once, and lasts until {_day(expires_at)}. If it was not"
+        " you, you can leave it alone: your password stays as it is.",
+    )
+
+
+def _language(state: State, user: User) -> str:
+    """The language of mails to the account, of those that they are written in."""
+    return "es" if state.settings[user.id].default_language.startswith("es") else "en"
+
+
+def _account_letter(
+    words: Mapping[str, tuple[str, str, str]],
+) -> "_Writer":
+    """Writes a letter about an account from a subject, a paragraph and an ending in each language,
+    in which the organization, the account's name and the mail's facts can stand."""
+
+    def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
+        user = state.users.get(mail.about)
+        if user is None:
+            return None
+        language = _language(state, user)
+        facts = {name: text for name, text in mail.facts.items() if name != "at"}
+        if "at" in mail.facts:
+            facts["at"] = datetime.fromtimestamp(int(mail.facts["at"]), UTC).strftime(
+                "%Y-%m-%d %H:%M UTC"
+            )
+        facts |= {"organization": state.realm.name, "site": mail.site}
+        subject, said, ending = (text.format_map(facts) for text in words[language])
+        greeting = _HELLO[language].format(name=user.full_name)
+        return _Parts(
+            subject=subject, paragraphs=(greeting, said), ending=ending, language=language
+        )
+
+    return written
+
+
+_HELLO: Final = {"en": "Hello {name}!", "es": "¡Hola, {name}!"}
+_NOT_YOU: Final = {
+    "en": "If this was not you, write to the people who run the organization at once.",
+    "es": "Si no has sido tú, escribe enseguida a quienes llevan la organización.",
+}
+_ADDRESS_CHANGED: Final = {
+    "en": (
+        "Your address for {organization} has changed",
+        "Your account in {organization} has the address {address} now, and mails go there from now"
+        " on.",
+        _NOT_YOU["en"],
+    ),
+    "es": (
+        "Tu dirección en {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene ahora la dirección {address}, y los correos irán allí.",
+        _NOT_YOU["es"],
+    ),
+}
+_PASSWORD_RESET: Final = {
+    "en": (
+        "Your password for {organization} has changed",
+        "Your account in {organization} has a new password. Every browser and every program that"
+        " was signed in to it has to sign in again.",
+        _NOT_YOU["en"],
+    ),
+    "es": (
+        "Tu contraseña de {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene una contraseña nueva. Todos los navegadores y programas"
+        " que la usaban tienen que iniciar sesión otra vez.",
+        _NOT_YOU["es"],
+    ),
+}
+_PASSWORD_CHANGED: Final = {
+    "en": (
+        "Your password for {organization} has changed",
+        "Somebody who knew the password of your account in {organization} has changed it. The other"
+        " browsers are signed out; programs go on with the same API key.",
+        "If this was not you, choose another one at {site}/reset, and write to the people who run"
+        " the organization.",
+    ),
+    "es": (
+        "Tu contraseña de {organization} ha cambiado",
+        "Alguien que conocía la contraseña de tu cuenta en {organization} la ha cambiado. Los demás"
+        " navegadores han salido; los programas siguen con la misma clave de API.",
+        "Si no has sido tú, elige otra en {site}/reset y escribe a quienes llevan la organización.",
+    ),
+}
+_KEY_CHANGED: Final = {
+    "en": (
+        "Your API key for {organization} has changed",
+        "Your account in {organization} has another API key. Programs that had the one before have"
+        " to sign in again.",
+        "If this was not you, choose another password at {site}/reset, and write to the people who"
+        " run the organization.",
+    ),
+    "es": (
+        "Tu clave de API de {organization} ha cambiado",
+        "Tu cuenta en {organization} tiene otra clave de API. Los programas que tenían la anterior"
+        " tienen que iniciar sesión otra vez.",
+        "Si no has sido tú, elige otra contraseña en {site}/reset y escribe a quienes llevan la"
+        " organización.",
+    ),
+}
+_NEW_SIGN_IN: Final = {
+    "en": (
+        "A new sign-in to {organization}",
+        "Somebody signed in to your account in {organization} from where it was not signed in to"
+        " before: on {at}, from the address {address}, with: {agent}.",
+        "If this was you, you can leave it alone. If not, choose another password at {site}/reset."
+        " These mails can be turned off in the settings, with the notifications.",
+    ),
+    "es": (
+        "Un inicio de sesión nuevo en {organization}",
+        "Alguien ha iniciado sesión en tu cuenta de {organization} desde donde no se había hecho"
+        " antes: el {at}, desde la dirección {address}, con: {agent}.",
+        "Si has sido tú, no hagas nada. Si no, elige otra contraseña en {site}/reset. Estos correos"
+        " se desactivan en los ajustes, con las notificaciones.",
+    ),
+}
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0")
+
+
+_Writer = Callable[[State, Links, Mail, float], _Parts | None]
+_WRITERS: Final[Mapping[MailKind, _Writer]] = {
+    MailKind.INVITATION: _invitation,
+    MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
+    MailKind.HAS_ACCOUNT: _has_account,
+    MailKind.CONFIRM_ADDRESS: _confirm_address,
+    MailKind.ADDRESS_CHANGED: _account_letter(_ADDRESS_CHANGED),
+    MailKind.FORGOTTEN: _reset_password,
+    MailKind.CREDENTIAL_CHANGED: _account_letter(_PASSWORD_RESET),
+    MailKind.NEW_SIGN_IN: _account_letter(_NEW_SIGN_IN),
+    MailKind.PASSWORD_CHANGED: _account_letter(_PASSWORD_CHANGED),
+    MailKind.KEY_CHANGED: _account_letter(_KEY_CHANGED),
+}

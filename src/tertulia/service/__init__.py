@@ -1,0 +1,1 @@
+"""Uses of the organization without HTTP, shared by the interface, the jobs and the command line."""

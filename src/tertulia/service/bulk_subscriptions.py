@@ -1,0 +1,155 @@
+"""Subscribing and unsubscribing however many people: in parts, each of which is decided quickly."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from tertulia.domain import names
+from tertulia.domain.channels import subscriptions
+from tertulia.domain.channels.channels import NewChannel
+from tertulia.domain.channels.subscriptions import Outcome, Removal, Wanted
+from tertulia.model.channels import Channel
+from tertulia.model.errors import Refused
+from tertulia.service.caller import Caller
+
+T = TypeVar("T")
+
+
+class _Stopped(Refused):
+    """Something changed while a request was done in parts."""
+
+
+async def subscribed(caller: Caller, wanted: Wanted) -> Outcome:
+    """What becomes of it. What is more than one decision should be about is done in several, one
+    commit each: everything that can be refused is looked at first. Where one is refused all the
+    same, because something changed meanwhile, what was done before it stays.
+
+    Raises as `tertulia.domain.channels.subscriptions.subscribe`.
+    """
+    render = caller.node.renderer.render
+    if _is_one_part(len(wanted.channels), wanted.principals):
+        return await caller.submit(subscriptions.subscribe, wanted, render)
+    people = caller.consider(subscriptions.check_people, len(wanted.channels), wanted.principals)
+    done = Outcome(subscribed={}, already_subscribed={}, unauthorized=[], told=False, created=())
+    open_ones = []
+    created: list[Channel] = []
+    for new in subscriptions.each_once(wanted.channels):
+        await asyncio.sleep(0)
+        checked = caller.consider(subscriptions.check, wanted, new, created)
+        if checked.channel is None:
+            done.unauthorized.append(checked.name)
+            continue
+        open_ones.append(new)
+        created.extend([checked.channel] if checked.is_new else [])
+    try:
+        for some in _batches(open_ones, len(people)):
+            done = _together(done, await _part(caller, wanted, some, people))
+    except Refused as refusal:
+        if not done.subscribed:
+            raise
+        raise _stopped(refusal) from refusal
+    if not wanted.tell_subscribed:
+        return done
+    told = await caller.submit(subscriptions.tell, done.subscribed, render)
+    return msgspec.structs.replace(done, told=told)
+
+
+def _is_one_part(channel_count: int, principals: Sequence[int] | None) -> bool:
+    people_count = 1 if principals is None else len(principals)
+    return (
+        channel_count * people_count <= subscriptions.PART
+        and channel_count <= subscriptions.CHANNELS_IN_PART
+    )
+
+
+def _batches(named: Sequence[T], people_count: int) -> Iterator[Sequence[T]]:
+    """Channels that are dealt with together."""
+    size = max(1, min(subscriptions.CHANNELS_IN_PART, subscriptions.PART // max(1, people_count)))
+    for first in range(0, len(named), size):
+        yield named[first : first + size]
+
+
+def _chunks(people: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for first in range(0, len(people), subscriptions.PART):
+        yield tuple(people[first : first + subscriptions.PART])
+
+
+async def _part(
+    caller: Caller, wanted: Wanted, some: Sequence[NewChannel], people: Sequence[int]
+) -> Outcome:
+    """Subscribe these people to some of the channels. Where they are too many for one decision, it
+    is one channel."""
+    first, *others = _chunks(people)
+    part = msgspec.structs.replace(
+        wanted, channels=tuple(some), principals=first, tell_subscribed=False
+    )
+    done = await caller.submit(subscriptions.subscribe, part, caller.node.renderer.render)
+    if not others or done.unauthorized:
+        return done
+    is_created = bool(done.created)
+    verb = partial(subscriptions.subscribe_more, is_created=is_created)
+    try:
+        channel = caller.state.channel_named(names.channel_name(some[0].name))
+        if channel is None:
+            raise Refused(f"'{some[0].name}' has another name now.")
+        for chunk in others:
+            more = msgspec.structs.replace(part, principals=chunk)
+            done = _together(done, await caller.submit(verb, more, channel.id))
+    except Refused as refusal:
+        raise _stopped(refusal) from refusal
+    return done
+
+
+def _stopped(refusal: Refused) -> Refused:
+    """The refusal of a part, after others were done."""
+    return (
+        refusal
+        if isinstance(refusal, _Stopped)
+        else _Stopped(f"{refusal} Some of what was asked for had been done before that, and stays.")
+    )
+
+
+def _together(one: Outcome, other: Outcome) -> Outcome:
+    """What became of two parts."""
+    for found, more in (
+        (one.subscribed, other.subscribed),
+        (one.already_subscribed, other.already_subscribed),
+    ):
+        for user_id, channel_names in more.items():
+            found.setdefault(user_id, []).extend(channel_names)
+    return msgspec.structs.replace(
+        one,
+        unauthorized=[*one.unauthorized, *other.unauthorized],
+        created=(*one.created, *other.created),
+    )
+
+
+async def unsubscribed(
+    caller: Caller, channel_names: Sequence[str], principals: tuple[int, ...] | None
+) -> Removal:
+    """The same for ending subscriptions as `subscribed`."""
+    if _is_one_part(len(channel_names), principals):
+        return await caller.submit(subscriptions.unsubscribe, channel_names, principals)
+    people = caller.consider(subscriptions.check_people, len(channel_names), principals)
+    # Whoever leaves a channel may have no right left to unsubscribe others.
+    people.sort(key=lambda user_id: user_id == caller.user_id)
+    found: dict[str, None] = {}
+    for name in channel_names:
+        await asyncio.sleep(0)
+        found[caller.consider(subscriptions.check_unsubscribe, name, people)] = None
+    removed: dict[str, None] = {}
+    not_removed: dict[str, None] = {}
+    try:
+        for some in _batches([*found], len(people)):
+            for chunk in _chunks(people):
+                part = await caller.submit(subscriptions.unsubscribe, some, chunk)
+                removed.update(dict.fromkeys(part.removed))
+                not_removed.update(dict.fromkeys(part.not_removed))
+    except Refused as refusal:
+        if not removed:
+            raise
+        raise _stopped(refusal) from refusal
+    return Removal(removed=[*removed], not_removed=[*not_removed])

@@ -1,0 +1,62 @@
+"""A node as one account uses it."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tertulia.domain.accounts import users
+from tertulia.model.errors import NotAuthenticated
+from tertulia.model.users import User
+from tertulia.service.node import Node
+from tertulia.state.moment import Moment, Verb
+from tertulia.state.organization import State
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who asks, and of which node: questions and commands are in the account's name."""
+
+    node: Node
+    user_id: int | None
+    """None where nobody is signed in."""
+
+    @property
+    def state(self) -> State:
+        return self.node.log.state
+
+    @property
+    def now(self) -> float:
+        """UNIX seconds."""
+        return self.node.clock()
+
+    @property
+    def user(self) -> User:
+        """Who asks. NotAuthenticated where nobody is signed in."""
+        if self.user_id is None:
+            raise NotAuthenticated("This needs an account: sign in first.")
+        return self.state.users[self.user_id]
+
+    def moment(self) -> Moment:
+        """The caller's view of the organization as of now, for questions."""
+        return Moment(self.state, self.now, self.user.id)
+
+    def account_with(self, address: str) -> User | None:
+        """The account with that address, if it is one that the caller may know it by."""
+        host = self.node.config.address_host
+        return users.account_with(self.state, self.user, address, host, self.now)
+
+    async def prepare(self, *texts: object) -> None:
+        """Have computed beforehand what is costly of texts that a verb renders, as the caller's.
+        What is no text is passed over."""
+        for text in texts:
+            if isinstance(text, str):
+                await self.node.renderer.prepare(self.moment(), text)
+
+    async def submit(self, verb: Verb[T], *arguments: Any) -> T:
+        """Let the verb decide as the caller, and return its result when it is on disk."""
+        return await self.node.log.submit(self.user.id, verb, *arguments)
+
+    def consider(self, verb: Verb[T], *arguments: Any) -> T:
+        """What the verb answers as the state is now; for verbs that change nothing."""
+        return self.node.log.consider(self.user.id, verb, *arguments)

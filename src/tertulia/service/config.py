@@ -1,0 +1,313 @@
+"""The settings of the server: which there are. `tertulia.app.composition.config` reads them.
+
+Settings of the organization are in the database and not here.
+"""
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+
+class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Every setting, with its default; the descriptions are what `tertulia config` prints."""
+
+    data_dir: Annotated[
+        str,
+        Meta(description="Directory of the database file, the secret and uploaded files."),
+    ] = "tertulia-data"
+    database_url: Annotated[
+        str,
+        Meta(
+            description="postgresql://user:password@host/name to use PostgreSQL; empty for an"
+            " SQLite file in the data directory."
+        ),
+    ] = ""
+    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    external_url: Annotated[
+        str,
+        Meta(
+            description="Address by which people reach the server, for example"
+            " https://chat.example.com. Empty: the one that each request came by."
+        ),
+    ] = ""
+    secret: Annotated[
+        str,
+        Meta(
+            description="Seals API keys in the database; the same on every node. Empty: the file"
+            " `secret` in the data directory, made with the organization."
+        ),
+    ] = ""
+    dev: Annotated[
+        bool,
+        Meta(description="Development endpoints that sign in without a password. Never in public."),
+    ] = False
+    log_level: Annotated[
+        str, Meta(pattern="^(debug|info|warning|error)$", description="Least level of log lines.")
+    ] = "info"
+    log_format: Annotated[
+        str, Meta(pattern="^(text|json)$", description="Log lines as key=value text or as JSON.")
+    ] = "text"
+    max_body_mib: Annotated[
+        int, Meta(ge=1, le=1024, description="Largest request body, in MiB, without file uploads.")
+    ] = 8
+    max_file_upload_size_mib: Annotated[
+        int, Meta(ge=0, le=10_000, description="Largest uploaded file, in MiB.")
+    ] = 100
+    can_access_all_users_group_limits_presence: Annotated[
+        bool,
+        Meta(
+            description="Guests who may not know of every account hear of the presence of those"
+            " alone of whom they may know."
+        ),
+    ] = True
+    upload_quota_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100_000_000,
+            description="Room for all uploaded files together, in MiB; 0 for as much as there is.",
+        ),
+    ] = 0
+    unclaimed_upload_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36500,
+            description="An uploaded file that no message links is deleted after so many days.",
+        ),
+    ] = 35
+    external_content: Annotated[
+        bool,
+        Meta(
+            description="Pictures and films that messages link elsewhere on the web are shown;"
+            " this server fetches them when somebody looks, so that no reader is known there."
+            " Only from public addresses."
+        ),
+    ] = True
+    external_content_cache_mib: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Room on the disk for what was fetched so, in MiB."),
+    ] = 500
+    link_previews: Annotated[
+        bool,
+        Meta(
+            description="Organizations may have previews of the pages that messages link, which"
+            " this server fetches when a message was sent. Needs external_content."
+        ),
+    ] = True
+    longest_wait_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_600_000,
+            description="A request that would have to wait so many milliseconds for others is"
+            " refused at once, with Retry-After; 0 for never.",
+        ),
+    ] = 1000
+    event_queue_longpoll_timeout_seconds: Annotated[
+        int,
+        Meta(
+            ge=5,
+            le=600,
+            description="How long clients should wait for an answer of GET /events; heartbeats"
+            " come well before.",
+        ),
+    ] = 90
+    queue_idle_seconds: Annotated[
+        int,
+        Meta(ge=10, le=604800, description="An event queue that nobody polls is kept so long."),
+    ] = 600
+    queues_per_user: Annotated[
+        int, Meta(ge=1, le=100_000, description="Event queues that one account may have.")
+    ] = 100
+    web_public_streams_enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether an organization may open channels to everybody on the web; it"
+            " has a setting of its own besides."
+        ),
+    ] = True
+    log_retention_days: Annotated[
+        int,
+        Meta(
+            ge=8,
+            le=36500,
+            description="The log of changes is kept so long; queues older than that register"
+            " anew. Messages and everything else are not concerned.",
+        ),
+    ] = 30
+    smtp_host: Annotated[
+        str,
+        Meta(
+            description="Server that sends mails; it needs external_url, where their links lead."
+            " Empty: mails are written to the directory `mail` in the data directory."
+        ),
+    ] = ""
+    smtp_port: Annotated[
+        int, Meta(ge=1, le=65535, description="Its port: 587 for starttls, 465 for tls.")
+    ] = 587
+    smtp_security: Annotated[
+        str,
+        Meta(
+            pattern="^(starttls|tls|none)$",
+            description="How the connection to it is encrypted: asked for at its beginning, from"
+            " its beginning, or not at all.",
+        ),
+    ] = "starttls"
+    smtp_user: Annotated[str, Meta(description="Name to sign in with there; empty: none.")] = ""
+    smtp_password: Annotated[str, Meta(description="Password to sign in with there.")] = ""
+    mail_from: Annotated[
+        str,
+        Meta(
+            description="Address that mails come from, for example Chat <chat@example.com>. Empty:"
+            " noreply@ and the host of external_url."
+        ),
+    ] = ""
+    invitation_link_validity_minutes: Annotated[
+        int,
+        Meta(ge=1, le=52_704_000, description="Invitations last so long unless they say."),
+    ] = 14_400
+    invitations_per_day: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Invitations that are mailed in 24 hours.")
+    ] = 100
+    password_min_length: Annotated[
+        int, Meta(ge=1, le=100, description="Characters that a new password has at least.")
+    ] = 8
+    password_min_guesses: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10**15,
+            description="Guesses that a new password takes at least, by the estimate of zxcvbn; 0"
+            " for any.",
+        ),
+    ] = 1_000_000
+    confirm_password_minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=525_600,
+            description="A browser that was signed in longer ago is asked for the password again"
+            " before it changes an address, a key or a role, or deactivates an account; 0 for"
+            " never.",
+        ),
+    ] = 15
+    session_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="Browsers sign in again after so many days, however much they are used; 0"
+            " for never. Those that are not used do after 30.",
+        ),
+    ] = 365
+    hsts_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=63_072_000,
+            description="Where external_url is https, browsers are told to come by https only for"
+            " so many seconds; 0 to say nothing.",
+        ),
+    ] = 31_536_000
+    rate_limits: Annotated[
+        bool,
+        Meta(
+            description="Requests of one account, and those from one address, are limited as the"
+            " next three settings say; with --dev never."
+        ),
+    ] = True
+    requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="Requests that one account may make at once, and again in each minute."
+            " GET /events is counted apart, files not at all.",
+        ),
+    ] = 1_000
+    polls_per_minute: Annotated[
+        int, Meta(ge=1, le=10_000_000, description="The same for GET /events.")
+    ] = 10_000
+    anonymous_requests_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="The same for requests without an account, from one address; of IPv6, from"
+            " one network of 64 bits.",
+        ),
+    ] = 600
+    connections_per_address: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Connections that may be open to one address at once (of IPv6, to one"
+            " network of 64 bits), and half of all at most; 0 for any number. Not for this machine"
+            " and proxy_trusted, behind which are many.",
+        ),
+    ] = 1_000
+    least_bytes_per_second: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="A client that sends a request's body more slowly, or takes an answer more"
+            " slowly, is hung up on after a while; 0 for only those that stand still.",
+        ),
+    ] = 1_024
+    proxy_trusted: Annotated[
+        str,
+        Meta(
+            description="Addresses of reverse proxies whose X-Forwarded-For and"
+            " X-Forwarded-Proto are believed, separated by commas."
+        ),
+    ] = "127.0.0.1"
+
+    @property
+    def upload_quota(self) -> int | None:
+        """Bytes that all uploaded files together may have; None for as many as there is room."""
+        return self.upload_quota_mib * 1024 * 1024 or None
+
+    @property
+    def address_host(self) -> str:
+        """The host in the addresses that stand for hidden ones: `user7@…`."""
+        return urlsplit(self.external_url).hostname or "tertulia.invalid"
+
+    @property
+    def data_path(self) -> Path:
+        return Path(self.data_dir)
+
+    @property
+    def files_path(self) -> Path:
+        """Where uploaded files and pictures are."""
+        return self.data_path / "files"
+
+    @property
+    def is_https(self) -> bool:
+        """Whether people reach the server by https, and only so."""
+        return self.external_url.startswith("https:")
+
+    @property
+    def session_seconds(self) -> int | None:
+        """How long a session lasts at most, however much it is used."""
+        return self.session_days * 86400 or None
+
+    @property
+    def mail_site(self) -> str:
+        """Where links in mails lead: the configured address, or the one that the server listens
+        on. Never the one by which a request came, which whoever sends it chooses."""
+        host = self.host.strip("[]")
+        if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (nothing is bound here)
+            host = "localhost"
+        host = f"[{host}]" if ":" in host else host
+        return self.external_url or f"http://{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """Where the organization is, in words that give no password away."""
+        return "the database" if self.database_url else self.data_dir

@@ -1,0 +1,105 @@
+"""Links that open something to whoever has them: made, and known again.
+
+A link has the number of what it opens and a proof that this installation made it. Nothing that is
+in the database makes the proof: that takes the secret.
+"""
+
+import hashlib
+import hmac
+import re
+from typing import Final
+
+from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.users import Credential
+from tertulia.service.vault import Vault
+from tertulia.state.organization import State
+
+JOIN: Final = "/join/"
+CONFIRM: Final = "/confirm/"
+RESET: Final = "/reset/"
+EXTERNAL: Final = "/external_content/"
+TEMPORARY: Final = "/user_uploads/temporary/"
+PATHS: Final = (JOIN, CONFIRM, RESET, EXTERNAL, TEMPORARY)
+"""What follows these in a path is secret, or what somebody linked."""
+_TOKEN: Final = re.compile(r"([ic])(0|[1-9][0-9]{0,15})-([A-Za-z0-9_-]{43})")
+_INVITATION: Final = "i"
+_CONFIRMATION: Final = "c"
+_EXTERNAL: Final = "e"
+
+_TICKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\.[A-Za-z0-9_-]{43}")
+_RESET: Final = "reset"
+
+
+class Links:
+    """The links of one installation."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    def invitation(self, site: str, invitation: Invitation) -> str:
+        """Where one joins with the invitation."""
+        return self._link(site, JOIN, _INVITATION, invitation)
+
+    def sign_up(self, site: str, confirmation: Confirmation) -> str:
+        """Where one joins with the address that the link was mailed to."""
+        return self._link(site, JOIN, _CONFIRMATION, confirmation)
+
+    def address(self, site: str, confirmation: Confirmation) -> str:
+        """Where one confirms an account's new address."""
+        return self._link(site, CONFIRM, _CONFIRMATION, confirmation)
+
+    def reset(self, site: str, credential: Credential, expires_at: int) -> str:
+        """Where one gives an account another password, until that UNIX time and as long as the
+        present one is."""
+        said = f"{credential.user_id}:{self.password_mark(credential)}"
+        return f"{site.rstrip('/')}{RESET}{self._vault.ticket(_RESET, said, expires_at)}"
+
+    def to_reset(self, state: State, token: str, now: float) -> Credential | None:
+        """Whose password the end of such a link gives anew; None where it is over, or was not made
+        here."""
+        said = self._vault.text_of(_RESET, token, now) if _TICKET.fullmatch(token) else None
+        if said is None:
+            return None
+        number, _, mark = said.partition(":")
+        credential = state.credentials.get(int(number))
+        if credential is None or self.password_mark(credential) != mark:
+            return None
+        return credential
+
+    @staticmethod
+    def password_mark(credential: Credential) -> str:
+        """What tells whether the password is still the same, and nothing else of it."""
+        return hashlib.sha256((credential.password_hash or "").encode()).hexdigest()[:32]
+
+    def external(self, url: str) -> str:
+        """Where this server gives out what lies at a URL elsewhere, from the root of the site."""
+        return f"{EXTERNAL}{self._vault.token(_EXTERNAL, 0, url)}/{url.encode().hex()}"
+
+    def external_url(self, proof: str, digits: str) -> str | None:
+        """The URL of such an address; None where it was not made here: the server fetches nothing
+        that nobody linked."""
+        try:
+            url = bytes.fromhex(digits).decode()
+        except ValueError:
+            return None
+        expected = self._vault.token(_EXTERNAL, 0, url)
+        return url if hmac.compare_digest(expected.encode(), proof.encode()) else None
+
+    def opened(self, state: State, token: str) -> Invitation | Confirmation | None:
+        """What the end of a link opens; None where it was not made here, or is gone. What is over
+        may be among it."""
+        match = _TOKEN.fullmatch(token)
+        if match is None:
+            return None
+        kind, number, proof = match.groups()
+        table = state.invitations if kind == _INVITATION else state.confirmations
+        found: Invitation | Confirmation | None = table.get(int(number))
+        if found is None or not hmac.compare_digest(self._proof(kind, found), proof):
+            return None
+        return found
+
+    def _link(self, site: str, path: str, kind: str, of: Invitation | Confirmation) -> str:
+        return f"{site.rstrip('/')}{path}{kind}{of.id}-{self._proof(kind, of)}"
+
+    def _proof(self, kind: str, of: Invitation | Confirmation) -> str:
+        return self._vault.token(kind, of.id, of.nonce)

@@ -1,0 +1,72 @@
+"""A node: the organization, and everything by which it is read and changed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tertulia.delivery.queues import Delivery
+from tertulia.log.writer import Log
+from tertulia.markup.render import Renderer
+from tertulia.model.messages import Rendered
+from tertulia.outbound.http_client import Web
+from tertulia.service.config import Config
+from tertulia.service.links import Links
+from tertulia.service.vault import Vault
+from tertulia.state.moment import Moment
+from tertulia.state.organization import State
+from tertulia.store.files import Files
+from tertulia.store.store import Store
+from tertulia.store.uploads import Uploads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """What a node is made of, for whoever uses the organization."""
+
+    config: Config
+    log: Log
+    delivery: Delivery
+    vault: Vault
+    links: Links
+    renderer: Renderer
+    files: Files
+    web: Web
+    clock: Callable[[], float]
+    """UNIX seconds as of now: the log's."""
+    started: float
+    """UNIX seconds."""
+    failing_jobs: Callable[[], Mapping[str, str]] = dict
+    """The jobs that are in trouble, each with what is wrong."""
+    residents: tuple[str, ...] = ()
+    """The addresses of a demonstration's accounts, which need no password."""
+
+    @property
+    def state(self) -> State:
+        """The organization as of now."""
+        return self.log.state
+
+    @property
+    def store(self) -> Store:
+        return self.log.store
+
+    @property
+    def admits_spectators(self) -> bool:
+        """Whether one can look at the public web's channels without an account: the server and
+        the organization must both want it."""
+        realm = self.state.realm
+        wanted = self.config.web_public_streams_enabled and realm.enable_spectator_access
+        return wanted and not realm.deactivated
+
+    @property
+    def uploads(self) -> Uploads:
+        """The uploaded files on the disk."""
+        return Uploads(self.files)
+
+    async def rendered(self, content: str, author_id: int | None) -> Rendered:
+        """What the author writes as HTML, with what it refers to; what is costly of it is computed
+        by a worker."""
+        await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
+        return self.render(content, author_id)
+
+    def render(self, content: str, author_id: int | None) -> Rendered:
+        """The same at once: code and formulas that nobody prepared are plain."""
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content)

@@ -1,0 +1,114 @@
+"""What commands about messages look at before they decide: read at one entry of the log, so that
+the decision can tell whether it is still so."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tertulia.domain.channels.topics import Excerpt, Flags, Line
+from tertulia.domain.messages.deleting import Doomed
+from tertulia.domain.messages.editing import Found
+from tertulia.log.writer import Log
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Conflict, NoSuchMessage
+from tertulia.model.messages import Message
+from tertulia.state.organization import State
+from tertulia.store import attached, editing, queries
+from tertulia.store.database import Connection
+
+_NO_TOPIC = Excerpt(lines=(), first_elsewhere=None)
+
+
+_One = tuple[Message, editing.Holders, bool] | None
+
+
+async def to_edit(log: Log, message_id: int) -> Found:
+    """The message, and who has something to do with it. Refused where there is none."""
+    return await log.snapshot(None, lambda c: _one(c, message_id), _found)
+
+
+def _one(connection: Connection, message_id: int) -> _One:
+    messages = queries.messages(connection, [message_id])
+    if not messages:
+        return None
+    parts = attached.attached(connection, [message_id]).get(message_id, attached.NOTHING)
+    return messages[0], editing.holders(connection, message_id), bool(parts.submessages)
+
+
+def _found(state: State, looked: _One) -> Found:
+    if looked is None:
+        raise NoSuchMessage
+    message, holders, has_widget = looked
+    return Found(
+        seq=state.seq,
+        message=message,
+        flags=holders.flags,
+        read_by=tuple(holders.read_by),
+        has_widget=has_widget,
+    )
+
+
+async def to_move(log: Log, message_id: int, *, whole: bool, away: bool) -> tuple[Found, Excerpt]:
+    """The message, and of its topic all (`whole`) or what moving this one concerns, perhaps to
+    another channel (`away`). Refused where there is no such message."""
+
+    def look(connection: Connection) -> tuple[_One, Excerpt]:
+        one = _one(connection, message_id)
+        if one is None:
+            return None, _NO_TOPIC
+        excerpt = _excerpt(connection, [one[0]], whole=whole)
+        holders, records = editing.records_on(connection, [line.id for line in excerpt.lines])
+        concerned = [line.id for line in excerpt.lines] if whole else [message_id]
+        newest = attached.arrivals(connection, concerned) if away else ()
+        return one, msgspec.structs.replace(
+            excerpt, holders=holders, records=records, newest=newest
+        )
+
+    def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
+        return _found(state, looked[0]), looked[1]
+
+    return await log.snapshot(None, look, conclude)
+
+
+async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
+    """Those of the messages that there are, with what deleting them concerns. Conflict where they
+    are not of one conversation any more."""
+
+    def look(
+        connection: Connection,
+    ) -> tuple[list[Message], Excerpt, Flags, int]:
+        found = queries.messages(connection, message_ids)
+        last = 0
+        if found and found[0].direct_id is not None:
+            last = editing.last_direct_without(connection, found[0].direct_id, message_ids)
+        excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
+        return found, excerpt, editing.flags_on(connection, message_ids), last
+
+    def conclude(state: State, looked: tuple[list[Message], Excerpt, Flags, int]) -> Doomed:
+        found, excerpt, flags, last = looked
+        if len({message.conversation for message in found}) > 1:
+            raise Conflict
+        return Doomed(
+            seq=state.seq,
+            messages=found,
+            excerpt=excerpt,
+            flags=flags,
+            direct_last_id=last,
+        )
+
+    return await log.snapshot(None, look, conclude)
+
+
+def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> Excerpt:
+    """The messages' topic, or of it only these and the newest others."""
+    one = messages[0]
+    if one.channel_id is None:
+        return _NO_TOPIC
+    key = topic_key(one.topic)
+    if whole:
+        lines = editing.of_topic(connection, one.channel_id, key)
+    else:
+        ids = [message.id for message in messages]
+        lines = editing.some_of_topic(connection, one.channel_id, key, ids)
+    first = editing.first_without(connection, one.channel_id, [line[0] for line in lines])
+    return Excerpt(lines=[Line(*line) for line in lines], first_elsewhere=first)

@@ -1,0 +1,92 @@
+"""Smaller pictures of uploaded files, made when they are first asked for and then kept."""
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tertulia import pictures
+from tertulia.model.attachments import Attachment
+from tertulia.model.errors import Unavailable
+from tertulia.pictures import BadPicture
+from tertulia.service.node import Node
+
+logger = logging.getLogger("tertulia.http")
+
+WAITING: Final = 100
+"""Pictures that may wait to be made smaller; whoever asks for more has to come again."""
+_SIZE = re.compile(r"(\d{1,5})x(\d{1,5})(-anim)?(?:\.\w+)?")
+
+
+class ThumbnailFormat(Struct, kw_only=True, frozen=True):
+    """A form in which pictures can be had. The picture fits into `max_width` by `max_height`
+    pixels, and is never larger than the original; `animated` forms are of moving pictures only."""
+
+    name: str
+    max_width: int
+    max_height: int
+    format: str
+    animated: bool
+
+
+FORMATS: Final = (
+    ThumbnailFormat(
+        name="840x560.webp", max_width=840, max_height=560, format="webp", animated=False
+    ),
+    ThumbnailFormat(
+        name="840x560-anim.webp", max_width=840, max_height=560, format="webp", animated=True
+    ),
+)
+
+
+def nearest(name: str, *, moving: bool) -> ThumbnailFormat:
+    """The form of that name, or the one that is most like it. One that moves is no form of a
+    picture that does not."""
+    match = _SIZE.fullmatch(name)
+    width = int(match[1]) if match else 0
+    wants_moving = bool(match and match[3]) and moving
+    fitting = [form for form in FORMATS if form.animated is wants_moving]
+    return min(fitting, key=lambda form: (form.name != name, abs(form.max_width - width)))
+
+
+_making: dict[tuple[Path, str], asyncio.Task[None]] = {}
+
+
+async def thumbnail(node: Node, attachment: Attachment, name: str) -> Path:
+    """Where the smaller picture lies. BadPicture where there is none; Unavailable where too many
+    are waiting."""
+    if attachment.picture is None:
+        raise BadPicture("There is no smaller picture of this file.")
+    form = nearest(name, moving=attachment.picture.animated)
+    kept = node.uploads.thumbnail(attachment.path, form.name)
+    place = node.files.place(kept)
+    if not await asyncio.to_thread(place.exists):
+        # Who asks first has it made, for all who ask meanwhile.
+        making = _making.get((place, form.name))
+        if making is None:
+            if len(_making) >= WAITING:
+                raise Unavailable("Too many pictures are waiting to be made smaller.")
+            making = asyncio.create_task(_make(node, attachment, form, kept))
+            _making[place, form.name] = making
+            making.add_done_callback(lambda _: _making.pop((place, form.name), None))
+        await asyncio.shield(making)
+    return place
+
+
+async def _make(node: Node, attachment: Attachment, form: ThumbnailFormat, kept: str) -> None:
+    found = await asyncio.to_thread(node.uploads.found, attachment.path)
+    if found is None:
+        raise BadPicture("The file is gone.")
+    scaled = await pictures.thumbnail(
+        found[0], form.max_width, form.max_height, moving=form.animated
+    )
+    try:
+        await node.files.put(kept, scaled.content)
+    except OSError as error:
+        logger.exception("a smaller picture could not be kept")
+        raise Unavailable("The server has no room at the moment.") from error
+    if attachment.id not in node.state.attachments:
+        await asyncio.to_thread(node.uploads.delete, attachment.path)

@@ -1,0 +1,314 @@
+"""What is unread, computed with bitmaps of message IDs.
+
+Nothing here is written down as such: it is loaded from the messages and the readers' bitmaps when
+somebody first asks, and then kept in step by the fold. A channel or reader that is not loaded is
+not kept, which costs nothing. What nobody asked for in a long while gives way (`make_room`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pyroaring import BitMap
+
+from tertulia.model.channels import topic_key
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+
+if TYPE_CHECKING:
+    from tertulia.state.organization import State
+
+ROOM: Final = 32_000_000
+"""Bytes, roughly, that what is loaded may take."""
+SPARED: Final = 256
+"""What one of so many last questions looked at is kept all the same: a command that was prepared by
+one of them may wait for it. After as many it is looked what takes more room than there is."""
+_BYTES: Final = 2
+"""That a number takes in a bitmap, at most, beside the bitmap itself."""
+_BITMAP_BYTES: Final = 100
+
+
+Ids = Sequence[int] | BitMap
+
+
+def _bytes(*maps: BitMap) -> int:
+    return sum(_BITMAP_BYTES + _BYTES * len(one) for one in maps)
+
+
+@dataclass
+class ChannelMessages:
+    """The IDs of one channel's messages."""
+
+    all: BitMap
+    topics: dict[str, BitMap]
+    """By topic key."""
+    wildcards: BitMap
+    """Those that mention everybody."""
+    asked: int = 0
+    """The last question that looked at it, here and below."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        topics = _BITMAP_BYTES * len(self.topics) + _BYTES * len(self.all)
+        return _bytes(self.all, self.wildcards) + topics
+
+
+@dataclass
+class DirectMessages:
+    """The IDs of one direct conversation's messages."""
+
+    all: BitMap
+    asked: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return _bytes(self.all)
+
+
+@dataclass
+class Reader:
+    """What one user has read, and the messages on which they have sparse flags, by flag."""
+
+    read: BitMap
+    flagged: dict[Flag, BitMap]
+    asked: int = 0
+
+    def with_any(self, flags: Flag) -> BitMap:
+        """The messages that have one of the flags."""
+        return BitMap.union(BitMap(), *(ids for flag, ids in self.flagged.items() if flag & flags))
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return _bytes(self.read, *self.flagged.values())
+
+
+@dataclass
+class Unread:
+    """One user's unread messages, by conversation."""
+
+    all: BitMap
+    channels: dict[int, dict[str, BitMap]] = field(default_factory=dict)
+    """By channel ID and topic key. What is in them is not the caller's to change."""
+    directs: dict[int, BitMap] = field(default_factory=dict)
+    """By conversation ID."""
+    mentions: BitMap = field(default_factory=BitMap)
+
+
+@dataclass
+class Missing:
+    """What must be loaded before a user's unread messages can be told."""
+
+    reader: bool
+    channel_ids: list[int]
+    direct_ids: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.reader or self.channel_ids or self.direct_ids)
+
+
+def _take_out(channel: ChannelMessages, ids: BitMap, key: str) -> None:
+    channel.all -= ids
+    channel.wildcards -= ids
+    topic = channel.topics.get(key, BitMap()) - ids
+    if topic:
+        channel.topics[key] = topic
+    else:
+        channel.topics.pop(key, None)
+
+
+class UnreadIndex:
+    """The loaded part of who has read what."""
+
+    def __init__(self) -> None:
+        self.channels: dict[int, ChannelMessages] = {}
+        self.directs: dict[int, DirectMessages] = {}
+        self.readers: dict[int, Reader] = {}
+        self.questions = 0
+        """How many were asked."""
+
+    def missing(self, state: "State", user_id: int) -> Missing:
+        """What is not loaded yet of that which `unread` looks at."""
+        own = self._channel_ids(state, user_id)
+        return Missing(
+            reader=user_id not in self.readers,
+            channel_ids=[c for c in own if c not in self.channels],
+            direct_ids=[d for d in state.directs_of_user.get(user_id, ()) if d not in self.directs],
+        )
+
+    def _channel_ids(self, state: "State", user_id: int) -> list[int]:
+        return [
+            channel_id
+            for channel_id in state.channel_ids_of(user_id)
+            if not state.channels[channel_id].is_archived
+        ]
+
+    def sent(self, message: Message) -> None:
+        """A message was sent."""
+        if message.channel_id is not None:
+            channel = self.channels.get(message.channel_id)
+            if channel is not None:
+                channel.all.add(message.id)
+                key = topic_key(message.topic)
+                channel.topics.setdefault(key, BitMap()).add(message.id)
+                if message.mentions_all:
+                    channel.wildcards.add(message.id)
+        elif message.direct_id in self.directs:
+            self.directs[message.direct_id].all.add(message.id)
+
+    def mentions_all(self, message: Message) -> None:
+        """A message mentions everybody now, or does not any more."""
+        channel = self.channels.get(message.channel_id or 0)
+        if channel is not None:
+            (channel.wildcards.add if message.mentions_all else channel.wildcards.discard)(
+                message.id
+            )
+
+    def moved(self, ids: BitMap, old: tuple[int, str], new: tuple[int, str]) -> None:
+        """Messages went from one topic (channel and key) to another."""
+        source, target = self.channels.get(old[0]), self.channels.get(new[0])
+        wildcards = BitMap()
+        if source is not None:
+            # In another channel each whom they mention has a flag that says so.
+            wildcards = source.wildcards & ids if source is target else wildcards
+            _take_out(source, ids, old[1])
+        if target is not None:
+            target.all |= ids
+            target.wildcards |= wildcards
+            target.topics[new[1]] = target.topics.get(new[1], BitMap()) | ids
+
+    def deleted(
+        self,
+        message_ids: tuple[int, ...],
+        channel_id: int | None,
+        key: str,
+        direct_id: int | None,
+    ) -> None:
+        """Messages of one conversation are gone; `key` is the topic's."""
+        ids = BitMap(message_ids)
+        channel = self.channels.get(channel_id or 0)
+        if channel is not None:
+            _take_out(channel, ids, key)
+        if direct_id in self.directs:
+            self.directs[direct_id].all -= ids
+        for reader in self.readers.values():
+            for flagged in reader.flagged.values():
+                flagged.difference_update(ids)
+
+    def forget(self, user_id: int, ids: BitMap) -> None:
+        """A user has no sparse flags on these messages any more."""
+        reader = self.readers.get(user_id)
+        if reader is not None:
+            for flagged in reader.flagged.values():
+                flagged.difference_update(ids)
+
+    def began(self, direct_id: int) -> None:
+        """A direct conversation began, so all of it is known."""
+        self.directs[direct_id] = DirectMessages(BitMap(), asked=self.questions)
+
+    def mark(self, user_id: int, message_ids: Ids, *, read: bool) -> None:
+        """A user's messages became read or unread."""
+        reader = self.readers.get(user_id)
+        if reader is None:
+            return
+        if read:
+            reader.read.update(message_ids)
+        else:
+            reader.read.difference_update(BitMap(message_ids))
+
+    def flag(self, user_id: int, message_ids: Ids, flag: Flag, *, added: bool) -> None:
+        """A user's messages gained or lost a sparse flag."""
+        reader = self.readers.get(user_id)
+        if reader is None:
+            return
+        for one in flag:
+            ids = reader.flagged.setdefault(one, BitMap())
+            if added:
+                ids.update(message_ids)
+            else:
+                ids.difference_update(BitMap(message_ids))
+
+    def of(self, state: "State", user_id: int) -> Unread:
+        """What the user has not read, by conversation. All that `missing` names must be loaded."""
+        reader = self.readers[user_id]
+        unread = Unread(self.unread_ids(state, user_id))
+        wildcards = BitMap()
+        for channel_id, fresh in self._fresh(state, reader, user_id):
+            channel = self.channels[channel_id]
+            subscription = state.subscriptions[(channel_id, user_id)]
+            # A wildcard mentions those who received it, which a record of one's own does not say.
+            wildcards |= BitMap(m for m in channel.wildcards & fresh if subscription.covers(m))
+            left = len(fresh)
+            if left == len(channel.all):
+                unread.channels[channel_id] = dict(channel.topics)
+                continue
+            topics = unread.channels[channel_id] = {}
+            for key, ids in channel.topics.items():
+                hit = ids & fresh
+                if hit:
+                    topics[key] = hit
+                    left -= len(hit)
+                    if not left:
+                        break
+        for direct_id in state.directs_of_user.get(user_id, ()):
+            fresh = self.directs[direct_id].all - reader.read
+            if fresh:
+                unread.directs[direct_id] = fresh
+        unread.mentions = (wildcards | reader.with_any(ANY_MENTION)) & unread.all
+        return unread
+
+    def unread_ids(self, state: "State", user_id: int) -> BitMap:
+        """What the user has not read. All that `missing` names must be loaded.
+
+        Messages of the present subscriptions and of direct conversations are unread until read;
+        others only where the user gave them a record of their own and made them unread.
+        """
+        reader = self.readers[user_id]
+        own = state.directs_of_user.get(user_id, ())
+        directs = BitMap.union(BitMap(), *(self.directs[direct_id].all for direct_id in own))
+        return BitMap.union(
+            directs - reader.read, *(fresh for _, fresh in self._fresh(state, reader, user_id))
+        )
+
+    def _fresh(self, state: "State", reader: Reader, user_id: int) -> Iterator[tuple[int, BitMap]]:
+        """The channels in which the user has something unread, each with it."""
+        recorded = reader.with_any(Flag.RECORD)
+        for channel_id in self._channel_ids(state, user_id):
+            fresh = self.channels[channel_id].all - reader.read
+            since = state.unread_since(state.subscriptions[(channel_id, user_id)])
+            if fresh and fresh.min() <= since:
+                fresh &= BitMap(range(since + 1, fresh.max() + 1)) | recorded
+            if fresh:
+                yield channel_id, fresh
+
+    # Room
+
+    def asked(self, state: "State", user_id: int) -> None:
+        """A question about what the user has not read is about to be answered."""
+        self.questions += 1
+        for one in self._looked_at(state, user_id):
+            one.asked = self.questions
+        if self.questions % SPARED == 0:
+            self.make_room()
+
+    def _looked_at(
+        self, state: "State", user_id: int
+    ) -> Iterable[Reader | ChannelMessages | DirectMessages]:
+        yield self.readers[user_id]
+        yield from (self.channels[one] for one in self._channel_ids(state, user_id))
+        yield from (self.directs[one] for one in state.directs_of_user.get(user_id, ()))
+
+    def make_room(self) -> None:
+        """Forget what nobody asked for since the longest, until there is room for the rest, or the
+        rest was asked for lately."""
+        kept: list[tuple[int, int, dict[int, Any], int]] = []
+        for table in (self.readers, self.channels, self.directs):
+            kept += [(one.asked, one.size, table, key) for key, one in table.items()]
+        used = sum(size for _, size, _, _ in kept)
+        kept.sort(key=lambda one: one[0])
+        for asked, size, table, key in kept:
+            if used <= ROOM or asked > self.questions - SPARED:
+                return
+            del table[key]
+            used -= size

@@ -1,0 +1,68 @@
+"""The interface's own description: as an OpenAPI document, and as a page to read."""
+
+from functools import cache
+from importlib import resources
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.wire.http.caching import unless_known
+from tertulia.wire.http.dispatch import PREFIX
+
+DOCUMENT: Final = f"{PREFIX}/openapi.json"
+PAGE: Final = "/api"
+STYLES: Final = "/api/style.css"
+_HEADERS: Final = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+}
+
+
+@cache
+def _document() -> bytes:
+    from tertulia.wire.api.openapi import document  # Few servers are ever asked for it.
+
+    return msgspec.json.encode(document())
+
+
+@cache
+def _page() -> bytes:
+    from tertulia.wire.api.openapi import document
+    from tertulia.wire.api.openapi_page import rendered
+
+    return rendered(document(), styles=STYLES, source=DOCUMENT).encode()
+
+
+@cache
+def _styles() -> bytes:
+    assets = resources.files("tertulia.wire").joinpath("assets")
+    return b"\n".join(assets.joinpath(name).read_bytes() for name in ("tokens.css", "api.css"))
+
+
+async def _get_document(request: Request) -> Response:
+    """The OpenAPI document."""
+    return unless_known(request, _document(), "application/json", _HEADERS)
+
+
+async def _get_page(request: Request) -> Response:
+    """The same for people."""
+    return unless_known(request, _page(), "text/html", _HEADERS)
+
+
+async def _get_styles(request: Request) -> Response:
+    """The page's stylesheet."""
+    return unless_known(request, _styles(), "text/css", _HEADERS)
+
+
+PAGES: Final[tuple[BaseRoute, ...]] = (
+    Route(DOCUMENT, _get_document),
+    Route(PAGE, _get_page),
+    Route(STYLES, _get_styles),
+)

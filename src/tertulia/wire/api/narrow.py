@@ -1,0 +1,88 @@
+"""Narrows as they are written in requests."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tertulia.domain.messages.narrow import Asked
+from tertulia.model.errors import BadNarrow
+
+ALIASES: Final[Mapping[str, str]] = {
+    "stream": "channel",
+    "streams": "channels",
+    "subject": "topic",
+    "from": "sender",
+    "pm-with": "dm",
+    "pm_with": "dm",
+    "group-pm-with": "group-dm-with",
+    "group_pm_with": "group-dm-with",
+}
+"""Older names of operators."""
+
+_IS_ALIASES: Final[Mapping[str, str]] = {"private": "dm"}
+
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "array",
+    "items": {
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "operator": {"type": "string"},
+                    "operand": {},
+                    "negated": {"type": "boolean", "default": False},
+                },
+                "required": ["operator", "operand"],
+            },
+            {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
+        ]
+    },
+}
+
+
+class _Term(msgspec.Struct):
+    operator: str
+    operand: str | int | list[Any]
+    negated: bool = False
+
+
+_MAX_TERMS = 100
+
+
+def read(text: str) -> tuple[Asked, ...]:
+    """The terms of a narrow. Raises ValueError for what is not JSON, BadNarrow for what is no
+    narrow."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise ValueError("it is not valid JSON") from None
+    if not isinstance(found, list):
+        raise BadNarrow("a narrow is a list of terms")
+    if len(found) > _MAX_TERMS:
+        raise BadNarrow(f"more than {_MAX_TERMS} terms")
+    return tuple(_term(term) for term in found)
+
+
+def _term(term: Any) -> Asked:
+    if isinstance(term, list):
+        if len(term) != 2 or not all(isinstance(part, str) for part in term):
+            raise BadNarrow("a term as a list is an operator and an operand")
+        term = {"operator": term[0], "operand": term[1]}
+    try:
+        read_term = msgspec.convert(term, _Term)
+    except msgspec.ValidationError as error:
+        raise BadNarrow(str(error)) from None
+    operand = read_term.operand
+    if isinstance(operand, list) and not (
+        all(isinstance(one, int) for one in operand) or all(isinstance(one, str) for one in operand)
+    ):
+        raise BadNarrow("an operand's list has either IDs or addresses")
+    if "\0" in str(operand) or isinstance(operand, bool):
+        raise BadNarrow("an operand is a string, a number or a list of them")
+    if isinstance(operand, int) and abs(operand) > 2**53:
+        raise BadNarrow("an operand is out of range")
+    operator = ALIASES.get(read_term.operator, read_term.operator)
+    if operator == "is" and isinstance(operand, str):
+        operand = _IS_ALIASES.get(operand, operand)
+    return Asked(operator, operand, read_term.negated)

@@ -1,0 +1,249 @@
+"""Channels and subscriptions on the wire."""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.model.channels import Channel, Subscription
+from tertulia.model.groups import SystemGroup
+from tertulia.model.queues import Registration
+from tertulia.model.users import PersonalSettings, User
+from tertulia.state.organization import State
+from tertulia.wire.api.objects.groups import GroupSettingValue, group_setting
+
+WEEK: Final = 7 * 86400
+PARTIAL_FROM: Final = 250
+"""Channels with fewer subscribers have their list complete even where it may be partial."""
+
+GROUP_SETTINGS: Final = (
+    "can_add_subscribers_group",
+    "can_administer_channel_group",
+    "can_create_topic_group",
+    "can_delete_any_message_group",
+    "can_delete_own_message_group",
+    "can_move_messages_out_of_channel_group",
+    "can_move_messages_within_channel_group",
+    "can_remove_subscribers_group",
+    "can_resolve_topics_group",
+    "can_send_message_group",
+    "can_subscribe_group",
+)
+"""The permission settings of a channel; called the same in the model."""
+
+WIRE_NAMES: Final[Mapping[str, str]] = {
+    "is_private": "invite_only",
+    "history_public": "history_public_to_subscribers",
+    "retention_days": "message_retention_days",
+}
+"""Fields of a channel that the wire calls differently."""
+
+POST_POLICY: Final = {
+    SystemGroup.ADMINISTRATORS.value: 2,
+    SystemGroup.FULL_MEMBERS.value: 3,
+    SystemGroup.MODERATORS.value: 4,
+}
+
+
+class ChannelObject(Struct, kw_only=True):
+    """A channel."""
+
+    stream_id: int
+    name: str
+    description: str
+    rendered_description: str
+    date_created: int
+    creator_id: int | None
+    invite_only: bool
+    is_web_public: bool
+    is_archived: bool
+    is_announcement_only: bool
+    stream_post_policy: int
+    history_public_to_subscribers: bool
+    message_retention_days: int | None
+    first_message_id: int | None
+    folder_id: int | None
+    topics_policy: str
+    is_recently_active: bool
+    stream_weekly_traffic: int | None
+    subscriber_count: int
+    can_add_subscribers_group: GroupSettingValue
+    can_administer_channel_group: GroupSettingValue
+    can_create_topic_group: GroupSettingValue
+    can_delete_any_message_group: GroupSettingValue
+    can_delete_own_message_group: GroupSettingValue
+    can_move_messages_out_of_channel_group: GroupSettingValue
+    can_move_messages_within_channel_group: GroupSettingValue
+    can_remove_subscribers_group: GroupSettingValue
+    can_resolve_topics_group: GroupSettingValue
+    can_send_message_group: GroupSettingValue
+    can_subscribe_group: GroupSettingValue
+    is_default: bool | UnsetType = UNSET
+    subscribers: list[int] | UnsetType = UNSET
+    partial_subscribers: list[int] | UnsetType = UNSET
+
+
+class SubscriptionObject(ChannelObject, kw_only=True):
+    """A channel with one user's own settings of it."""
+
+    color: str
+    is_muted: bool
+    in_home_view: bool
+    pin_to_top: bool
+    desktop_notifications: bool | None
+    audible_notifications: bool | None
+    push_notifications: bool | None
+    email_notifications: bool | None
+    wildcard_mentions_notify: bool | None
+    email_address: str
+
+
+def post_policy(channel: Channel) -> int:
+    """Who may post, in the numbers of old: 1 everybody (or a group of its own), 2 administrators,
+    3 full members, 4 moderators."""
+    setting = channel.can_send_message_group
+    return POST_POLICY.get(setting, 1) if isinstance(setting, int) else 1
+
+
+def _channel_fields(state: State, channel: Channel, now: float) -> dict[str, Any]:
+    policy = post_policy(channel)
+    return {
+        "stream_id": channel.id,
+        "name": channel.name,
+        "description": channel.description,
+        "rendered_description": channel.rendered_description,
+        "date_created": channel.created_at,
+        "creator_id": channel.creator_id,
+        "invite_only": channel.is_private,
+        "is_web_public": channel.is_web_public,
+        "is_archived": channel.is_archived,
+        "is_announcement_only": policy == 2,
+        "stream_post_policy": policy,
+        "history_public_to_subscribers": channel.history_public,
+        "message_retention_days": channel.retention_days,
+        "first_message_id": channel.first_message_id,
+        "folder_id": channel.folder_id,
+        "topics_policy": channel.topics_policy.value,
+        "is_recently_active": channel.is_recently_active,
+        "stream_weekly_traffic": weekly_traffic(state, channel, now),
+        "subscriber_count": len(state.subscribers(channel.id)),
+        **{name: group_setting(state, getattr(channel, name)) for name in GROUP_SETTINGS},
+    }
+
+
+def weekly_traffic(state: State, channel: Channel, now: float) -> int | None:
+    """Messages a week, on average over the channel's life; None in its first week."""
+    age = now - channel.created_at
+    if age < WEEK:
+        return None
+    return round(state.message_count.get(channel.id, 0) * WEEK / age)
+
+
+def channel_object(
+    state: State, channel: Channel, now: float, *, with_default: bool = False
+) -> ChannelObject:
+    """The channel, for those who may know of it."""
+    shown = ChannelObject(**_channel_fields(state, channel, now))
+    if with_default:
+        shown.is_default = channel.is_default
+    return shown
+
+
+NOTIFICATIONS: Final[Mapping[str, str]] = {
+    "desktop_notifications": "enable_channel_desktop_notifications",
+    "audible_notifications": "enable_channel_audible_notifications",
+    "push_notifications": "enable_channel_push_notifications",
+    "email_notifications": "enable_channel_email_notifications",
+    "wildcard_mentions_notify": "wildcard_mentions_notify",
+}
+"""A channel's notification settings, and the personal setting that each inherits from."""
+
+
+def subscription_object(
+    state: State,
+    subscription: Subscription,
+    now: float,
+    *,
+    nulls: bool,
+) -> SubscriptionObject:
+    """The subscription. Without `nulls`, inherited notification settings are spelled out."""
+    channel = state.channels[subscription.channel_id]
+    return SubscriptionObject(
+        **_channel_fields(state, channel, now),
+        **subscription_fields(own_settings(state, subscription, nulls=nulls)),
+    )
+
+
+_SET = attrgetter("color", "is_muted", "pin_to_top", *NOTIFICATIONS)
+_INHERITED = attrgetter(*NOTIFICATIONS.values())
+
+
+def own_settings(state: State, subscription: Subscription, *, nulls: bool) -> tuple[Any, ...]:
+    """What the subscriber has set of the channel, for `subscription_fields`."""
+    found: tuple[Any, ...] = _SET(subscription)
+    if nulls or None not in found:
+        return found
+    user_id = subscription.user_id
+    settings = state.settings.get(user_id) or PersonalSettings(user_id=user_id)
+    inherited = (None, None, None, *_INHERITED(settings))
+    return tuple(other if own is None else own for own, other in zip(found, inherited, strict=True))
+
+
+def subscription_fields(own: tuple[Any, ...]) -> dict[str, Any]:
+    """What a subscription adds to its channel."""
+    color, is_muted, pin_to_top, *notifications = own
+    return {
+        "color": color,
+        "is_muted": is_muted,
+        "in_home_view": not is_muted,
+        "pin_to_top": pin_to_top,
+        **dict(zip(NOTIFICATIONS, notifications, strict=True)),
+        # For clients of old, which cannot show a channel without it: no channel takes mail.
+        "email_address": "",
+    }
+
+
+def add_subscribers(
+    state: State,
+    viewer: User | None,
+    channel: Channel,
+    shown: ChannelObject,
+    wanted: str,
+    now: float,
+    lately: frozenset[int] = frozenset(),
+) -> None:
+    """Add the list of subscribers, as far as the viewer may know it."""
+    told = viewer is None or permissions.sees_subscribers(state, viewer, channel, now)
+    list_subscribers(state, channel, shown, wanted, lately, told=told)
+
+
+def list_subscribers(
+    state: State,
+    channel: Channel,
+    shown: ChannelObject,
+    wanted: str,
+    lately: frozenset[int],
+    *,
+    told: bool,
+) -> None:
+    """Add the list of subscribers, complete (`true`) or, for large channels and `partial`, of
+    bots and those seen `lately`; an empty one if they are not `told`."""
+    if wanted == "false":
+        return
+    if not told:
+        shown.subscribers = []
+        return
+    subscribers = state.subscribers(channel.id)
+    if wanted == "partial" and len(subscribers) >= PARTIAL_FROM:
+        there = lately | state.bots
+        shown.partial_subscribers = [user_id for user_id in subscribers if user_id in there]
+    else:
+        shown.subscribers = list(subscribers)
+
+
+def excluded(channel: Channel, registration: Registration, *, archived: bool = False) -> bool:
+    """Whether the client does not know what an archived channel is, and this is one, or was one
+    (`archived`) when something happened to it."""
+    return (channel.is_archived or archived) and not registration.capabilities.archived_channels

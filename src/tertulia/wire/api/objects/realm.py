@@ -1,0 +1,162 @@
+"""The organization on the wire."""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, Final
+
+from tertulia.domain.groups.group_settings import REALM_SETTINGS
+from tertulia.model.groups import GroupSetting, SystemGroup
+from tertulia.model.realm import Picture, Realm
+from tertulia.state.organization import State
+from tertulia.wire.api.objects.groups import group_setting
+
+ICON_PATH: Final = "/static/icon.svg"
+LOGO_PATH: Final = "/static/logo.svg"
+NIGHT_LOGO_PATH: Final = "/static/logo-night.svg"
+
+WIRE_NAMES: Final[Mapping[str, str]] = {
+    "created_at": "date_created",
+    "move_messages_between_channels_limit_seconds": "move_messages_between_streams_limit_seconds",
+    "move_messages_within_channel_limit_seconds": "move_messages_within_stream_limit_seconds",
+    "new_channel_announcements_channel_id": "new_stream_announcements_stream_id",
+    "signup_announcements_channel_id": "signup_announcements_stream_id",
+    "updates_announcements_channel_id": "zulip_update_announcements_stream_id",
+}
+"""Fields of the organization that the wire calls differently (without `realm_`)."""
+
+PICTURES: Final = ("icon", "logo", "night_logo")
+"""Fields of the organization that are shown as a URL and a source."""
+
+UNSHOWN: Final = frozenset(
+    {
+        "id",
+        "password_sign_in",
+        "can_create_users_group",
+        "waiting_period_applied",
+        "full_members_joined_by",
+        "rendered_description",
+        "deactivated",
+        *PICTURES,
+    }
+)
+"""Fields of the organization that the wire has no name for."""
+
+
+FOLLOWING: Final[Mapping[str, Collection[str]]] = {
+    "message_edit_history_visibility_policy": ("allow_edit_history",),
+    "topics_policy": ("mandatory_topics",),
+    "can_create_private_channel_group": ("create_private_stream_policy",),
+    "can_create_public_channel_group": ("create_public_stream_policy",),
+    "can_create_web_public_channel_group": ("create_web_public_stream_policy",),
+    "can_mention_many_users_group": ("wildcard_mention_policy",),
+    "password_sign_in": ("email_auth_enabled", "password_auth_enabled"),
+}
+"""Settings of old that follow from a field (without `realm_`); see `computed`."""
+
+
+def wire_name(field: str) -> str:
+    """What clients call a field of the organization, without `realm_`."""
+    return WIRE_NAMES.get(field, field)
+
+
+@cache
+def shown_fields() -> tuple[str, ...]:
+    """The fields of the organization that clients are told."""
+    return tuple(field for field in Realm.__struct_fields__ if field not in UNSHOWN)
+
+
+def realm_settings(state: State) -> dict[str, Any]:
+    """The organization's settings by their wire names, and those of old that follow from them."""
+    realm = state.realm
+    shown: dict[str, Any] = {}
+    for field in shown_fields():
+        value = getattr(realm, field)
+        if field in REALM_SETTINGS:
+            value = group_setting(state, value)
+        shown[f"realm_{wire_name(field)}"] = value
+    for name in PICTURES:
+        shown |= {f"realm_{key}": value for key, value in picture_fields(realm, name).items()}
+    return {**shown, **computed(realm)}
+
+
+_CREATE_POLICY: Final = {
+    SystemGroup.MEMBERS: 1,
+    SystemGroup.ADMINISTRATORS: 2,
+    SystemGroup.FULL_MEMBERS: 3,
+    SystemGroup.MODERATORS: 4,
+    SystemGroup.EVERYONE: 5,
+    SystemGroup.NOBODY: 6,
+    SystemGroup.OWNERS: 7,
+}
+_WILDCARD_POLICY: Final = {
+    SystemGroup.EVERYONE: 1,
+    SystemGroup.MEMBERS: 2,
+    SystemGroup.FULL_MEMBERS: 3,
+    SystemGroup.ADMINISTRATORS: 5,
+    SystemGroup.OWNERS: 5,
+    SystemGroup.NOBODY: 6,
+    SystemGroup.MODERATORS: 7,
+}
+
+
+def _policy(setting: GroupSetting, numbers: Mapping[SystemGroup, int], otherwise: int) -> int:
+    """A permission in the numbers of old. Those have none for a group of its own: the client is
+    then told the mildest, and the server decides."""
+    if isinstance(setting, int) and setting in numbers:
+        return numbers[SystemGroup(setting)]
+    return otherwise
+
+
+def computed(realm: Realm) -> dict[str, Any]:
+    """Settings that are not there any more, as they follow from those that took their place."""
+    return {
+        "realm_allow_edit_history": realm.message_edit_history_visibility_policy == "all",
+        "realm_mandatory_topics": realm.topics_policy == "disable_empty_topic",
+        "realm_email_auth_enabled": realm.password_sign_in,
+        "realm_password_auth_enabled": realm.password_sign_in,
+        "realm_create_private_stream_policy": _policy(
+            realm.can_create_private_channel_group, _CREATE_POLICY, 1
+        ),
+        "realm_create_public_stream_policy": _policy(
+            realm.can_create_public_channel_group, _CREATE_POLICY, 1
+        ),
+        "realm_create_web_public_stream_policy": _policy(
+            realm.can_create_web_public_channel_group, _CREATE_POLICY, 4
+        ),
+        "realm_wildcard_mention_policy": _policy(
+            realm.can_mention_many_users_group, _WILDCARD_POLICY, 1
+        ),
+    }
+
+
+_DEFAULT_PATHS: Final = {"icon": ICON_PATH, "logo": LOGO_PATH, "night_logo": NIGHT_LOGO_PATH}
+_DEFAULT_SOURCES: Final = {"icon": "G", "logo": "D", "night_logo": "D"}
+
+
+def picture_path(realm: Realm, name: str) -> str:
+    """Where one of the organization's own `PICTURES` is, without its version."""
+    return f"/user_avatars/{realm.id}/realm/{name}.png"
+
+
+def picture_url(realm: Realm, name: str) -> str:
+    """Where one of the `PICTURES` is."""
+    picture: Picture = getattr(realm, name)
+    path = picture_path(realm, name) if picture.file else _DEFAULT_PATHS[name]
+    return f"{path}?version={picture.version}"
+
+
+def picture_fields(realm: Realm, name: str) -> dict[str, str]:
+    """One of the `PICTURES` (without `realm_`)."""
+    picture: Picture = getattr(realm, name)
+    return {
+        f"{name}_source": "U" if picture.file else _DEFAULT_SOURCES[name],
+        f"{name}_url": picture_url(realm, name),
+    }
+
+
+def authentication_methods(realm: Realm, *, dev: bool) -> dict[str, dict[str, bool]]:
+    """How people can sign in: by password, and on development servers without one."""
+    methods = {"Email": {"enabled": realm.password_sign_in, "available": True}}
+    if dev:
+        methods["Dev"] = {"enabled": True, "available": True}
+    return methods

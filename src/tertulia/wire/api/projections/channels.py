@@ -1,0 +1,261 @@
+"""Events of channels: created, changed, seen no more."""
+
+from collections.abc import Hashable, Iterable
+from enum import Enum
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.model.changes import ChannelChanged, ChannelCreated
+from tertulia.model.channels import Channel
+from tertulia.state.folds.registry import revised
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.objects.channels import GROUP_SETTINGS, WIRE_NAMES, excluded, post_policy
+from tertulia.wire.api.objects.groups import GroupSettingValue, group_setting
+from tertulia.wire.api.projections.subscriptions import (
+    PeerAddEvent,
+    SubscriptionAddEvent,
+    subscription_added,
+)
+from tertulia.wire.api.projections.visibility import channel_appeared, channel_gone, sees
+
+ChannelValue = str | int | bool | None | GroupSettingValue
+
+
+class ChannelUpdateEvent(Event, kw_only=True, tag="stream"):
+    """One property of a channel has a new value. `name` is the channel's, the one before for a
+    new name; some properties bring others along."""
+
+    op: str = "update"
+    stream_id: int
+    name: str
+    property: str
+    value: ChannelValue
+    rendered_description: str | UnsetType = UNSET
+    history_public_to_subscribers: bool | UnsetType = UNSET
+    is_web_public: bool | UnsetType = UNSET
+
+
+class DefaultChannelsEvent(Event, kw_only=True, tag="default_streams"):
+    """The channels that new users are subscribed to: all of them."""
+
+    default_streams: list[int]
+
+
+def default_channels(state: State) -> DefaultChannelsEvent:
+    """The event that lists them."""
+    return DefaultChannelsEvent(
+        default_streams=sorted(c.id for c in state.channels if c.is_default and not c.is_archived)
+    )
+
+
+class ChannelCreatedProjection(Projection[ChannelCreated]):
+    """A new channel, to all who may know of it without being subscribed: its subscribers get it
+    when they become that."""
+
+    of = ChannelCreated
+
+    def audience(self, state: State, change: ChannelCreated) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
+    ) -> Hashable | None:
+        state, user = context.state, viewer.user
+        if not permissions.sees_unsubscribed(state, user, change.channel, context.at):
+            return None
+        present = state.channels[change.channel.id]
+        if excluded(present, viewer.registration) or not permissions.sees_channel(
+            state, user, present, context.at
+        ):
+            return None
+        return (
+            ("default",)
+            if change.channel.is_default and not permissions.is_guest(state, user)
+            else ()
+        )
+
+    def events(
+        self, context: ProjectionContext, change: ChannelCreated, view: Any
+    ) -> Iterable[Event]:
+        yield channel_appeared(context.state, change.channel, context.at, 0)
+        if view:
+            yield default_channels(context.state)
+
+
+class _Shown(Enum):
+    """What a change of a channel is to somebody."""
+
+    APPEARED = "appeared"
+    """The channel came into sight."""
+    GONE = "gone"
+    CHANGED = "changed"
+    NOTHING = "nothing"
+
+
+class _ChangeView(NamedTuple):
+    shown: _Shown
+    defaults: bool
+    sees_subscribers: bool = False
+    subscriber: tuple[int, str, bool] | None = None
+    """Whose subscription appears with the channel: user, include_subscribers, nulls."""
+
+
+class ChannelChangedProjection(Projection[ChannelChanged]):
+    """New values, to those who see the channel; to others, that it came or went."""
+
+    of = ChannelChanged
+
+    def audience(self, state: State, change: ChannelChanged) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer
+    ) -> Hashable | None:
+        shown = self._shown(context, change, viewer)
+        defaults = "is_default" in change.values and not permissions.is_guest(
+            context.state, viewer.user
+        )
+        if shown is _Shown.NOTHING and not defaults:
+            return None
+        if shown is not _Shown.APPEARED:
+            return _ChangeView(shown, defaults)
+        state, user = context.state, viewer.user
+        channel = state.channels[change.channel_id]
+        registration = viewer.registration
+        subscribed = user.id in change.subscribers and state.is_subscribed(user.id, channel.id)
+        return _ChangeView(
+            shown,
+            defaults,
+            permissions.sees_subscribers(state, user, channel, context.at),
+            (
+                user.id,
+                registration.include_subscribers,
+                registration.capabilities.notification_settings_null,
+            )
+            if subscribed
+            else None,
+        )
+
+    def _shown(self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer) -> _Shown:
+        state, user = context.state, viewer.user
+        channel = state.channels[change.channel_id]
+        knows_archived = viewer.registration.capabilities.archived_channels
+        if user.id in change.lost:
+            # Who slept may have heard nothing of its archiving: they are told that it is gone
+            # whether they still know of it or not.
+            return _Shown.GONE
+        if not sees(context, user, channel):
+            return _Shown.NOTHING
+        archiving = change.values.get("is_archived")
+        if archiving and not knows_archived:
+            return _Shown.GONE
+        returned = archiving is False and not knows_archived
+        if excluded(
+            channel, viewer.registration, archived=change.archived and archiving is not False
+        ):
+            return _Shown.NOTHING
+        if user.id in change.gained or returned:
+            return _Shown.APPEARED
+        return _Shown.CHANGED
+
+    def events(
+        self, context: ProjectionContext, change: ChannelChanged, view: Any
+    ) -> Iterable[Event]:
+        state = context.state
+        channel = revised(state.channels[change.channel_id], change.values)
+        match view.shown:
+            case _Shown.GONE:
+                yield channel_gone(channel.id)
+            case _Shown.APPEARED:
+                yield from self._appeared(context, change, channel, view)
+            case _Shown.CHANGED:
+                yield from self._updates(state, change, channel)
+            case _:
+                pass
+        if view.defaults:
+            yield default_channels(state)
+
+    def _appeared(
+        self,
+        context: ProjectionContext,
+        change: ChannelChanged,
+        channel: Channel,
+        view: _ChangeView,
+    ) -> Iterable[Event]:
+        """Its subscribers come as those who join do: the channel begins without any."""
+        state = context.state
+        if view.subscriber is not None:
+            yield channel_appeared(state, channel, context.at, len(change.subscribers))
+            yield self._added(context, channel, len(change.subscribers), view.subscriber)
+        elif view.sees_subscribers and change.subscribers:
+            yield channel_appeared(state, channel, context.at, 0)
+            yield PeerAddEvent(stream_ids=[channel.id], user_ids=list(change.subscribers))
+        else:
+            yield channel_appeared(state, channel, context.at, len(change.subscribers))
+
+    def _added(
+        self,
+        context: ProjectionContext,
+        channel: Channel,
+        count: int,
+        subscriber: tuple[int, str, bool],
+    ) -> SubscriptionAddEvent:
+        user_id, include_subscribers, nulls = subscriber
+        return subscription_added(
+            context.state,
+            channel.id,
+            user_id,
+            context.at,
+            include_subscribers=include_subscribers,
+            nulls=nulls,
+            count=count,
+        )
+
+    def _updates(
+        self, state: State, change: ChannelChanged, channel: Channel
+    ) -> Iterable[ChannelUpdateEvent]:
+        event = ChannelUpdateEvent(stream_id=channel.id, name=channel.name, property="", value=None)
+        for field in change.values:
+            value = getattr(channel, field)
+            name = WIRE_NAMES.get(field, field)
+            match field:
+                case "is_default" | "rendered_description" | "history_public" | "is_web_public":
+                    continue
+                case "read_until":
+                    continue
+                case "name":
+                    before = change.was["name"]
+                    yield _with(event, property=name, value=value, name=before)
+                case "description":
+                    yield _with(
+                        event,
+                        property=name,
+                        value=value,
+                        rendered_description=channel.rendered_description,
+                    )
+                case "is_private":
+                    yield _with(
+                        event,
+                        property=name,
+                        value=value,
+                        history_public_to_subscribers=channel.history_public,
+                        is_web_public=channel.is_web_public,
+                    )
+                case "topics_policy":
+                    yield _with(event, property=name, value=value.value)
+                case field if field in GROUP_SETTINGS:
+                    yield _with(event, property=name, value=group_setting(state, value))
+                    if field == "can_send_message_group":
+                        policy = post_policy(channel)
+                        yield _with(event, property="stream_post_policy", value=policy)
+                case _:
+                    yield _with(event, property=name, value=value)
+
+
+def _with(event: ChannelUpdateEvent, **values: Any) -> ChannelUpdateEvent:
+    """The event with other values."""
+    return msgspec.structs.replace(event, **values)

@@ -1,0 +1,565 @@
+"""Events of messages that change after they were sent."""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, UnsetType
+from pyroaring import BitMap
+
+from tertulia.domain import permissions
+from tertulia.model.changes import (
+    MessageEdited,
+    MessagesDeleted,
+    MessagesMoved,
+    PreviewsGivenUp,
+)
+from tertulia.model.changes.editing import Arrival
+from tertulia.model.messages import Flag, Message, MessagePlace
+from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
+from tertulia.model.users import Role, User
+from tertulia.state.organization import State
+from tertulia.store.attached import Attached
+from tertulia.store.queries import Relation
+from tertulia.wire.api.events import (
+    Encoded,
+    Event,
+    Projection,
+    ProjectionContext,
+    Unseen,
+    Viewer,
+    encoded,
+)
+from tertulia.wire.api.objects.messages import (
+    TopicLink,
+    flag_names,
+    flags_of,
+    message_object,
+    topic_links,
+    topic_shown,
+)
+from tertulia.wire.api.objects.reactions import Reactor, reaction_object, reactor
+from tertulia.wire.api.projections.messages import (
+    FlagsEvent,
+    MessageEvent,
+    in_narrow,
+    reads_where_it_is,
+)
+from tertulia.wire.api.projections.visibility import sees_user
+
+
+class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
+    """A message says something else, or messages are somewhere else.
+
+    The fields of the content are there where that changed; those of the move (`propagate_mode`,
+    `orig_subject` and what follows) where the channel or the topic did.
+    """
+
+    user_id: int | None
+    rendering_only: bool
+    message_id: int
+    message_ids: list[int]
+    flags: list[str]
+    edit_timestamp: int
+    stream_id: int | UnsetType = UNSET
+    stream_name: str | UnsetType = UNSET
+    orig_content: str | UnsetType = UNSET
+    orig_rendered_content: str | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    is_me_message: bool | UnsetType = UNSET
+    propagate_mode: str | UnsetType = UNSET
+    orig_subject: str | UnsetType = UNSET
+    subject: str | UnsetType = UNSET
+    topic_links: list[TopicLink] | UnsetType = UNSET
+    new_stream_id: int | UnsetType = UNSET
+
+
+class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
+    """Messages of one conversation are gone, or out of sight."""
+
+    message_ids: list[int]
+    message_type: str
+    stream_id: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+
+
+class DeleteMessageEvent(Event, kw_only=True, tag="delete_message"):
+    """One message is gone, or out of sight: for clients that take them singly."""
+
+    message_id: int
+    message_type: str
+    stream_id: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+
+
+def _flags(
+    state: State,
+    user_id: int,
+    message: Message,
+    flags: dict[int, Flag],
+    read_by: Collection[int],
+) -> tuple[str, ...]:
+    relation = Relation(flags.get(user_id, Flag(0)), user_id in read_by)
+    return tuple(flags_of(state, user_id, message, relation))
+
+
+class _EditView(NamedTuple):
+    flags: tuple[str, ...]
+    empty_topic_name: bool
+
+
+class MessageEditedProjection(Projection[MessageEdited]):
+    """New content, to those who may read the message and may have it."""
+
+    of = MessageEdited
+
+    def audience(self, state: State, change: MessageEdited) -> Collection[int]:
+        message = change.message
+        if message.channel_id is None:
+            return state.directs[message.direct_id].members
+        return {*state.subscriptions_of_channel.get(message.channel_id, {}), *change.flags}
+
+    def view(
+        self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
+    ) -> Hashable | None:
+        state, user, message = context.state, viewer.user, change.message
+        if (
+            change.gone
+            or not permissions.reads_message(state, user, message, context.at)
+            or not reads_where_it_is(context, change, viewer)
+        ):
+            return None
+        return _EditView(
+            _flags(state, user.id, message, change.flags, change.read_by),
+            viewer.registration.capabilities.empty_topic_name,
+        )
+
+    def events(
+        self, context: ProjectionContext, change: MessageEdited, view: Any
+    ) -> Iterable[Event]:
+        message = change.message
+        event = UpdateMessageEvent(
+            user_id=None if change.rendering_only else context.entry.actor_id,
+            rendering_only=change.rendering_only,
+            message_id=message.id,
+            message_ids=[message.id],
+            flags=list(view.flags),
+            edit_timestamp=int(context.at),
+            content=message.content,
+            rendered_content=message.rendered,
+        )
+        if message.channel_id is not None:
+            event.stream_id = message.channel_id
+            event.stream_name = context.state.channels[message.channel_id].name
+        if not change.rendering_only:
+            event.orig_content = change.was_content
+            event.orig_rendered_content = change.was_rendered
+            event.is_me_message = message.is_me
+        yield event
+
+
+class PreviewsGivenUpProjection(Unseen):
+    """What is not shown is nobody's business."""
+
+    of = PreviewsGivenUp
+
+
+class _NewView(NamedTuple):
+    """Messages that are new to a viewer, and how they look."""
+
+    new: Some
+    received: Some
+    mentioned: Some
+    """Those that mention the viewer with everybody else."""
+    flags: tuple[tuple[int, Flag], ...]
+    """The viewer's other flags, by message."""
+    unknown: tuple[int, ...]
+    """Those of the senders, and of the people who reacted, of whom the viewer does not know."""
+    role: Role
+    own_id: int
+    """The viewer's, where they are one of these people; otherwise 0."""
+    apply_markdown: bool
+    client_gravatar: bool
+
+
+class _MoveView(NamedTuple):
+    lost: Some
+    """Messages that are out of sight."""
+    shown: Some
+    """Messages that are seen where they are."""
+    flags: tuple[str, ...]
+    empty_topic_name: bool
+    bulk: bool
+    news: _NewView | None
+
+
+class _Moved:
+    """A move, as it is looked up for each who hears of it."""
+
+    def __init__(self, change: MessagesMoved) -> None:
+        self.change = change
+        self.ids = BitMap(change.message_ids)
+        self.lost_of = {user_id: some for some, users in change.lost for user_id in users}
+        self.read_by = frozenset(change.read_by)
+        self._parts: dict[tuple[Some, Some, Places | None, Places], tuple[Some, Some]] = {}
+        self.new_of: dict[int, Some] = {}
+        self.mentioned_of: dict[int, Some] = {}
+        self.flags_of: dict[int, list[tuple[int, Flag]]] = defaultdict(list)
+        self.people = BitMap()
+        """Who wrote the arrivals, and who reacted to them."""
+        self.elsewhere: list[Arrival] = []
+        """Those that are in yet another channel now."""
+        self._arrived = BitMap()
+        self._news: dict[tuple[Some | None, Places, Places], BitMap] = {}
+        if change.arrivals:
+            self._look_at_arrivals(change)
+
+    def _look_at_arrivals(self, change: MessagesMoved) -> None:
+        self.new_of = {user_id: some for some, users in change.new_to for user_id in users}
+        self.mentioned_of = {user_id: some for some, users in change.mentioned for user_id in users}
+        for one in change.arrivals:
+            if one.message is None:
+                continue
+            self._arrived.add(one.message_id)
+            self.people.add(one.message.sender_id)
+            self.people.update(reaction.user_id for reaction in one.reactions)
+            for user_id, flag in one.flags.items():
+                self.flags_of[user_id].append((one.message_id, flag))
+            if one.moved_to is not None:
+                self.elsewhere.append(one)
+
+    def news(self, new: Some | None, before: Spans, after: Spans) -> BitMap:
+        """The arrivals of one to whom those messages were new then (None: all that they cannot
+        read in the old channel now), and who can read these in the new one, now."""
+        ids = self.change.message_ids
+        key = (new, () if new is not None else places(ids, before), places(ids, after))
+        found = self._news.get(key)
+        if found is None:
+            found = ids_at(ids, self.ids, key[2]) & self._arrived
+            if new is not None:
+                found &= ids_of(new, self.ids)
+            else:
+                found -= ids_at(ids, self.ids, key[1])
+            self._news[key] = found
+        return found
+
+    def parts(self, lost: Some, new: Some, before: Spans | None, after: Spans) -> tuple[Some, Some]:
+        """What is out of sight, and what is seen where it is, of one who lost the first then, and
+        to whom the second were new; who can read those in the old channel (None: it is the same),
+        and these in the new one, now. To whom they are new, nothing is said of where they were."""
+        ids = self.change.message_ids
+        places_before = None if before is None else places(ids, before)
+        key = (lost, new, places_before, places(ids, after))
+        found = self._parts.get(key)
+        if found is None:
+            gone = ids_of(lost, self.ids)
+            shown = ids_at(ids, self.ids, key[3]) - gone
+            if places_before is not None:
+                known = ids_at(ids, self.ids, places_before)
+                gone = (gone | known) - shown
+                shown = (shown & known) - ids_of(new, self.ids)
+            found = self._parts[key] = told(gone, self.ids), told(shown, self.ids)
+        return found
+
+
+class MessagesMovedProjection(Projection[MessagesMoved]):
+    """A move, to those who may read the messages where they were and where they are. To those who
+    cannot read them any more, they are deleted; to those who could not, the newest come in."""
+
+    of = MessagesMoved
+    for_all_public = True
+
+    def __init__(self) -> None:
+        self._last: _Moved | None = None
+
+    def _moved(self, change: MessagesMoved) -> _Moved:
+        if self._last is None or self._last.change is not change:
+            self._last = _Moved(change)
+        return self._last
+
+    def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
+        ever = state.subscriptions_of_channel
+        return {
+            *ever.get(change.channel_id, {}),
+            *ever.get(change.new_channel_id, {}),
+            *change.flags,
+            *(user_id for _, user_ids in change.lost for user_id in user_ids),
+        }
+
+    def _concerns(self, state: State, change: MessagesMoved, user_id: int) -> bool:
+        """Whether the user is in the audience."""
+        ever = state.subscriptions_of_channel
+        return (
+            user_id in ever.get(change.new_channel_id, {})
+            or user_id in ever.get(change.channel_id, {})
+            or user_id in change.flags
+            or user_id in self._moved(change).lost_of
+        )
+
+    def view(
+        self, context: ProjectionContext, change: MessagesMoved, viewer: Viewer
+    ) -> Hashable | None:
+        state, user, moved = context.state, viewer.user, self._moved(change)
+        channel = state.channels[change.new_channel_id]
+        # Who read them where they were may have lost sight of where they are since.
+        before: Spans | None = None
+        if change.changes_channel:
+            source = state.channels[change.channel_id]
+            before = permissions.readable_spans(state, user, source, context.at)
+        after = permissions.readable_spans(state, user, channel, context.at)
+        news = None
+        if change.arrivals and before is not None:
+            news = self._news(context, moved, viewer, before, after)
+        lost: Some = ()
+        shown: Some = ()
+        if self._concerns(state, change, user.id):
+            new = moved.new_of.get(user.id, ())
+            lost, shown = moved.parts(moved.lost_of.get(user.id, ()), new, before, after)
+        if not lost and not shown and news is None:
+            return None
+        flags: tuple[str, ...] = ()
+        if change.anchor_id in ids_of(shown, moved.ids):
+            anchor = Message(
+                id=change.anchor_id,
+                sender_id=0,
+                sent_at=0,
+                channel_id=change.new_channel_id,
+                mentions_all=change.mentions_all,
+            )
+            flags = _flags(state, user.id, anchor, change.flags, moved.read_by)
+        capabilities = viewer.registration.capabilities
+        bulk = bool(lost) and capabilities.bulk_message_deletion
+        return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk, news)
+
+    def _news(
+        self, context: ProjectionContext, moved: _Moved, viewer: Viewer, before: Spans, after: Spans
+    ) -> _NewView | None:
+        """What of it is new to the viewer, where their queue wants it."""
+        state, change, user = context.state, moved.change, viewer.user
+        registration = viewer.registration
+        new = moved.new_of.get(user.id)
+        if new is None and not (
+            registration.all_public_channels
+            and not state.channels[change.new_channel_id].is_private
+        ):
+            return None
+        ids = moved.news(new, before, after)
+        for one in moved.elsewhere:
+            if one.message_id in ids and not _reads(context, user, one):
+                ids = ids - BitMap([one.message_id])
+        if not ids:
+            return None
+        subscription = state.subscription(user.id, change.new_channel_id)
+        spans = () if subscription is None else subscription.spans
+        message_ids = change.message_ids
+        received = ids_at(message_ids, moved.ids, places(message_ids, spans)) & ids
+        view = _NewView(
+            new=told(ids, moved.ids),
+            received=told(received, moved.ids),
+            mentioned=moved.mentioned_of.get(user.id, ()),
+            flags=tuple(moved.flags_of.get(user.id, ())),
+            unknown=_unknown(context, user, moved.people),
+            role=permissions.role_of(state, user),
+            own_id=user.id if user.id in moved.people else 0,
+            apply_markdown=registration.apply_markdown,
+            client_gravatar=registration.client_gravatar,
+        )
+        if registration.narrow:
+            wanted = BitMap(
+                message.id
+                for message, flags in _new_messages(moved, view)
+                if in_narrow(context, message, viewer, flags)
+            )
+            return view._replace(new=told(wanted, moved.ids)) if wanted else None
+        return view
+
+    def encoded(
+        self, context: ProjectionContext, change: MessagesMoved, view: Any
+    ) -> Sequence[Encoded]:
+        # Each arrival has a place of its own: others may be gone by the next time.
+        place_of = {one.message_id: place for place, one in enumerate(change.arrivals)}
+        place = len(place_of)
+        found = []
+        for event in self.events(context, change, view):
+            if isinstance(event, MessageEvent):
+                found.append(encoded(event, context.entry.seq, place_of[event.message.id]))
+            else:
+                found.append(encoded(event, context.entry.seq, place))
+                place += 1
+        return found
+
+    def events(
+        self, context: ProjectionContext, change: MessagesMoved, view: Any
+    ) -> Iterable[Event]:
+        if view.news is not None:
+            moved = self._moved(change)
+            yield from _news_events(context, moved, view.news, view.empty_topic_name)
+        yield from self._move_events(context, change, view)
+
+    def _move_events(
+        self, context: ProjectionContext, change: MessagesMoved, view: _MoveView
+    ) -> Iterable[Event]:
+        old_topic = topic_shown(change.topic, empty_topic_name=view.empty_topic_name)
+        moved = self._moved(change)
+        if view.lost:
+            lost = ids_of(view.lost, moved.ids)
+            yield from _gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
+        if not view.shown:
+            return
+        shown = list(ids_of(view.shown, moved.ids))
+        event = UpdateMessageEvent(
+            user_id=context.entry.actor_id,
+            rendering_only=False,
+            # Who cannot read the message that was asked about hears of the others.
+            message_id=change.anchor_id if change.anchor_id in shown else shown[0],
+            message_ids=shown,
+            flags=list(view.flags),
+            edit_timestamp=int(context.at),
+            stream_id=change.channel_id,
+            stream_name=context.state.channels[change.channel_id].name,
+            propagate_mode=change.propagation.value,
+            orig_subject=old_topic,
+        )
+        if change.changes_channel:
+            event.new_stream_id = change.new_channel_id
+        if change.changes_topic:
+            event.subject = topic_shown(change.new_topic, empty_topic_name=view.empty_topic_name)
+            event.topic_links = topic_links(context.state, change.new_topic)
+        yield event
+
+
+def _reads(context: ProjectionContext, user: User, arrival: Arrival) -> bool:
+    """Whether the user may read an arrival that has been moved to another channel since."""
+    there = MessagePlace(id=arrival.message_id, channel_id=arrival.moved_to)
+    return permissions.reads_message(context.state, user, there, context.at)
+
+
+def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
+    """Those of the people of whom the user may not know, or did not when the entry was written."""
+    state = context.state
+    if user.id not in state.limited_guests and user.id not in state.acquaintances.gainers:
+        return ()
+    return tuple(one for one in people if not sees_user(context, user, state.users[one]))
+
+
+def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
+    """The arrivals of a view, with their flags as they are when they arrive: what is new to
+    somebody counts as read."""
+    new, received, mentioned = (
+        ids_of(some, moved.ids) for some in (view.new, view.received, view.mentioned)
+    )
+    flags = dict(view.flags)
+    for one in moved.change.arrivals:
+        if one.message is None or one.message_id not in new:
+            continue
+        own = flags.get(one.message_id, Flag(0))
+        if one.message_id in mentioned:
+            own |= Flag.CHANNEL_WILDCARD_MENTIONED
+        historical = one.message_id not in received
+        yield one.message, flag_names(own, read=True, historical=historical)
+
+
+def _news_events(
+    context: ProjectionContext, moved: _Moved, view: _NewView, empty_topic_name: bool
+) -> Iterable[Event]:
+    state, unknown = context.state, frozenset(view.unknown)
+    arrivals = {one.message_id: one for one in moved.change.arrivals}
+
+    def sees_address(user_id: int) -> bool:
+        user = state.users[user_id]
+        return user_id == view.own_id or permissions.shows_address(state, user, view.role)
+
+    def by(user_id: int) -> Reactor:
+        return reactor(
+            state,
+            state.users[user_id],
+            context.host,
+            sees_user=user_id not in unknown,
+            sees_address=sees_address(user_id),
+        )
+
+    for message, flags in _new_messages(moved, view):
+        arrival = arrivals[message.id]
+        shown = message_object(
+            state,
+            message,
+            context.host,
+            sees_sender=message.sender_id not in unknown,
+            sees_address=sees_address(message.sender_id),
+            apply_markdown=view.apply_markdown,
+            client_gravatar=view.client_gravatar,
+            empty_topic_name=empty_topic_name,
+            attached=Attached(submessages=arrival.submessages),
+        )
+        shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
+        yield MessageEvent(message=shown, flags=flags)
+
+
+class _DeletedView(NamedTuple):
+    bulk: bool
+    empty_topic_name: bool
+
+
+class _HeldView(NamedTuple):
+    message_ids: tuple[int, ...]
+    """Messages that the viewer had flags on."""
+
+
+class MessagesDeletedProjection(Projection[MessagesDeleted]):
+    """A deletion, to those who may have the messages; and to those who cannot read them any more
+    but noted something about them, that this is gone."""
+
+    of = MessagesDeleted
+
+    def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
+        if change.channel_id is None:
+            return state.directs[change.direct_id].members
+        holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
+        return {*state.subscriptions_of_channel.get(change.channel_id, {}), *holders}
+
+    def view(
+        self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
+    ) -> Hashable | None:
+        state, user = context.state, viewer.user
+        one = Message(
+            id=change.message_ids[-1],
+            sender_id=0,
+            sent_at=0,
+            channel_id=change.channel_id,
+            direct_id=change.direct_id,
+        )
+        if not permissions.reads_message(state, user, one, context.at):
+            held = next((ids for ids, users in change.holders if user.id in users), ())
+            return _HeldView(held) if held else None
+        capabilities = viewer.registration.capabilities
+        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
+
+    def events(
+        self, context: ProjectionContext, change: MessagesDeleted, view: Any
+    ) -> Iterable[Event]:
+        if isinstance(view, _HeldView):
+            yield FlagsEvent(
+                op="remove",
+                operation="remove",
+                flag="starred",
+                messages=list(view.message_ids),
+                all=False,
+            )
+            return
+        in_bulk, empty_topic_name = view
+        topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
+        yield from _gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
+
+
+def _gone(
+    message_ids: Iterable[int], channel_id: int | None, topic: str, *, in_bulk: bool
+) -> Iterable[Event]:
+    where: dict[str, Any] = {"message_type": "private"}
+    if channel_id is not None:
+        where = {"message_type": "stream", "stream_id": channel_id, "topic": topic}
+    if in_bulk:
+        yield DeleteMessagesEvent(message_ids=list(message_ids), **where)
+    else:
+        for message_id in message_ids:
+            yield DeleteMessageEvent(message_id=message_id, **where)

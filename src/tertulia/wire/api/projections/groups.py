@@ -1,0 +1,216 @@
+"""Events of user groups, of their members, and of the channels that these come to see."""
+
+from collections.abc import Collection, Hashable, Iterable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from tertulia.domain.groups.group_settings import GROUP_SETTINGS
+from tertulia.model.changes import (
+    FullMembersChanged,
+    UserGroupChanged,
+    UserGroupCreated,
+    UserGroupMembersChanged,
+)
+from tertulia.model.groups import SystemGroup
+from tertulia.state.folds.registry import revised
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.objects.groups import (
+    GroupSettingValue,
+    UserGroupObject,
+    group_setting,
+    user_group,
+)
+from tertulia.wire.api.projections.moves import Moves, move_events, moves_of
+
+
+class GroupAddEvent(Event, kw_only=True, tag="user_group"):
+    """There is a new group."""
+
+    op: str = "add"
+    group: UserGroupObject
+
+
+class GroupUpdateEvent(Event, kw_only=True, tag="user_group"):
+    """Properties of a group have new values."""
+
+    op: str = "update"
+    group_id: int
+    data: dict[str, str | bool | GroupSettingValue]
+
+
+class GroupMembersEvent(Event, kw_only=True, tag="user_group"):
+    """Users came into a group (`add_members`) or are not in it any more (`remove_members`)."""
+
+    op: str
+    group_id: int
+    user_ids: list[int]
+
+
+class GroupSubgroupsEvent(Event, kw_only=True, tag="user_group"):
+    """Groups came into a group (`add_subgroups`) or are not in it any more
+    (`remove_subgroups`)."""
+
+    op: str
+    group_id: int
+    direct_subgroup_ids: list[int]
+
+
+class GroupRemoveEvent(Event, kw_only=True, tag="user_group"):
+    """A group is out of use, to clients that know no such groups."""
+
+    op: str = "remove"
+    group_id: int
+
+
+def members_added(group_ids: Iterable[int], user_id: int) -> Iterable[Event]:
+    """The user came into the groups."""
+    for group_id in group_ids:
+        yield GroupMembersEvent(op="add_members", group_id=group_id, user_ids=[user_id])
+
+
+def members_removed(group_ids: Iterable[int], user_id: int) -> Iterable[Event]:
+    """The user is not in the groups any more."""
+    for group_id in group_ids:
+        yield GroupMembersEvent(op="remove_members", group_id=group_id, user_ids=[user_id])
+
+
+def groups_known(
+    group_ids: Iterable[int], deactivated: Collection[int], viewer: Viewer
+) -> tuple[int, ...]:
+    """Those of the groups that the client was told of: not all know what a deactivated one is.
+    `deactivated` are those that were it when it happened."""
+    knows_all = viewer.registration.capabilities.include_deactivated_groups
+    return tuple(g for g in group_ids if knows_all or g not in deactivated)
+
+
+def _knows(viewer: Viewer, *, deactivated: bool) -> bool:
+    return not deactivated or viewer.registration.capabilities.include_deactivated_groups
+
+
+class UserGroupCreatedProjection(Projection[UserGroupCreated]):
+    """A new group, to everybody."""
+
+    of = UserGroupCreated
+
+    def audience(self, state: State, change: UserGroupCreated) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: UserGroupCreated, viewer: Viewer
+    ) -> Hashable | None:
+        return () if _knows(viewer, deactivated=change.group.deactivated) else None
+
+    def events(
+        self, context: ProjectionContext, change: UserGroupCreated, view: Any
+    ) -> Iterable[Event]:
+        yield GroupAddEvent(group=user_group(context.state, change.group, context.at))
+
+
+class _Shown(Enum):
+    """What a change of a group is to a client."""
+
+    APPEARED = "appeared"
+    """It came back, and the client does not know what it is to be out of use."""
+    GONE = "gone"
+    CHANGED = "changed"
+
+
+class UserGroupChangedProjection(Projection[UserGroupChanged]):
+    """New values, to everybody; to clients that know no deactivated groups, that a group went or
+    came back."""
+
+    of = UserGroupChanged
+
+    def audience(self, state: State, change: UserGroupChanged) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: UserGroupChanged, viewer: Viewer
+    ) -> Hashable | None:
+        if viewer.registration.capabilities.include_deactivated_groups:
+            return _Shown.CHANGED
+        deactivated = change.values.get("deactivated", change.deactivated)
+        if deactivated:
+            return None if change.deactivated else _Shown.GONE
+        return _Shown.APPEARED if change.deactivated else _Shown.CHANGED
+
+    def events(
+        self, context: ProjectionContext, change: UserGroupChanged, view: Any
+    ) -> Iterable[Event]:
+        state = context.state
+        group = revised(state.groups[change.group_id], change.values)
+        match view:
+            case _Shown.APPEARED:
+                yield GroupAddEvent(group=user_group(state, group, context.at))
+            case _Shown.GONE:
+                yield GroupRemoveEvent(group_id=group.id)
+            case _:
+                data: dict[str, str | bool | GroupSettingValue] = {}
+                for name in change.values:
+                    value = getattr(group, name)
+                    data[name] = group_setting(state, value) if name in GROUP_SETTINGS else value
+                yield GroupUpdateEvent(group_id=group.id, data=data)
+
+
+class _MembersView(NamedTuple):
+    known: bool
+    moves: Moves
+
+
+class UserGroupMembersChangedProjection(Projection[UserGroupMembersChanged]):
+    """Who is in the group now, to everybody; to those who come to see channels by it or see them
+    no more, that."""
+
+    of = UserGroupMembersChanged
+
+    def audience(self, state: State, change: UserGroupMembersChanged) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: UserGroupMembersChanged, viewer: Viewer
+    ) -> Hashable | None:
+        known = _knows(viewer, deactivated=change.deactivated)
+        moves = moves_of(context, change.sight, viewer)
+        return _MembersView(known, moves) if known or moves else None
+
+    def events(
+        self, context: ProjectionContext, change: UserGroupMembersChanged, view: Any
+    ) -> Iterable[Event]:
+        if view.known:
+            yield from _changed(change.group_id, change.added, change.removed)
+            for op, group_ids in (
+                ("add_subgroups", change.added_groups),
+                ("remove_subgroups", change.removed_groups),
+            ):
+                if group_ids:
+                    yield GroupSubgroupsEvent(
+                        op=op, group_id=change.group_id, direct_subgroup_ids=list(group_ids)
+                    )
+        yield from move_events(context, view.moves)
+
+
+class FullMembersChangedProjection(Projection[FullMembersChanged]):
+    """The same for the full members."""
+
+    of = FullMembersChanged
+
+    def audience(self, state: State, change: FullMembersChanged) -> Collection[int] | None:
+        return None if change.joined or change.left else ()
+
+    def view(
+        self, context: ProjectionContext, change: FullMembersChanged, viewer: Viewer
+    ) -> Hashable:
+        return moves_of(context, change.sight, viewer)
+
+    def events(
+        self, context: ProjectionContext, change: FullMembersChanged, view: Any
+    ) -> Iterable[Event]:
+        yield from _changed(SystemGroup.FULL_MEMBERS.value, change.joined, change.left)
+        yield from move_events(context, view)
+
+
+def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Iterable[Event]:
+    for op, user_ids in (("add_members", list(added)), ("remove_members", list(removed))):
+        if user_ids:
+            yield GroupMembersEvent(op=op, group_id=group_id, user_ids=user_ids)

@@ -1,0 +1,152 @@
+"""Events of the organization itself."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Final, NamedTuple
+
+from tertulia.domain.groups.group_settings import REALM_SETTINGS
+from tertulia.model import changes
+from tertulia.model.realm import Realm
+from tertulia.state.folds.registry import revised
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, ForAll, Projection, ProjectionContext, Unseen, Viewer
+from tertulia.wire.api.objects.groups import group_setting
+from tertulia.wire.api.objects.realm import (
+    FOLLOWING,
+    PICTURES,
+    UNSHOWN,
+    authentication_methods,
+    computed,
+    picture_fields,
+    wire_name,
+)
+from tertulia.wire.api.projections import people
+from tertulia.wire.api.projections.administration import DefaultSettingEvent
+from tertulia.wire.api.projections.people import Sight, sight_of
+
+
+class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
+    """One setting of the organization has a new value."""
+
+    op: str = "update"
+    property: str
+    value: Any
+
+
+class RealmUpdateDictEvent(Event, kw_only=True, tag="realm"):
+    """Settings of the organization have new values."""
+
+    op: str = "update_dict"
+    property: str = "default"
+    data: dict[str, Any]
+
+
+class RealmDeactivatedEvent(Event, kw_only=True, tag="realm"):
+    """The organization is deactivated: the next request will be refused."""
+
+    op: str = "deactivated"
+    realm_id: int
+
+
+class RealmCreatedProjection(Unseen):
+    """Nobody was there yet."""
+
+    of = changes.RealmCreated
+
+
+class RealmDeactivatedProjection(ForAll[changes.RealmDeactivated]):
+    """The end, to everybody."""
+
+    of = changes.RealmDeactivated
+
+    def events(
+        self, context: ProjectionContext, change: changes.RealmDeactivated, view: Any
+    ) -> Iterable[Event]:
+        yield RealmDeactivatedEvent(realm_id=context.state.realm.id)
+
+
+class RealmReactivatedProjection(Unseen):
+    """Those who come back see for themselves."""
+
+    of = changes.RealmReactivated
+
+
+_TOGETHER: Final = frozenset(
+    {
+        "allow_message_editing",
+        "description",
+        "rendered_description",
+        "message_content_edit_limit_seconds",
+        "message_edit_history_visibility_policy",
+        "topics_policy",
+    }
+)
+"""Settings that clients hear of in one event with their permissions, and not each by itself."""
+
+
+class _View(NamedTuple):
+    """What a guest learns and forgets by the way; nothing, for everybody else."""
+
+    lost: tuple[int, ...] = ()
+    gained: tuple[tuple[int, Sight], ...] = ()
+
+
+class RealmChangedProjection(Projection[changes.RealmChanged]):
+    """New settings, to everybody; and, where 0.1.0 wrote them down, to guests the accounts that
+    they may know of because of it."""
+
+    of = changes.RealmChanged
+
+    def audience(self, state: State, change: changes.RealmChanged) -> None:
+        return None
+
+    def view(
+        self, context: ProjectionContext, change: changes.RealmChanged, viewer: Viewer
+    ) -> Hashable:
+        users, viewer_id = context.state.users, viewer.user.id
+        gained = (
+            (user_id, sight_of(context, users[user_id], viewer))
+            for user_id in change.gained.get(viewer_id, ())
+        )
+        return _View(
+            lost=change.lost.get(viewer_id, ()),
+            gained=tuple((user_id, sight) for user_id, sight in gained if sight is not None),
+        )
+
+    def events(
+        self, context: ProjectionContext, change: changes.RealmChanged, view: Any
+    ) -> Iterable[Event]:
+        yield from self._settings(context, change)
+        for user_id in view.lost:
+            yield people.removed(user_id)
+        for user_id, sight in view.gained:
+            yield people.added(context, user_id, sight)
+
+    def _settings(
+        self, context: ProjectionContext, change: changes.RealmChanged
+    ) -> Iterable[Event]:
+        realm: Realm = revised(context.state.realm, change.values)
+        following = computed(realm)
+        together: dict[str, Any] = {}
+        for field in change.values:
+            value = getattr(realm, field)
+            if field in PICTURES:
+                yield RealmUpdateDictEvent(property=field, data=picture_fields(realm, field))
+            elif field in REALM_SETTINGS:
+                together[wire_name(field)] = group_setting(context.state, value)
+            elif field in _TOGETHER:
+                together[field] = value
+            elif field == "password_sign_in":
+                together["authentication_methods"] = authentication_methods(realm, dev=context.dev)
+            elif field not in UNSHOWN:
+                yield RealmUpdateEvent(property=wire_name(field), value=value)
+            if field == "default_language":
+                yield DefaultSettingEvent(property=field, value=value)
+            together |= {name: following[f"realm_{name}"] for name in FOLLOWING.get(field, ())}
+        if together:
+            yield RealmUpdateDictEvent(data=together)
+
+
+class CredentialChangedProjection(Unseen):
+    """Nobody's business; polls with the old key end by themselves."""
+
+    of = changes.CredentialChanged

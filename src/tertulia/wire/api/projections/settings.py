@@ -1,0 +1,151 @@
+"""Events of personal settings."""
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from tertulia.domain import permissions
+from tertulia.domain.organization.languages import LANGUAGES
+from tertulia.model.changes import SettingsChanged
+from tertulia.model.users import AddressVisibility
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.objects.settings import LEGACY_DISPLAY, LEGACY_NOTIFICATIONS, wire_name
+from tertulia.wire.api.objects.users import api_email
+from tertulia.wire.api.projections import people
+from tertulia.wire.api.projections.people import Sight, sight_of
+from tertulia.wire.api.projections.status import UserStatusEvent
+
+
+class UserSettingsEvent(Event, kw_only=True, tag="user_settings"):
+    """One of one's own settings is new. `language_name` is with `default_language` alone."""
+
+    op: str = "update"
+    property: str
+    value: Any
+    language_name: str | UnsetType = UNSET
+
+
+class DisplaySettingEvent(Event, kw_only=True, tag="update_display_settings"):
+    """The same of old, for those who ask for it by name. `user` is the address."""
+
+    user: str
+    setting_name: str
+    setting: Any
+    language_name: str | UnsetType = UNSET
+
+
+class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notifications"):
+    """The same of old, for those who ask for it by name. `user` is the address."""
+
+    user: str
+    notification_name: str
+    setting: Any
+
+
+class Asked(NamedTuple):
+    """Which events of old the owner's client asked for."""
+
+    display: bool
+    notifications: bool
+
+
+def asked_by(viewer: Viewer) -> Asked:
+    """Those that are among the event types that the client named."""
+    types = viewer.registration.event_types or ()
+    return Asked("update_display_settings" in types, "update_global_notifications" in types)
+
+
+def told_to_owner(
+    context: ProjectionContext, user_id: int, asked: Asked, name: str, value: Any
+) -> Iterable[Event]:
+    """One setting, by the name that clients call it, in all the ways that it is told in."""
+    language = LANGUAGES.get(value, UNSET) if name == "default_language" else UNSET
+    yield UserSettingsEvent(property=name, value=value, language_name=language)
+    address = api_email(context.state, context.state.users[user_id], context.host)
+    if asked.display and name in LEGACY_DISPLAY:
+        yield DisplaySettingEvent(
+            user=address, setting_name=name, setting=value, language_name=language
+        )
+    if asked.notifications and name in LEGACY_NOTIFICATIONS:
+        yield NotificationSettingEvent(user=address, notification_name=name, setting=value)
+
+
+class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
+    """Somebody lets an export have what is private of theirs, or does not any more."""
+
+    user_id: int
+    consented: bool
+
+
+class _View(NamedTuple):
+    own: Asked | None
+    sight: Sight | None
+    address_changed: bool
+    consent: bool = False
+    """Whether the viewer administers exports."""
+
+
+_CONSENT: Final = "allow_private_data_export"
+_SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "presence_enabled"})
+
+
+class SettingsChangedProjection(Projection[SettingsChanged]):
+    """New settings, to the one whose they are; and what others see of them."""
+
+    of = SettingsChanged
+
+    def audience(self, state: State, change: SettingsChanged) -> Collection[int] | None:
+        return None if _SEEN_BY_OTHERS & change.values.keys() else (change.user_id,)
+
+    def view(
+        self, context: ProjectionContext, change: SettingsChanged, viewer: Viewer
+    ) -> Hashable | None:
+        own = asked_by(viewer) if viewer.user.id == change.user_id else None
+        if not _SEEN_BY_OTHERS & change.values.keys():
+            return None if own is None else _View(own, None, False)
+        user = context.state.users[change.user_id]
+        consent = permissions.is_administrator(context.state, viewer.user) and not user.is_bot
+        return _View(own, sight_of(context, user, viewer), _opens(context, change, viewer), consent)
+
+    def events(
+        self, context: ProjectionContext, change: SettingsChanged, view: Any
+    ) -> Iterable[Event]:
+        if view.own is not None:
+            for name, value in change.values.items():
+                yield from told_to_owner(context, change.user_id, view.own, wire_name(name), value)
+        if view.consent and _CONSENT in change.values:
+            yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
+        if view.sight is None:
+            return
+        user = context.state.users[change.user_id]
+        if view.address_changed:
+            yield from people.address_seen(user, view.sight)
+        if _is_new_name(change) and not user.is_bot:
+            yield people.email(context, user)
+        if "presence_enabled" in change.values:
+            yield UserStatusEvent(user_id=user.id, away=not change.values["presence_enabled"])
+
+
+def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVisibility] | None:
+    name = "email_address_visibility"
+    if name not in change.values:
+        return None
+    return AddressVisibility(change.was[name]), AddressVisibility(change.values[name])
+
+
+def _opens(context: ProjectionContext, change: SettingsChanged, viewer: Viewer) -> bool:
+    """Whether the address came into the viewer's sight, or went out of it."""
+    both = _visibilities(change)
+    if both is None or viewer.user.id == change.user_id:
+        return False
+    was, now = both
+    role = permissions.role_of(context.state, viewer.user)
+    return permissions.opens_address(was, role) != permissions.opens_address(now, role)
+
+
+def _is_new_name(change: SettingsChanged) -> bool:
+    """Whether the interface knows the account by another address now."""
+    both = _visibilities(change)
+    return both is not None and (AddressVisibility.EVERYONE in both)

@@ -1,0 +1,75 @@
+"""What viewers see of channels and accounts, and events of channels that come and go."""
+
+from msgspec import Struct
+
+from tertulia.domain import permissions
+from tertulia.model.channels import Channel
+from tertulia.model.users import User
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, ProjectionContext
+from tertulia.wire.api.objects.channels import ChannelObject, channel_object
+
+
+class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
+    """Channels that one can see now, and could not before."""
+
+    op: str = "create"
+    streams: list[ChannelObject]
+
+
+class GoneChannel(Struct, kw_only=True):
+    """A channel that one cannot see any more."""
+
+    stream_id: int
+
+
+class ChannelDeleteEvent(Event, kw_only=True, tag="stream"):
+    """Channels that one cannot see any more. `streams` is what came before `stream_ids`."""
+
+    op: str = "delete"
+    stream_ids: list[int]
+    streams: list[GoneChannel]
+
+
+def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
+    """Whether the user sees the channel, and did when the entry was written: one who sees it as
+    a subscriber only, and became that later, did not."""
+    state = context.state
+    if permissions.sees_unsubscribed(state, user, channel, context.at):
+        return True
+    subscription = state.subscription(user.id, channel.id)
+    return (
+        subscription is not None
+        and subscription.is_active
+        and subscription.began <= context.entry.seq
+    )
+
+
+def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
+    """Whether the user may know of the other account, and did when the entry was written: a client
+    that has slept is first told of the account by what let its owner know."""
+    state = context.state
+    return permissions.sees_user(
+        state, user, other, context.at
+    ) and not state.acquaintances.gained_since(context.entry.seq, user.id, other.id)
+
+
+def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
+    """The same for who is subscribed to it."""
+    return sees(context, user, channel) and permissions.sees_subscribers(
+        context.state, user, channel, context.at
+    )
+
+
+def channel_gone(channel_id: int) -> ChannelDeleteEvent:
+    """The event that takes a channel away."""
+    return ChannelDeleteEvent(stream_ids=[channel_id], streams=[GoneChannel(stream_id=channel_id)])
+
+
+def channel_appeared(
+    state: State, channel: Channel, now: float, subscriber_count: int
+) -> ChannelCreateEvent:
+    """The event that brings a channel, with the number of subscribers of that moment."""
+    shown = channel_object(state, channel, now)
+    shown.subscriber_count = subscriber_count
+    return ChannelCreateEvent(streams=[shown])

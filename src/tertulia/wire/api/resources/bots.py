@@ -1,0 +1,228 @@
+"""Bots: the accounts of programs, for the people who own them."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tertulia.domain.accounts import bots, users
+from tertulia.model.errors import Refused
+from tertulia.model.users import BotKind, Role, User
+from tertulia.service.avatars import thrown_away, thrown_away_on_failure
+from tertulia.wire.api.objects.bots import bot_object
+from tertulia.wire.api.objects.users import api_email, avatar_address
+from tertulia.wire.api.resources.pictures import taken_in_if_sent
+from tertulia.wire.api.resources.server import NoParams
+from tertulia.wire.api.resources.users import NewKey, RoleNumber
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+# Reading
+
+
+class OwnBot(Struct, kw_only=True):
+    """A bot, as its owner sees it. `username` is its address."""
+
+    username: str
+    full_name: str
+    api_key: str
+    avatar_url: str
+    default_sending_stream: str | None
+    default_events_register_stream: str | None
+    default_all_public_streams: bool
+
+
+class OwnBots(Answer, kw_only=True):
+    """The caller's active bots."""
+
+    bots: list[OwnBot]
+
+
+async def get_bots(call: Call, params: NoParams) -> OwnBots:
+    """The caller's own active bots."""
+    users.require_person(call.user)
+    return OwnBots(bots=[_own(call, bot) for bot in call.state.bots_of(call.user.id)])
+
+
+def _own(call: Call, bot: User) -> OwnBot:
+    shown = bot_object(call.state, call.user, bot, call.now)
+    return OwnBot(
+        username=bot.address,
+        full_name=bot.full_name,
+        api_key=call.node.vault.api_key(call.state.credentials[bot.id]),
+        avatar_url=avatar_address(bot, sees_address=True),
+        default_sending_stream=shown.default_sending_stream,
+        default_events_register_stream=shown.default_events_register_stream,
+        default_all_public_streams=shown.default_all_public_streams,
+    )
+
+
+# Creating
+
+
+class CreateBot(Params, kw_only=True, frozen=True):
+    """A bot to be."""
+
+    full_name: str
+    short_name: Annotated[str, Meta(description="Its address is `{short_name}-bot@` and the host.")]
+    bot_type: Annotated[
+        Literal[1, 2, 3, 4],
+        Meta(description="1 generic, 2 incoming webhook. The server runs no 3 and 4."),
+    ] = 1
+    default_sending_stream: Annotated[str | None, Meta(description="A channel's name.")] = None
+    default_events_register_stream: Annotated[str | None, Meta(description="A channel's name.")] = (
+        None
+    )
+    default_all_public_streams: bool = False
+
+
+class CreatedBot(Answer, kw_only=True):
+    """The new bot, and what its program signs in with."""
+
+    user_id: int
+    api_key: str
+    avatar_url: str
+    default_sending_stream: str | None
+    default_events_register_stream: str | None
+    default_all_public_streams: bool
+
+
+async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
+    """Create a bot that the caller owns."""
+    call.consider(bots.allow, BotKind(params.bot_type))
+    vault = call.node.vault
+    picture = await taken_in_if_sent(call)
+    new = bots.NewBot(
+        full_name=params.full_name,
+        short_name=params.short_name,
+        kind=BotKind(params.bot_type),
+        host=call.node.config.address_host,
+        credential=await vault.credential(0, None),
+        default_sending_channel=params.default_sending_stream,
+        default_events_channel=params.default_events_register_stream,
+        default_all_public_channels=params.default_all_public_streams,
+        avatar_file=picture,
+    )
+    async with thrown_away_on_failure(call.node.files, picture):
+        bot: User = await call.submit(bots.create, new)
+    shown = bot_object(call.state, call.user, bot, call.now)
+    return CreatedBot(
+        user_id=bot.id,
+        api_key=vault.api_key(new.credential),
+        avatar_url=avatar_address(bot, sees_address=True),
+        default_sending_stream=shown.default_sending_stream,
+        default_events_register_stream=shown.default_events_register_stream,
+        default_all_public_streams=shown.default_all_public_streams,
+    )
+
+
+# Changing
+
+
+class UpdateBot(Params, kw_only=True, frozen=True):
+    """What is to be new about a bot."""
+
+    bot_id: Annotated[Int, Path()]
+    full_name: str | None = None
+    short_name: str | None = None
+    role: RoleNumber | None = None
+    bot_owner_id: Int | None = None
+    config_data: Annotated[
+        dict[str, str] | None, Meta(description="Of embedded bots, which the server does not run.")
+    ] = None
+    service_payload_url: Annotated[
+        str | None, Meta(description="Of outgoing webhooks, which the server does not run.")
+    ] = None
+    service_interface: Annotated[
+        Int | None, Meta(description="Of outgoing webhooks, which the server does not run.")
+    ] = None
+    default_sending_stream: Annotated[
+        str | UnsetType, Meta(description="A channel's name; empty for none.")
+    ] = UNSET
+    default_events_register_stream: Annotated[
+        str | UnsetType, Meta(description="A channel's name; empty for none.")
+    ] = UNSET
+    default_all_public_streams: bool | None = None
+
+
+class UpdatedBot(Answer, kw_only=True):
+    """The bot as it is then. The service's fields are for bots that the server does not run."""
+
+    full_name: str
+    avatar_url: str
+    service_interface: int | None = None
+    service_payload_url: str | None = None
+    config_data: dict[str, str] | None = None
+    default_sending_stream: str | None
+    default_events_register_stream: str | None
+    default_all_public_streams: bool
+    bot_owner: str | UnsetType = UNSET
+
+
+async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
+    """Change a bot, for its owner and for administrators."""
+    call.consider(bots.check_managed, params.bot_id)
+    if (
+        params.config_data is not None
+        or params.service_payload_url is not None
+        or params.service_interface is not None
+    ):
+        raise Refused("The bot is neither an outgoing webhook nor an embedded bot.")
+    picture = await taken_in_if_sent(call)
+    before = call.state.users[params.bot_id].avatar_file
+    revision = bots.Revision(
+        full_name=params.full_name,
+        short_name=params.short_name,
+        host=call.node.config.address_host,
+        role=None if params.role is None else Role(params.role),
+        owner_id=params.bot_owner_id,
+        default_sending_channel=params.default_sending_stream,
+        default_events_channel=params.default_events_register_stream,
+        default_all_public_channels=params.default_all_public_streams,
+        avatar_file=picture,
+    )
+    async with thrown_away_on_failure(call.node.files, picture):
+        bot: User = await call.submit(bots.change, params.bot_id, revision)
+    if picture:
+        await thrown_away(call.node.files, before)
+    shown = bot_object(call.state, call.user, bot, call.now)
+    owner = call.state.users.get(bot.bot.owner_id) if bot.bot else None
+    host = call.node.config.address_host
+    return UpdatedBot(
+        full_name=bot.full_name,
+        avatar_url=avatar_address(bot, sees_address=True),
+        default_sending_stream=shown.default_sending_stream,
+        default_events_register_stream=shown.default_events_register_stream,
+        default_all_public_streams=shown.default_all_public_streams,
+        bot_owner=UNSET if owner is None else api_email(call.state, owner, host),
+    )
+
+
+class OneBot(Params, kw_only=True, frozen=True):
+    """A bot by ID."""
+
+    bot_id: Annotated[Int, Path()]
+
+
+async def deactivate_bot(call: Call, params: OneBot) -> Answer:
+    """Deactivate a bot, for its owner and for administrators."""
+    await call.submit(bots.deactivate, params.bot_id)
+    return Answer()
+
+
+# Keys
+
+
+async def get_bot_key(call: Call, params: OneBot) -> NewKey:
+    """A bot's API key, for its owner and for administrators."""
+    credential = call.consider(bots.see_key, params.bot_id)
+    return NewKey(api_key=call.node.vault.api_key(credential))
+
+
+async def regenerate_bot_key(call: Call, params: OneBot) -> NewKey:
+    """Replace a bot's API key. The old one is void at once."""
+    sign_in.require_confirmed(call)
+    vault, site = call.node.vault, call.node.config.mail_site
+    credential = await call.submit(bots.replace_key, params.bot_id, vault.new_key(), site)
+    return NewKey(api_key=vault.api_key(credential))

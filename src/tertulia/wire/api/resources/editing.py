@@ -1,0 +1,255 @@
+"""Changing messages that were sent: editing, moving, deleting; and their history."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import deleting, editing, moving
+from tertulia.domain.messages.moving import Move
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Conflict, NoSuchMessage, Refused, StaleExpectation
+from tertulia.model.messages import Edit, Message, Propagation
+from tertulia.service import preconditions
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.file_access import opened_by
+from tertulia.store import editing as rows
+from tertulia.store import queries
+from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
+from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.resources.history import readable
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Alias, Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+DELETED = "(deleted)"
+"""What a message says whose content was taken away."""
+BATCH = 1000
+"""Messages of a topic that are deleted at once."""
+DELETE_SECONDS = 20.0
+"""After so long the client is asked to come again."""
+
+
+class UpdateMessage(Params, kw_only=True, frozen=True):
+    """What shall be different."""
+
+    message_id: Annotated[Int, Path()]
+    content: str | None = None
+    prev_content_sha256: str | None = None
+    topic: Annotated[str | None, Alias("subject")] = None
+    stream_id: Int | None = None
+    propagate_mode: Literal["change_one", "change_later", "change_all"] = "change_one"
+    send_notification_to_old_thread: bool = False
+    send_notification_to_new_thread: bool = True
+
+
+class UpdatedMessage(Answer, kw_only=True):
+    """Done. `detached_uploads` are the caller's files that no message links any more."""
+
+    detached_uploads: list[AttachmentObject]
+
+
+async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
+    """Edit a message, or move it and others of its topic."""
+    moves = params.topic is not None or params.stream_id is not None
+    if params.content is None and not moves:
+        raise Refused("There is nothing to change.")
+    if params.content is not None and params.stream_id is not None:
+        raise Refused("What a message says cannot be changed while it is moved to a channel.")
+    if not moves and params.propagate_mode != "change_one":
+        raise Refused("'propagate_mode' is for moving messages.")
+    detached: tuple[int, ...] = ()
+    if params.content is not None:
+        content = params.content
+        detached = await retry_on_conflict(lambda: _edit(call, params, content))
+    if moves:
+        wanted = Move(
+            topic=params.topic,
+            channel_id=params.stream_id,
+            propagation=Propagation(params.propagate_mode),
+            tell_old=params.send_notification_to_old_thread,
+            tell_new=params.send_notification_to_new_thread,
+        )
+        await retry_on_conflict(lambda: _move(call, params.message_id, wanted))
+    return UpdatedMessage(detached_uploads=_left(call, detached))
+
+
+def _left(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
+    state = call.state
+    files = (state.attachments.get(attachment_id) for attachment_id in attachment_ids)
+    shown = [
+        attachment_object(state, file) for file in files if file and file.user_id == call.user_id
+    ]
+    return [one for one in shown if not one.message_ids]
+
+
+async def _edit(call: Call, params: UpdateMessage, text: str) -> tuple[int, ...]:
+    found = await preconditions.to_edit(call.node.log, params.message_id)
+    content = names.message_content(text) if text.strip() else DELETED
+    expected = params.prev_content_sha256
+    present = hashlib.sha256(found.message.content.encode()).hexdigest()
+    if expected is not None and expected.lower() != present:
+        editing.require_readable(call.moment(), found.message)
+        raise StaleExpectation("The message has been edited in the meantime.")
+    rendered = await call.node.rendered(content, call.user.id)
+    participants: frozenset[int] = frozenset()
+    message = found.message
+    if rendered.mentions_topic and message.channel_id is not None:
+        participants = await call.node.store.read(
+            queries.topic_senders, message.channel_id, topic_key(message.topic)
+        )
+    opened = await opened_by(call.node, call.user, content)
+    return await call.submit(editing.edit, found, content, rendered, participants, opened)
+
+
+async def _move(call: Call, message_id: int, wanted: Move) -> None:
+    whole = wanted.propagation is not Propagation.ONE
+    found, excerpt = await preconditions.to_move(
+        call.node.log, message_id, whole=whole, away=wanted.channel_id is not None
+    )
+    await call.submit(moving.move, found, excerpt, wanted, call.node.renderer.render)
+
+
+class DeleteMessage(Params, kw_only=True, frozen=True):
+    """The message to delete."""
+
+    message_id: Annotated[Int, Path()]
+
+
+async def delete_message(call: Call, params: DeleteMessage) -> Answer:
+    """Delete a message for good."""
+    await retry_on_conflict(lambda: _delete(call, params.message_id))
+    return Answer()
+
+
+async def _delete(call: Call, message_id: int) -> None:
+    doomed = await preconditions.to_delete(call.node.log, [message_id])
+    if not doomed.messages:
+        raise NoSuchMessage
+    await call.submit(deleting.delete, doomed)
+
+
+class DeleteTopic(Params, kw_only=True, frozen=True):
+    """The topic to delete."""
+
+    stream_id: Annotated[Int, Path()]
+    topic_name: str
+
+
+class DeletedTopic(Answer, kw_only=True):
+    """Whether all of it is deleted; otherwise the request is to be repeated."""
+
+    complete: bool
+
+
+async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
+    """Delete all messages of a topic."""
+    channel = permissions.visible_channel(
+        call.state, call.user, call.now, channel_id=params.stream_id
+    )
+    deleting.may_delete_any(call.moment(), channel.id)
+    key = topic_key(names.topic_name(params.topic_name))
+    conversation = (channel.id, key, None)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DELETE_SECONDS
+
+    async def batch() -> int:
+        lines = await call.node.store.read(rows.of_topic, channel.id, key)
+        # The newest first: what is left is then the beginning, as clients expect.
+        ids = [line[0] for line in lines[-BATCH:]]
+        if ids:
+            doomed = await preconditions.to_delete(call.node.log, ids)
+            if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
+                raise Conflict
+            await call.submit(deleting.delete, doomed)
+        return len(lines) - len(ids)
+
+    while await retry_on_conflict(batch):
+        if loop.time() > until:
+            return DeletedTopic(complete=False)
+    return DeletedTopic(complete=True)
+
+
+class GetHistory(Params, kw_only=True, frozen=True):
+    """The message whose history is asked for."""
+
+    message_id: Annotated[Int, Path()]
+    allow_empty_topic_name: bool = False
+
+
+class Version(Struct, kw_only=True):
+    """The message as it was for a time. What did not change from the one before is as it was."""
+
+    topic: str
+    prev_topic: str | UnsetType = UNSET
+    stream: int | UnsetType = UNSET
+    prev_stream: int | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    rendered_content: str | UnsetType = UNSET
+    prev_content: str | UnsetType = UNSET
+    prev_rendered_content: str | UnsetType = UNSET
+    user_id: int | None
+    timestamp: int
+
+
+class MessageHistory(Answer, kw_only=True):
+    """Every version, the oldest first."""
+
+    message_history: list[Version]
+
+
+async def get_history(call: Call, params: GetHistory) -> MessageHistory:
+    """What a message was before it was edited or moved."""
+    message = await readable(call, call.user, params.message_id)
+    if message is None:
+        raise NoSuchMessage
+    policy = call.state.realm.message_edit_history_visibility_policy
+    if policy == "none":
+        raise Refused("The history of messages is not shown here.")
+    found = await call.node.store.read(rows.edits, [message.id])
+    edits = permissions.history_open(call.state, call.user, found.get(message.id, []), call.now)
+    versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
+    if policy == "moves":
+        for version in versions:
+            version.content = version.rendered_content = UNSET
+            version.prev_content = version.prev_rendered_content = UNSET
+    return MessageHistory(message_history=versions)
+
+
+def _versions(message: Message, edits: Sequence[Edit], *, empty_topic_name: bool) -> list[Version]:
+    """From the newest edit back to the beginning."""
+
+    def shown(topic: str) -> str:
+        return topic_shown(topic, empty_topic_name=empty_topic_name)
+
+    content, rendered, topic = message.content, message.rendered, message.topic
+    found: list[Version] = []
+    for edit in edits:
+        version = Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=edit.user_id,
+            timestamp=edit.at,
+        )
+        if edit.was_topic is not None:
+            version.prev_topic, topic = shown(edit.was_topic), edit.was_topic
+        if edit.was_channel_id is not None and edit.channel_id is not None:
+            version.prev_stream, version.stream = edit.was_channel_id, edit.channel_id
+        if edit.was_content is not None and edit.was_rendered is not None:
+            version.prev_content = content = edit.was_content
+            version.prev_rendered_content = rendered = edit.was_rendered
+        found.append(version)
+    found.append(
+        Version(
+            topic=shown(topic),
+            content=content,
+            rendered_content=rendered,
+            user_id=message.sender_id,
+            timestamp=message.sent_at,
+        )
+    )
+    return found[::-1]

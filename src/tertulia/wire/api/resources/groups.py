@@ -1,0 +1,130 @@
+"""User groups."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from tertulia.domain.groups import groups
+from tertulia.domain.groups.group_settings import GROUP_SETTINGS
+from tertulia.domain.groups.groups import GroupEdit, NewGroup
+from tertulia.model.errors import Refused
+from tertulia.wire.api.objects.groups import (
+    GivenChange,
+    GivenSetting,
+    UserGroupObject,
+    given_change,
+    given_setting,
+    user_group,
+)
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+
+class GetUserGroups(Params, kw_only=True, frozen=True):
+    """Which groups."""
+
+    include_deactivated_groups: Annotated[
+        bool, Meta(description="Whether groups that are out of use are wanted, too.")
+    ] = False
+
+
+class UserGroups(Answer, kw_only=True):
+    """Groups in ascending order of ID, with their direct members."""
+
+    user_groups: list[UserGroupObject]
+
+
+async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroups:
+    """The organization's groups, those of the roles among them."""
+    state, now = call.state, call.now
+    return UserGroups(
+        user_groups=[
+            user_group(state, group, now)
+            for group in sorted(state.groups, key=lambda group: group.id)
+            if params.include_deactivated_groups or not group.deactivated
+        ]
+    )
+
+
+class CreateUserGroup(Params, kw_only=True, frozen=True):
+    """A group to be. Permissions that are not given are everybody's, nobody's or the creator's,
+    as `server_supported_permission_settings` says."""
+
+    name: str
+    description: str
+    members: list[Int]
+    subgroups: Annotated[
+        list[Int], Meta(description="Groups whose members are the new one's members, too.")
+    ] = []
+    can_add_members_group: GivenSetting | None = None
+    can_join_group: GivenSetting | None = None
+    can_leave_group: GivenSetting | None = None
+    can_manage_group: GivenSetting | None = None
+    can_mention_group: GivenSetting | None = None
+    can_remove_members_group: GivenSetting | None = None
+
+
+class CreatedUserGroup(Answer, kw_only=True):
+    """The new group's ID."""
+
+    group_id: int
+
+
+async def create_user_group(call: Call, params: CreateUserGroup) -> CreatedUserGroup:
+    """Create a user group."""
+    given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
+    new = NewGroup(
+        name=params.name,
+        description=params.description,
+        members=tuple(params.members),
+        subgroups=tuple(params.subgroups),
+        settings={name: given_setting(v) for name, v in given.items() if v is not None},
+    )
+    group = await call.submit(groups.create, new)
+    return CreatedUserGroup(group_id=group.id)
+
+
+class UpdateUserGroup(Params, kw_only=True, frozen=True):
+    """New values for a group; what is not sent stays."""
+
+    user_group_id: Annotated[Int, Path()]
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    deactivated: Annotated[
+        bool | UnsetType,
+        Meta(description="Only false: POST /user_groups/{user_group_id}/deactivate deactivates."),
+    ] = UNSET
+    can_add_members_group: GivenChange | UnsetType = UNSET
+    can_join_group: GivenChange | UnsetType = UNSET
+    can_leave_group: GivenChange | UnsetType = UNSET
+    can_manage_group: GivenChange | UnsetType = UNSET
+    can_mention_group: GivenChange | UnsetType = UNSET
+    can_remove_members_group: GivenChange | UnsetType = UNSET
+
+
+async def update_user_group(call: Call, params: UpdateUserGroup) -> Answer:
+    """Change a user group, or take it into use again."""
+    if params.deactivated is True:
+        raise Refused("Deactivate a group with POST /user_groups/{user_group_id}/deactivate.")
+    given: dict[str, Any] = {name: getattr(params, name) for name in GROUP_SETTINGS}
+    edit = GroupEdit(
+        name=params.name,
+        description=params.description,
+        reactivate=params.deactivated is False,
+        settings={name: given_change(v) for name, v in given.items() if v is not UNSET},
+    )
+    await call.submit(groups.change, params.user_group_id, edit)
+    return Answer()
+
+
+class OneUserGroup(Params, kw_only=True, frozen=True):
+    """A group."""
+
+    user_group_id: Annotated[Int, Path()]
+
+
+async def deactivate_user_group(call: Call, params: OneUserGroup) -> Answer:
+    """Take a user group out of use."""
+    await call.submit(groups.deactivate, params.user_group_id)
+    return Answer()

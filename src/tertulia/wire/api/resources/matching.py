@@ -1,0 +1,51 @@
+"""Holding messages against a narrow."""
+
+import html
+from typing import Annotated
+
+from msgspec import Struct
+
+from tertulia.domain.messages.narrow import Asked
+from tertulia.wire.api import narrow as wire_narrow
+from tertulia.wire.api.highlighting import highlight
+from tertulia.wire.api.resources.history import GetMessages, beside, messages_asked_for, shown_to
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Int, Params, Reads
+from tertulia.wire.http.routing import Answer
+
+
+class MatchesNarrow(Params, kw_only=True, frozen=True):
+    """Messages, and a narrow in which they may be."""
+
+    msg_ids: list[Int]
+    narrow: Annotated[tuple[Asked, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
+
+
+class Match(Struct, kw_only=True):
+    """A message's HTML and topic, with what a search found in them marked."""
+
+    match_content: str
+    match_subject: str
+
+
+class MatchingMessages(Answer, kw_only=True):
+    """Those of the messages that are in the narrow, by ID."""
+
+    messages: dict[str, Match]
+
+
+async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
+    """Which of the messages are in a narrow."""
+    asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
+    found = await messages_asked_for(call, call.user, asked, beside(call.user))
+    shown = shown_to(call, call.user, found.page.messages, found.beside, asked)
+    highlight(shown, found.compiled.terms)
+    return MatchingMessages(
+        messages={
+            str(message.id): Match(
+                match_content=message.match_content or message.content,
+                match_subject=message.match_subject or html.escape(message.subject),
+            )
+            for message in shown
+        }
+    )

@@ -1,0 +1,161 @@
+"""Sending messages."""
+
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tertulia.domain import names
+from tertulia.domain.channels import user_topics
+from tertulia.domain.messages import sending, widgets
+from tertulia.model.errors import Refused
+from tertulia.service.composing import prepare_message
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Params, Reads
+from tertulia.wire.http.routing import Answer
+
+Recipient = list[int] | list[str] | int | str
+
+
+def _read_recipient(text: str) -> Recipient:
+    """A name, an ID, or a JSON list of either: clients write it in each of these ways."""
+    if "\0" in text:
+        raise ValueError("it contains a null byte")
+    try:
+        value: Any = msgspec.json.decode(text, type=list[int | str] | int | str)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return text
+    named = value if isinstance(value, list) else [value]
+    if len({type(one) for one in named}) > 1:
+        raise ValueError("it mixes IDs and addresses")
+    if any(abs(one) > SAFE_INTEGER if isinstance(one, int) else "\0" in one for one in named):
+        raise ValueError("it is no ID, or contains a null byte")
+    return cast(Recipient, value)
+
+
+_RECIPIENT_SCHEMA = {
+    "oneOf": [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "string"}},
+    ]
+}
+
+_READS_OWN = frozenset(
+    {
+        "zulipandroid",
+        "zulipios",
+        "zulipdesktop",
+        "zulipmobile",
+        "zulipelectron",
+        "zulipterminal",
+        "snipe",
+        "website",
+        "ios",
+        "android",
+    }
+)
+"""Programs in which people write: what they send counts as read by them."""
+
+
+class SendMessage(Params, kw_only=True, frozen=True):
+    """A message to send."""
+
+    type: Annotated[
+        Literal["direct", "private", "channel", "stream"],
+        Meta(description="To people or to a channel; `private` and `stream` are the older names."),
+    ]
+    to: Annotated[
+        Recipient | None,
+        Reads(_read_recipient, _RECIPIENT_SCHEMA, text=True),
+        Meta(description="The channel's name or ID; or user IDs or addresses as a JSON list."),
+    ] = None
+    content: Annotated[str, Meta(description="Markdown, at most max_message_length characters.")]
+    topic: Annotated[
+        str | None, Alias("subject"), Meta(description="Required for channel messages.")
+    ] = None
+    queue_id: Annotated[
+        str | None, Meta(description="The sender's queue, whose event gets `local_message_id`.")
+    ] = None
+    local_id: Annotated[str | None, Meta(description="What that shall be.")] = None
+    widget_content: Annotated[
+        str | None,
+        Meta(description="A form to choose from, as JSON text: how bots show one."),
+    ] = None
+    read_by_sender: Annotated[
+        bool | None,
+        Meta(description="Whether it is read already; by default, for programs people write in."),
+    ] = None
+
+
+class SentMessage(Answer, kw_only=True):
+    """The new message's ID; and how the sender hears of its topic from now on, where that is new:
+    2 even where the channel is muted, 3 it is followed."""
+
+    id: int
+    automatic_new_visibility_policy: int | UnsetType = UNSET
+
+
+async def send_message(call: Call, params: SendMessage) -> SentMessage:
+    """Send a message to a topic of a channel, or directly to people."""
+    draft = await prepare_message(
+        call.node,
+        call.user,
+        _destination(call, params),
+        names.message_content(params.content),
+        author_id=call.user.id,
+        client=call.client,
+        read_by_sender=counts_as_read(call, params.read_by_sender),
+        queue_id=params.queue_id,
+        local_id=params.local_id if params.queue_id else None,
+        form=None if params.widget_content is None else widgets.form(params.widget_content),
+    )
+    sent = await call.submit(user_topics.send, draft)
+    visibility = UNSET if sent.visibility is None else int(sent.visibility)
+    return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
+
+
+def counts_as_read(call: Call, asked: bool | None) -> bool:
+    """Whether the caller has read what they write, if they do not say so themselves."""
+    return call.client.lower() in _READS_OWN if asked is None else asked
+
+
+def _destination(call: Call, params: SendMessage) -> sending.ToChannel | sending.ToPeople:
+    to = params.to
+    if params.type in {"direct", "private"}:
+        return sending.ToPeople(frozenset(people(call, to)))
+    if params.topic is None:
+        raise Refused("The topic is missing.")
+    if isinstance(to, list):
+        if len(to) != 1:
+            raise Refused("A message goes to one channel.")
+        to = to[0]
+    if to is None or to == "":
+        bot = call.user.bot
+        if bot is None or bot.default_sending_channel_id is None:
+            raise Refused("The message is addressed to no channel.")
+        to = bot.default_sending_channel_id
+    if isinstance(to, int):
+        return sending.ToChannel(topic=params.topic, channel_id=to)
+    return sending.ToChannel(topic=params.topic, name=to)
+
+
+def people(call: Call, to: Recipient | None) -> list[int]:
+    """The user IDs that a direct message's destination names. Refused for unknown addresses."""
+    if isinstance(to, int):
+        to = [to]
+    if isinstance(to, str):
+        to = [part for part in to.split(",") if part.strip()]
+    if not to:
+        raise Refused("The message is addressed to nobody.")
+    found: list[int] = []
+    for one in to:
+        if isinstance(one, int):
+            found.append(one)
+            continue
+        user = call.account_with(one)
+        if user is None:
+            raise Refused(f"Nobody has the address '{one[:100]}'.")
+        found.append(user.id)
+    return found

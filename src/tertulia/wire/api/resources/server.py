@@ -1,0 +1,156 @@
+"""What can be asked before signing in, and signing in."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tertulia.domain import names
+from tertulia.domain.accounts import account_mails, users
+from tertulia.model.errors import WrongPassword
+from tertulia.model.users import User
+from tertulia.wire.api import versions
+from tertulia.wire.api.objects.realm import picture_url
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Params
+from tertulia.wire.http.routing import Answer
+
+
+class ServerSettings(Answer, kw_only=True):
+    """What a client must know before it signs in."""
+
+    authentication_methods: dict[str, bool]
+    external_authentication_methods: list[dict[str, str]]
+    zulip_version: str
+    zulip_merge_base: str
+    zulip_feature_level: int
+    service_feature_level: int
+    push_notifications_enabled: bool
+    is_incompatible: bool
+    email_auth_enabled: bool
+    require_email_format_usernames: bool
+    realm_url: str
+    realm_uri: str
+    realm_name: str
+    realm_icon: str
+    realm_description: str
+    realm_web_public_access_enabled: bool
+
+
+class NoParams(Params, kw_only=True, frozen=True):
+    """An endpoint without parameters."""
+
+
+_METHODS = (
+    "password",
+    "dev",
+    "email",
+    "ldap",
+    "remoteuser",
+    "github",
+    "azuread",
+    "gitlab",
+    "google",
+    "apple",
+    "saml",
+    "openid connect",
+)
+
+
+async def get_server_settings(call: Call, params: NoParams) -> ServerSettings:
+    """The server's version, the organization's name, and how one can sign in."""
+    realm = call.state.realm
+    offered = {"password": realm.password_sign_in, "email": realm.password_sign_in}
+    offered["dev"] = call.node.config.dev
+    return ServerSettings(
+        authentication_methods={name: offered.get(name, False) for name in _METHODS},
+        external_authentication_methods=[],
+        zulip_version=versions.SERVICE_VERSION,
+        zulip_merge_base=versions.MERGE_BASE,
+        zulip_feature_level=versions.FEATURE_LEVEL,
+        service_feature_level=versions.FEATURE_LEVEL,
+        push_notifications_enabled=False,
+        is_incompatible=False,
+        email_auth_enabled=realm.password_sign_in,
+        require_email_format_usernames=True,
+        realm_url=call.url,
+        realm_uri=call.url,
+        realm_name=realm.name,
+        realm_icon=picture_url(realm, "icon"),
+        realm_description=realm.rendered_description,
+        realm_web_public_access_enabled=call.node.admits_spectators,
+    )
+
+
+class FetchApiKey(Params, kw_only=True, frozen=True):
+    """Signing in."""
+
+    username: Annotated[str, Meta(description="The account's e-mail address.")]
+    password: Annotated[str, Meta(description="Its password.")]
+
+
+class ApiKey(Answer, kw_only=True):
+    """What a client authenticates with from then on."""
+
+    api_key: str
+    email: str
+    user_id: int
+
+
+async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
+    """The account's API key, for its address and password."""
+    address = names.address(params.username)
+    checked = await sign_in.by_password(call.node, call.request, address, params.password)
+    if checked.is_new_place:
+        place = sign_in.place_of(call.node, call.request)
+        await call.node.log.submit(checked.user.id, account_mails.tell_of_sign_in, place)
+    return await _signed_in(call, checked.user, "password")
+
+
+async def _signed_in(call: Call, user: User, way: str) -> ApiKey:
+    if user.awaits_arrival:
+        await call.node.log.submit(user.id, users.arrive)
+    sign_in.note_signed_in(call.request, way, user.id)
+    key = call.node.vault.api_key(call.state.credentials[user.id])
+    return ApiKey(api_key=key, email=user.address, user_id=user.id)
+
+
+class DevFetchApiKey(Params, kw_only=True, frozen=True):
+    """Signing in without a password."""
+
+    username: Annotated[str, Meta(description="The account's e-mail address.")]
+
+
+async def dev_fetch_api_key(call: Call, params: DevFetchApiKey) -> ApiKey:
+    """The account's API key, for its address alone. On development servers only."""
+    user = call.state.user_with_address(names.address(params.username))
+    if user is None or user.id not in call.state.credentials:
+        raise WrongPassword("The address or the password is wrong.")
+    return await _signed_in(call, sign_in.require_usable(call.node, user.id), "development")
+
+
+class DevUser(Struct, kw_only=True):
+    """An account that a developer can sign in as."""
+
+    email: str
+    realm_url: str
+
+
+class DevUsers(Answer, kw_only=True):
+    """Everybody, by what they may do."""
+
+    direct_admins: list[DevUser]
+    direct_users: list[DevUser]
+
+
+async def dev_list_users(call: Call, params: NoParams) -> DevUsers:
+    """The accounts that can be signed in to without a password. On development servers only."""
+    people = [u for u in call.state.users if u.is_active and not u.is_bot]
+    return DevUsers(
+        direct_admins=[
+            DevUser(email=u.address, realm_url=call.url) for u in people if u.is_administrator
+        ],
+        direct_users=[
+            DevUser(email=u.address, realm_url=call.url) for u in people if not u.is_administrator
+        ],
+    )

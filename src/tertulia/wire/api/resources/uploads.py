@@ -1,0 +1,127 @@
+"""Uploading files, and what has been uploaded."""
+
+import asyncio
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from tertulia.domain.messages import attachments
+from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.errors import MayNotOpen, Refused
+from tertulia.service import links
+from tertulia.service.file_access import may_open
+from tertulia.service.uploads import stored
+from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.errors import NotFound
+from tertulia.wire.http.parameters import Int, Params, Path
+from tertulia.wire.http.routing import Answer
+
+TEMPORARY_SECONDS: Final = 60
+TICKET: Final = "file"
+"""The purpose of a ticket that opens a file."""
+
+
+class UploadFile(Params, kw_only=True, frozen=True):
+    """One file, as the only file of a multipart form, under any name."""
+
+
+class UploadedFile(Answer, kw_only=True):
+    """Where the file is, relative to the organization's address, and what it was called. A link to
+    it is `[filename](url)`, without square brackets in the name. `uri` is the older name."""
+
+    url: str
+    uri: str
+    filename: str
+
+
+async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
+    """Upload a file.
+
+    Only the uploader can open it at first; then whoever can read a message that links it.
+    """
+    if call.file is None:
+        raise Refused("There is no file in the request.")
+    try:
+        attachment = await stored(call.node, call.user.id, call.file)
+    except Refused:
+        await asyncio.to_thread(call.node.uploads.forget, call.file.arriving.key)
+        raise
+    url = ADDRESS + attachment.path
+    return UploadedFile(url=url, uri=url, filename=attachment.name)
+
+
+class GetAttachments(Params, kw_only=True, frozen=True):
+    """One's own files."""
+
+
+class Attachments(Answer, kw_only=True):
+    """One's own files, and the bytes of everybody's together."""
+
+    attachments: list[AttachmentObject]
+    upload_space_used: int
+
+
+async def get_attachments(call: Call, params: GetAttachments) -> Attachments:
+    """The caller's uploaded files, and the messages that link them."""
+    state = call.state
+    return Attachments(
+        attachments=[attachment_object(state, one) for one in state.uploads.of_user[call.user.id]],
+        upload_space_used=state.uploads.space_used,
+    )
+
+
+class DeleteAttachment(Params, kw_only=True, frozen=True):
+    """A file of one's own, or, for administrators, anybody's."""
+
+    attachment_id: Annotated[Int, Path()]
+
+
+async def delete_attachment(call: Call, params: DeleteAttachment) -> Answer:
+    """Delete an uploaded file. Messages that link it stay as they are, and lead nowhere."""
+    await call.submit(attachments.remove, params.attachment_id)
+    return Answer()
+
+
+class FileAt(Params, kw_only=True, frozen=True):
+    """An uploaded file, by the parts of its `path_id`."""
+
+    realm_id: Annotated[Int, Path()]
+    filename: Annotated[str, Path(), Meta(description="What follows in the path_id.")]
+
+
+class TemporaryAddress(Answer, kw_only=True):
+    """Where the file can be had for a minute, without credentials."""
+
+    url: str
+
+
+async def get_temporary_url(call: Call, params: FileAt) -> TemporaryAddress:
+    """An address of the file that opens it to whoever has it, for a minute."""
+    attachment = await _opened(call, params)
+    expires = int(call.now) + TEMPORARY_SECONDS
+    ticket = call.node.vault.ticket(TICKET, attachment.path, expires)
+    name = attachment.path.rpartition("/")[2]
+    return TemporaryAddress(url=f"{links.TEMPORARY}{ticket}/{name}")
+
+
+class ThumbnailStatus(Answer, kw_only=True):
+    """Whether there is a smaller picture of the file."""
+
+    has_thumbnail: bool
+
+
+async def get_thumbnail_status(call: Call, params: FileAt) -> ThumbnailStatus:
+    """Whether the file is a picture that can be had smaller: such are made when asked for."""
+    attachment = await _opened(call, params)
+    return ThumbnailStatus(has_thumbnail=attachment.picture is not None)
+
+
+async def _opened(call: Call, params: FileAt) -> Attachment:
+    attachment = call.state.uploads.at_path(f"{params.realm_id}/{params.filename}")
+    if attachment is None:
+        raise NotFound
+    user = call.user if call.user_id is not None else None
+    if not await may_open(call.node, user, attachment):
+        raise MayNotOpen
+    return attachment

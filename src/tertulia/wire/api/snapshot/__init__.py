@@ -1,0 +1,78 @@
+"""What POST /register answers besides the queue: the state that a client mirrors, by kind.
+
+Each section belongs to fetch types and is a function of a context; the register race is over before
+any of them runs, because the context's state is exactly that of the queue's first entry.
+"""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from tertulia.wire.api import versions
+from tertulia.wire.api.snapshot import (
+    administration,
+    channels,
+    conversations,
+    own,
+    people,
+    realm,
+    settings,
+)
+from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.http.fragments import Fragment
+
+__all__ = ["READS", "SECTIONS", "SnapshotContext", "taken"]
+
+READS: Final = frozenset({"update_message_flags", "starred_messages"})
+"""Fetch types whose sections need what the viewer has read."""
+
+SECTIONS: Final[Sections] = {
+    **realm.SECTIONS,
+    **people.SECTIONS,
+    **channels.SECTIONS,
+    **conversations.SECTIONS,
+    **own.SECTIONS,
+    **settings.SECTIONS,
+    **administration.SECTIONS,
+}
+
+
+TYPES: Final = frozenset(name for types in SECTIONS for name in types)
+
+
+def always() -> dict[str, Any]:
+    """What every answer has."""
+    return {
+        "zulip_version": versions.SERVICE_VERSION,
+        "zulip_feature_level": versions.FEATURE_LEVEL,
+        "zulip_merge_base": versions.MERGE_BASE,
+        "service_feature_level": versions.FEATURE_LEVEL,
+    }
+
+
+def taken(
+    context: SnapshotContext, fetch: Collection[str] | None
+) -> tuple[dict[str, Any], list[Fragment]]:
+    """The sections that were asked for (None: all), for `spliced`. Unknown types are passed over.
+
+    Where a type of `READS` is asked for and somebody is signed in, what they have read must be
+    loaded.
+    """
+    wanted = [
+        section
+        for types, section in SECTIONS.items()
+        if fetch is None or all(name in fetch for name in types)
+    ]
+    if fetch is not None:
+        wanted += [
+            section
+            for types, section in settings.LEGACY.items()
+            if all(name in fetch for name in types)
+        ]
+    data, kept = always(), []
+    for section in wanted:
+        found = section(context)
+        if isinstance(found, Fragment):
+            kept.append(found)
+        else:
+            data |= found
+    return data, kept

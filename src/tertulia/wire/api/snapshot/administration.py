@@ -1,0 +1,51 @@
+"""What administrators set up for everybody, and services that the organization may be joined to."""
+
+from typing import Any, Final
+
+from tertulia.wire.api.objects.administration import (
+    domain_objects,
+    linkifier_objects,
+    playground_objects,
+)
+from tertulia.wire.api.objects.profiles import FIELD_TYPES, profile_fields
+from tertulia.wire.api.objects.reactions import custom_emoji
+from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+
+
+def fields(context: SnapshotContext) -> dict[str, Any]:
+    """The fields that profiles have beside the name, and the types that such a field can have.
+    Spectators see no profiles."""
+    shown = [] if context.viewer is None else profile_fields(context.state)
+    return {"custom_profile_fields": shown, "custom_profile_field_types": FIELD_TYPES}
+
+
+def calls(context: SnapshotContext) -> dict[str, Any]:
+    """With which services the viewer has connected for video calls: there are none that need it."""
+    return {"has_zoom_token": False, "has_webex_token": False}
+
+
+def linkifiers(context: SnapshotContext) -> dict[str, Any]:
+    """What makes links, for clients that know its templates."""
+    known = context.registration.capabilities.linkifier_url_template
+    return {"realm_linkifiers": linkifier_objects(context.state) if known else []}
+
+
+SECTIONS: Final[Sections] = {
+    ("custom_profile_fields",): fields,
+    ("realm_domains",): lambda context: {"realm_domains": domain_objects(context.state)},
+    ("realm_emoji",): lambda context: {"realm_emoji": custom_emoji(context.state)},
+    ("realm_linkifiers",): linkifiers,
+    ("realm_filters",): lambda _: {"realm_filters": []},
+    ("realm_playgrounds",): lambda context: {
+        "realm_playgrounds": playground_objects(context.state)
+    },
+    ("realm_embedded_bots",): lambda _: {"realm_embedded_bots": []},
+    ("realm_incoming_webhook_bots",): lambda _: {"realm_incoming_webhook_bots": []},
+    ("realm_billing",): lambda _: {"realm_billing": {"has_pending_sponsorship_request": False}},
+    ("stop_words",): lambda _: {"stop_words": []},
+    ("video_calls",): calls,
+    # Searching for animated pictures needs a key of one of these services; we have none.
+    ("giphy",): lambda _: {"giphy_api_key": ""},
+    ("tenor",): lambda _: {"tenor_api_key": ""},
+    ("klipy",): lambda _: {"klipy_api_key": ""},
+}

@@ -1,0 +1,187 @@
+"""Accounts, groups, and who is there."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from tertulia.domain import permissions
+from tertulia.model.users import Role, User
+from tertulia.wire.api.objects import people
+from tertulia.wire.api.objects.bots import bot_objects
+from tertulia.wire.api.objects.groups import user_group
+from tertulia.wire.api.objects.muting import muted_users
+from tertulia.wire.api.objects.statuses import status_object
+from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, api_email, avatar_address, avatar_url
+from tertulia.wire.api.resources.presence import all_presences
+from tertulia.wire.api.resources.presence import presences as presences_seen
+from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
+from tertulia.wire.http.fragments import Pieces, array, encode, fields, mapping
+
+
+def accounts(context: SnapshotContext) -> dict[str, Any]:
+    """Everybody that the viewer may know of, and the viewer's own account."""
+    state, viewer = context.state, context.viewer
+    found = people.by_sight(state, viewer, context.now)
+    role = None if viewer is None else permissions.role_of(state, viewer)
+    look = people.Look(
+        role=role,
+        client_gravatar=context.registration.client_gravatar,
+        with_profile=viewer is not None,
+        with_activity=False,
+    )
+    unknown_too = not context.registration.capabilities.user_list_incomplete
+
+    def those(which: Callable[[User], bool], look: people.Look, *, unknown_too: bool) -> Pieces:
+        listed = people.people(
+            context.node.fragments,
+            state,
+            viewer,
+            found,
+            which,
+            look,
+            context.host,
+            unknown_too=unknown_too,
+        )
+        return array(listed)
+
+    own = _spectator() if viewer is None else _own(context, viewer)
+    return {
+        "realm_users": those(people.active, look, unknown_too=unknown_too),
+        "realm_non_active_users": those(people.deactivated, look, unknown_too=unknown_too),
+        "cross_realm_bots": those(
+            people.system_bot, look._replace(with_activity=True), unknown_too=False
+        ),
+        **own,
+    }
+
+
+def _own(context: SnapshotContext, viewer: User) -> dict[str, Any]:
+    """The viewer's account, and what it may do."""
+    state, realm, now = context.state, context.state.realm, context.now
+
+    def may(setting: Any) -> bool:
+        return permissions.holds_as_member(state, viewer, setting, now)
+
+    may_private = may(realm.can_create_private_channel_group)
+    may_public = may(realm.can_create_public_channel_group)
+    gravatar_by_client = context.registration.client_gravatar
+    return {
+        "user_id": viewer.id,
+        "email": api_email(state, viewer, context.host),
+        "delivery_email": viewer.address,
+        "full_name": viewer.full_name,
+        "avatar_source": viewer.avatar_source,
+        "avatar_url": avatar_url(viewer, gravatar_by_client=gravatar_by_client, sees_address=True),
+        "avatar_url_medium": avatar_address(viewer, sees_address=True, medium=True),
+        "is_owner": viewer.is_owner,
+        "is_admin": viewer.is_administrator,
+        "is_moderator": viewer.role <= Role.MODERATOR,
+        "is_guest": viewer.is_guest,
+        "can_create_private_streams": may_private,
+        "can_create_public_streams": may_public,
+        "can_create_streams": may_private or may_public,
+        "can_create_web_public_streams": context.node.admits_spectators
+        and may(realm.can_create_web_public_channel_group),
+        "can_invite_others_to_realm": may(realm.can_invite_users_group),
+    }
+
+
+def _spectator() -> dict[str, Any]:
+    """Nobody's account: what one who is not signed in counts as. No account has the ID 0."""
+    return {
+        "user_id": 0,
+        "email": "",
+        "delivery_email": "",
+        "full_name": "",
+        "avatar_source": "G",
+        "avatar_url": UNKNOWN_AVATAR,
+        "avatar_url_medium": UNKNOWN_AVATAR,
+        "is_owner": False,
+        "is_admin": False,
+        "is_moderator": False,
+        "is_guest": True,
+        "can_create_private_streams": False,
+        "can_create_public_streams": False,
+        "can_create_streams": False,
+        "can_create_web_public_streams": False,
+        "can_invite_others_to_realm": False,
+    }
+
+
+def bots(context: SnapshotContext) -> dict[str, Any]:
+    """The bots that the viewer administers."""
+    viewer = context.viewer
+    return {"realm_bots": [] if viewer is None else bot_objects(context.state, viewer, context.now)}
+
+
+def groups(context: SnapshotContext) -> dict[str, Any]:
+    """User groups, those of the roles too; deactivated ones for clients that know of them."""
+    state = context.state
+    with_deactivated = context.registration.capabilities.include_deactivated_groups
+
+    def listed() -> bytes:
+        return encode(
+            [
+                user_group(state, group, context.now)
+                for group in sorted(state.groups, key=lambda group: group.id)
+                if with_deactivated or not group.deactivated
+            ]
+        )
+
+    key = ("realm_user_groups", with_deactivated)
+    kept = context.node.fragments.get(key, state.membership, listed)
+    return {"realm_user_groups": Pieces([kept])}
+
+
+def presences(context: SnapshotContext) -> dict[str, Any]:
+    """Who is there, or was of late. Spectators are not told."""
+    registration = context.registration
+    modern = registration.slim_presence or registration.capabilities.simplified_presence_events
+    found: Pieces | dict[str, Any] = {}
+    last, viewer, days = -1, context.viewer, context.presence_days
+    if viewer is not None and modern:
+        found, last = all_presences(context.node, viewer, days, context.now)
+    elif viewer is not None:
+        found, last = presences_seen(context.node, viewer, days, context.now, modern=False)
+    return {
+        "presences": found if days else {},
+        "presence_last_update_id": last,
+        "server_timestamp": context.now,
+    }
+
+
+def statuses(context: SnapshotContext) -> dict[str, Any]:
+    """What people say that they are doing, without those who say nothing."""
+    state, viewer = context.state, context.viewer
+    if viewer is None:
+        return {"user_status": {}}
+
+    def said(user_ids: Iterable[int]) -> bytes:
+        shown = {str(one): status_object(state, state.users[one]) for one in user_ids}
+        return fields({user_id: status for user_id, status in shown.items() if status})
+
+    return {
+        "user_status": mapping(
+            context.node.fragments.get(
+                ("user_status", run.first, run.size), run.version, partial(said, run.ids)
+            )
+            for run in people.by_sight(state, viewer, context.now)
+            if run.kind is not people.Sight.UNKNOWN
+        )
+    }
+
+
+def muted(context: SnapshotContext) -> dict[str, Any]:
+    """Whom the viewer has muted."""
+    viewer = context.viewer
+    return {"muted_users": [] if viewer is None else muted_users(context.state, viewer.id)}
+
+
+SECTIONS: Final[Sections] = {
+    ("realm_user",): accounts,
+    ("realm_bot",): bots,
+    ("realm_user_groups",): groups,
+    ("presence",): presences,
+    ("user_status",): statuses,
+    ("muted_users",): muted,
+}

@@ -1,0 +1,229 @@
+"""How typing and presence are shown to those who are there."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.delivery.presence import OFFLINE_SECONDS
+from tertulia.domain import permissions
+from tertulia.model.messages import Message
+from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, HeartbeatEvent, TransientViews, Viewer
+from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.users import api_email, presence_key
+
+TYPING_LIMIT = 100
+"""In channels with more subscribers, nobody is told that somebody types."""
+
+
+class TypingPerson(Struct, kw_only=True):
+    """Somebody in a direct conversation in which somebody types."""
+
+    user_id: int
+    email: str
+
+
+class TypingDirectEvent(Event, kw_only=True, tag="typing"):
+    """Somebody began or ceased to type in a direct conversation."""
+
+    op: str
+    message_type: str = "direct"
+    sender: TypingPerson
+    recipients: list[TypingPerson]
+
+
+class TypingChannelEvent(Event, kw_only=True, tag="typing"):
+    """Somebody began or ceased to type in a topic."""
+
+    op: str
+    message_type: str = "stream"
+    sender: TypingPerson
+    stream_id: int
+    topic: str
+
+
+class EditedInChannel(Struct, kw_only=True):
+    """Where a channel message that is being edited stands."""
+
+    type: str = "channel"
+    channel_id: int
+    topic: str
+
+
+class EditedDirect(Struct, kw_only=True):
+    """Between whom a direct message that is being edited stands."""
+
+    type: str = "direct"
+    user_ids: list[int]
+
+
+class TypingEditChannelEvent(Event, kw_only=True, tag="typing_edit_message"):
+    """Somebody began or ceased to edit a channel message of theirs."""
+
+    op: str
+    sender_id: int
+    message_id: int
+    recipient: EditedInChannel
+
+
+class TypingEditDirectEvent(Event, kw_only=True, tag="typing_edit_message"):
+    """Somebody began or ceased to edit a direct message of theirs."""
+
+    op: str
+    sender_id: int
+    message_id: int
+    recipient: EditedDirect
+
+
+class PresenceDetail(Struct, kw_only=True):
+    """One client's report of a user's presence; there is only one client, `website`."""
+
+    client: str = "website"
+    status: str
+    timestamp: int
+    pushable: bool = False
+
+
+class PresenceEvent(Event, kw_only=True, tag="presence"):
+    """A user is there, in the form of old."""
+
+    user_id: int
+    email: str | msgspec.UnsetType = msgspec.UNSET
+    server_timestamp: float
+    presence: dict[str, PresenceDetail]
+
+
+class PresenceTimes(Struct, kw_only=True):
+    """When a user was last active, and last there. UNIX seconds."""
+
+    active_timestamp: int
+    idle_timestamp: int
+
+
+class SimplePresenceEvent(Event, kw_only=True, tag="presence"):
+    """Users are there."""
+
+    presences: dict[str, PresenceTimes]
+
+
+TRANSIENT_EVENTS: Sequence[type[Event]] = (
+    HeartbeatEvent,
+    TypingDirectEvent,
+    TypingChannelEvent,
+    TypingEditChannelEvent,
+    TypingEditDirectEvent,
+    PresenceEvent,
+    SimplePresenceEvent,
+)
+
+
+def typing_person(state: State, user_id: int, host: str) -> TypingPerson:
+    """Somebody who types, or is typed to."""
+    return TypingPerson(user_id=user_id, email=api_email(state, state.users[user_id], host))
+
+
+class TypingAndPresence(TransientViews):
+    """The views of both. `limited`: nobody hears of the presence of those whom they do not see."""
+
+    def __init__(self, *, limited: bool) -> None:
+        self._limited = limited
+
+    def audience(self, state: State, transient: Transient) -> Collection[int] | None:
+        match transient:
+            case Typing(channel_id=None, recipients=recipients):
+                return recipients
+            case EditTyping(channel_id=None, direct_id=direct_id):
+                return state.directs[direct_id].members
+            case Typing(channel_id=channel_id) | EditTyping(channel_id=channel_id):
+                subscribers = state.subscribers(channel_id or 0)
+                return subscribers if len(subscribers) <= TYPING_LIMIT else ()
+            case PresenceChanged():
+                return None
+            case _:
+                return ()
+
+    def event(self, state: State, transient: Transient, viewer: Viewer, host: str) -> Event | None:
+        match transient:
+            case Typing():
+                return self._typing(state, transient, viewer, host)
+            case EditTyping():
+                return self._edit_typing(state, transient, viewer)
+            case PresenceChanged():
+                return self._presence(state, transient, viewer, host)
+            case _:
+                return None
+
+    def _typing(self, state: State, typing: Typing, viewer: Viewer, host: str) -> Event | None:
+        if not _hears_typing(state, viewer, typing):
+            return None
+        sender = typing_person(state, typing.sender_id, host)
+        op = "start" if typing.started else "stop"
+        if typing.channel_id is None:
+            people = [typing_person(state, user_id, host) for user_id in typing.recipients]
+            return TypingDirectEvent(op=op, sender=sender, recipients=people)
+        capabilities = viewer.registration.capabilities
+        if not capabilities.channel_typing_notifications:
+            return None
+        topic = topic_shown(typing.topic, empty_topic_name=capabilities.empty_topic_name)
+        return TypingChannelEvent(op=op, sender=sender, stream_id=typing.channel_id, topic=topic)
+
+    def _edit_typing(self, state: State, typing: EditTyping, viewer: Viewer) -> Event | None:
+        message = Message(
+            id=typing.message_id,
+            sender_id=typing.sender_id,
+            sent_at=0,
+            channel_id=typing.channel_id,
+            direct_id=typing.direct_id,
+        )
+        if not _hears_typing(state, viewer, typing) or not permissions.reads_message(
+            state, viewer.user, message, typing.at
+        ):
+            return None
+        op = "start" if typing.started else "stop"
+        if typing.channel_id is None:
+            members = EditedDirect(user_ids=list(state.directs[typing.direct_id].members))
+            return TypingEditDirectEvent(
+                op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=members
+            )
+        empty = viewer.registration.capabilities.empty_topic_name
+        place = EditedInChannel(
+            channel_id=typing.channel_id,
+            topic=topic_shown(typing.topic, empty_topic_name=empty),
+        )
+        return TypingEditChannelEvent(
+            op=op, sender_id=typing.sender_id, message_id=typing.message_id, recipient=place
+        )
+
+    def _presence(
+        self, state: State, change: PresenceChanged, viewer: Viewer, host: str
+    ) -> Event | None:
+        user = state.users[change.user_id]
+        now = change.at
+        if state.realm.presence_disabled:
+            return None
+        if self._limited and not permissions.sees_user(state, viewer.user, user, now):
+            return None
+        if viewer.registration.capabilities.simplified_presence_events:
+            times = PresenceTimes(active_timestamp=change.active_at, idle_timestamp=change.idle_at)
+            return SimplePresenceEvent(presences={str(user.id): times})
+        is_active = now - change.active_at < OFFLINE_SECONDS
+        detail = PresenceDetail(
+            status="active" if is_active else "idle",
+            timestamp=change.active_at if is_active else change.idle_at,
+        )
+        slim = viewer.registration.slim_presence
+        return PresenceEvent(
+            user_id=user.id,
+            email=msgspec.UNSET if slim else presence_key(state, viewer.user, user, now, host),
+            server_timestamp=float(now),
+            presence={"website": detail},
+        )
+
+
+def _hears_typing(state: State, viewer: Viewer, typing: Typing | EditTyping) -> bool:
+    settings = state.settings.get(viewer.user.id)
+    if settings is not None and not settings.receives_typing_notifications:
+        return False
+    return permissions.sees_user(state, viewer.user, state.users[typing.sender_id], typing.at)

@@ -1,0 +1,1 @@
+"""Uploaded files and pictures, as they come in and go out."""

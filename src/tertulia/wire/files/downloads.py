@@ -1,0 +1,216 @@
+"""Uploaded files as browsers and apps fetch them, outside of the interface's paths."""
+
+import asyncio
+import html
+import re
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib import resources
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.errors import MayNotOpen, Refused, Unavailable
+from tertulia.model.users import BotKind, User
+from tertulia.pictures import BadPicture
+from tertulia.service import links
+from tertulia.service.file_access import may_open
+from tertulia.service.thumbnails import thumbnail
+from tertulia.wire.api.resources.uploads import TICKET
+from tertulia.wire.http.authentication import authenticated, owner_of_key
+from tertulia.wire.http.errors import error_response
+from tertulia.wire.http.node import HttpNode
+
+INLINE: Final = frozenset(
+    {
+        "application/pdf",
+        *("audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav"),
+        *("audio/wave", "audio/webm", "audio/x-wav"),
+        *("image/apng", "image/avif", "image/gif", "image/jpeg", "image/png", "image/webp"),
+        *("video/mp4", "video/webm"),
+    }
+)
+"""What a browser may show by itself. None of it can run."""
+
+_POLICY: Final = (
+    "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
+    " style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+SANDBOX: Final = f"{_POLICY}; sandbox"
+"""For all but PDF, which browsers do not show in a sandbox."""
+
+
+FOREIGN: Final = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": "Authorization, Range",
+    "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
+}
+"""Web clients are not always at home here, and send their credentials of their own accord."""
+
+
+class Gone(Refused):
+    """There is no such file, or not any more."""
+
+    def __init__(self) -> None:
+        super().__init__("This file does not exist, or has been deleted.")
+
+
+def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The pages of a node on which files are."""
+
+    async def show(request: Request) -> Response:
+        """A file, to who may open it."""
+        attachment = await _opened(node, request, request.path_params["path"])
+        return await _file(node, request, attachment, download=False)
+
+    async def download(request: Request) -> Response:
+        """The same, to be saved and not shown."""
+        attachment = await _opened(node, request, request.path_params["path"])
+        return await _file(node, request, attachment, download=True)
+
+    async def temporary(request: Request) -> Response:
+        """The same, to whoever has an address that was given out a moment ago."""
+        path = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
+        attachment = None if path is None else node.state.uploads.at_path(path)
+        if attachment is None:
+            raise Gone
+        return await _file(node, request, attachment, download=False)
+
+    async def smaller(request: Request) -> Response:
+        """A smaller picture of the file."""
+        attachment = await _opened(node, request, request.path_params["path"])
+        place = await thumbnail(node, attachment, request.path_params["form"])
+        tag = f'"{attachment.key}-{place.name}"'
+        headers = {**_headers("image/webp"), "Content-Disposition": "inline", "ETag": tag}
+        if _is_known(request, tag):
+            return Response(status_code=304, headers=headers)
+        return FileResponse(place, media_type="image/webp", headers=headers)
+
+    return (
+        page(node, links.TEMPORARY + "{ticket}/{name}", temporary),
+        page(node, ADDRESS + "thumbnail/{path:path}/{form}", smaller, shows_picture=True),
+        page(node, ADDRESS + "download/{path:path}", download),
+        page(node, ADDRESS + "{path:path}", show),
+    )
+
+
+def page(
+    node: HttpNode,
+    path: str,
+    answer: Callable[[Request], Awaitable[Response]],
+    *,
+    shows_picture: bool = False,
+) -> Route:
+    """A page on which a file is, or why it is not: as a picture where one is expected."""
+
+    async def get(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=FOREIGN)
+        try:
+            response = await answer(request)
+        except (Refused, Unavailable, BadPicture) as error:
+            return _refusal(request, error, shows_picture=shows_picture)
+        # Nothing is shown that a crash could undo.
+        await node.log.settled()
+        return response
+
+    return Route(path, get, methods=["GET", "HEAD", "OPTIONS"])
+
+
+def _refusal(request: Request, error: Exception, *, shows_picture: bool) -> Response:
+    """As a picture where one is expected, and else as a page of one sentence."""
+    status, _, headers = error_response(error)
+    if isinstance(error, Gone | BadPicture):
+        status = 404
+    # No browser shall ask for a password because of a picture.
+    headers = {name: value for name, value in headers.items() if name == "Retry-After"}
+    headers |= {"Cache-Control": "no-store", "Content-Security-Policy": SANDBOX}
+    accepted = request.headers.get("accept", "")
+    wanted = request.headers.get("sec-fetch-dest") == "image" or (
+        "image/" in accepted and "text/html" not in accepted
+    )
+    if wanted or shows_picture:
+        return Response(_no_picture(), status, headers, "image/svg+xml")
+    return Response(f"<p>{html.escape(str(error))}</p>", status, headers, "text/html")
+
+
+@cache
+def _no_picture() -> bytes:
+    return resources.files("tertulia.wire").joinpath("assets/no-picture.svg").read_bytes()
+
+
+async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
+    """The file, if who asks may open it. Gone, MayNotOpen, and what authentication raises."""
+    user = _who(node, request)
+    request.state.user = user
+    if user is None:
+        node.rates.count(request, None)
+    attachment = node.state.uploads.at_path(path)
+    if attachment is None:
+        raise Gone
+    if user is None and not node.admits_spectators:
+        raise MayNotOpen
+    if user is not None and user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
+        raise MayNotOpen
+    if not await may_open(node, user, attachment):
+        raise MayNotOpen
+    return attachment
+
+
+def _who(node: HttpNode, request: Request) -> User | None:
+    """By the header, by the key in the address, which is taken for files only, or by the cookie."""
+    api_key = request.query_params.get("api_key")
+    if api_key is None or "authorization" in request.headers:
+        return authenticated(node, request)
+    return owner_of_key(node, api_key)
+
+
+async def _file(
+    node: HttpNode, request: Request, attachment: Attachment, *, download: bool
+) -> Response:
+    tag = f'"{attachment.key}"'
+    shown = attachment.media_type in INLINE and not download
+    headers = {
+        **_headers(attachment.media_type),
+        "Content-Disposition": disposition("inline" if shown else "attachment", attachment.name),
+        "ETag": tag,
+    }
+    if _is_known(request, tag):
+        return Response(status_code=304, headers=headers)
+    found = await asyncio.to_thread(node.uploads.found, attachment.path)
+    if found is None:
+        raise Gone
+    place, status = found
+    return FileResponse(
+        place, media_type=attachment.media_type, headers=headers, stat_result=status
+    )
+
+
+def _headers(media_type: str) -> dict[str, str]:
+    return {
+        # A file never changes; but who may open it does.
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization, Cookie",
+        "Content-Security-Policy": _POLICY if media_type == "application/pdf" else SANDBOX,
+        "Referrer-Policy": "no-referrer",
+        **FOREIGN,
+    }
+
+
+def _is_known(request: Request, tag: str) -> bool:
+    known = {
+        one.strip().removeprefix("W/")
+        for one in request.headers.get("if-none-match", "").split(",")
+    }
+    return tag in known or "*" in known
+
+
+def disposition(kind: str, name: str) -> str:
+    """What to do with a file of that name (RFC 6266): the name as it is, and, for programs that
+    know no other, in plain ASCII."""
+    plain = re.sub(r'[^ -~]|["\\%]', "_", name)
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,0 +1,152 @@
+"""Pictures and films from elsewhere on the web, as this server gives them out: so no reader of a
+message is known to those who serve them."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute
+
+from tertulia.model.errors import MayNotOpen, Unavailable
+from tertulia.outbound.http_client import NotFetched
+from tertulia.service.links import EXTERNAL
+from tertulia.store.url_cache import Fetched
+from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
+from tertulia.wire.http.node import HttpNode
+
+logger = logging.getLogger("tertulia.http")
+
+MAX_BYTES: Final = 20 * 1024 * 1024
+"""Of a picture or a film; what is larger is not shown."""
+SECONDS: Final = 20.0
+AT_ONCE: Final = 8
+"""Of those, so many are held in memory."""
+WAITING: Final = 100
+"""That may wait to be fetched; whoever asks for more has to come again."""
+MISSING_SECONDS: Final = 300.0
+"""So long nothing is asked for that could not be had."""
+_KNOWN_MISSING: Final = 1000
+_TYPES: Final = "image/avif,image/webp,image/*;q=0.9,video/mp4;q=0.8,video/webm;q=0.8"
+_FILMS: Final = frozenset(
+    {b"avc1", b"dash", b"iso2", b"iso4", b"iso5", b"iso6", b"isom", b"mp41", b"mp42", b"M4V "}
+)
+
+
+def media_type(begins: bytes) -> str | None:
+    """What it is, by its first bytes; None where it is nothing that is shown."""
+    if begins.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if begins.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if begins.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if begins[:4] == b"RIFF" and begins[8:12] == b"WEBP":
+        return "image/webp"
+    if begins.startswith(b"BM") and begins[6:10] == b"\0\0\0\0":
+        return "image/bmp"
+    if begins[4:8] == b"ftyp":
+        brand = begins[8:12]
+        if brand in {b"avif", b"avis"}:
+            return "image/avif"
+        return "video/mp4" if brand in _FILMS else None
+    if begins.startswith(b"\x1a\x45\xdf\xa3") and b"webm" in begins[:64]:
+        return "video/webm"
+    return None
+
+
+class _External:
+    """One node's way to what is elsewhere."""
+
+    def __init__(self, node: HttpNode) -> None:
+        self._node = node
+        room = node.config.external_content_cache_mib * 1024 * 1024
+        self._kept = Fetched(node.files, room)
+        self._fetching: dict[str, asyncio.Task[None]] = {}
+        self._missing: OrderedDict[str, float] = OrderedDict()
+        self._free = asyncio.Semaphore(AT_ONCE)
+
+    async def place(self, url: str) -> Path:
+        """Where what lies at the URL is kept. Gone where there is nothing that is shown;
+        Unavailable where too many wait."""
+        found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
+        if found is not None:
+            return found
+        if self._node.log.elapsed() < self._missing.get(url, 0):
+            raise Gone
+        # Who asks first has it fetched, for all who ask meanwhile.
+        fetching = self._fetching.get(url)
+        if fetching is None:
+            if len(self._fetching) >= WAITING:
+                raise Unavailable("Too much is being fetched at the moment.")
+            fetching = asyncio.create_task(self._fetch(url))
+            self._fetching[url] = fetching
+            fetching.add_done_callback(lambda _: self._fetching.pop(url, None))
+        await asyncio.shield(fetching)
+        found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
+        if found is None:
+            raise Gone
+        return found
+
+    async def _fetch(self, url: str) -> None:
+        async with self._free:
+            try:
+                async with self._node.web.opened(url, accept=_TYPES, seconds=SECONDS) as answer:
+                    content = await answer.content(MAX_BYTES)
+                if media_type(content[:64]) is None:
+                    raise NotFetched("it is no picture and no film")
+            except NotFetched as error:
+                # Whom people link is not logged.
+                logger.info("linked content was not fetched: %s", error)
+                self._miss(url)
+                return
+            try:
+                await self._kept.keep(url, content)
+                await asyncio.to_thread(self._kept.make_room, len(content))
+            except OSError as error:
+                logger.exception("linked content could not be kept")
+                raise Unavailable("The server has no room at the moment.") from error
+
+    def _miss(self, url: str) -> None:
+        self._missing[url] = self._node.log.elapsed() + MISSING_SECONDS
+        self._missing.move_to_end(url)
+        while len(self._missing) > _KNOWN_MISSING:
+            self._missing.popitem(last=False)
+
+
+def external_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The pages of a node on which pictures and films from elsewhere are."""
+    external = _External(node)
+
+    async def show(request: Request) -> Response:
+        """What lies at the URL in the address, which only this server can have made."""
+        url = node.links.external_url(request.path_params["proof"], request.path_params["url"])
+        if url is None or not node.config.external_content:
+            raise MayNotOpen
+        place = await external.place(url)
+        begins = await asyncio.to_thread(_beginning, place)
+        return FileResponse(
+            place,
+            media_type=media_type(begins) or "application/octet-stream",
+            headers={
+                "Cache-Control": "private, max-age=86400",
+                "Content-Disposition": "inline",
+                "Content-Security-Policy": SANDBOX,
+                "Cross-Origin-Resource-Policy": "cross-origin",
+                "Referrer-Policy": "no-referrer",
+                **FOREIGN,
+            },
+        )
+
+    return (page(node, EXTERNAL + "{proof}/{url}", show, shows_picture=True),)
+
+
+def _beginning(place: Path) -> bytes:
+    try:
+        with place.open("rb") as file:
+            return file.read(64)
+    except FileNotFoundError:  # It has just given way to something newer.
+        raise Gone from None

@@ -1,0 +1,385 @@
+"""Uploading a large file in pieces, as the tus protocol 1.0.0 has it: what was cut off goes on
+where it ended, also after the server was restarted."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from email.utils import formatdate
+from functools import partial as bound
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.domain.messages import attachments
+from tertulia.model.attachments import ADDRESS, Attachment
+from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
+from tertulia.model.users import BotKind, User
+from tertulia.service.uploads import stored
+from tertulia.store.partial import InUse, Partial, Partials, Pieces, new_key
+from tertulia.wire.api.resources.uploads import UploadedFile
+from tertulia.wire.files.tus_headers import (
+    ALGORITHMS,
+    NUMBER,
+    Checksum,
+    content_type,
+    metadata_in,
+    number_in,
+)
+from tertulia.wire.http.authentication import authenticate
+from tertulia.wire.http.dispatch import PREFIX, JsonResponse, failure, success
+from tertulia.wire.http.errors import TusRefused
+from tertulia.wire.http.file_bodies import Body, drained
+from tertulia.wire.http.forms import MIB
+from tertulia.wire.http.fragments import body_of
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.rate_limits import EXPOSED
+
+logger = logging.getLogger("tertulia.http")
+
+PATH: Final = f"{PREFIX}/tus"
+VERSION: Final = "1.0.0"
+EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expiration"
+EXPIRY_SECONDS: Final = 86400
+MAX_UNFINISHED: Final = 50
+"""Files that one account may have begun and not ended."""
+PIECE: Final = "application/offset+octet-stream"
+CHUNK: Final = MIB
+"""Bytes that are written at once."""
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""All of them: what is not answered is told here."""
+_TOO_LONG: Final = "The piece is longer than what is missing of the file."
+_HEADERS: Final = {
+    "Tus-Resumable": VERSION,
+    "Access-Control-Allow-Methods": "POST, HEAD, PATCH, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Tus-Resumable, Upload-Length,"
+    " Upload-Metadata, Upload-Offset, Upload-Checksum, X-HTTP-Method-Override, X-Requested-With",
+    "Access-Control-Expose-Headers": "Location, Tus-Checksum-Algorithm, Tus-Extension,"
+    " Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata,"
+    f" Upload-Offset, {EXPOSED}",
+}
+
+
+def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The endpoints of a node for uploading in pieces."""
+    endpoint = _Tus(node)
+    return (
+        Route(PATH, endpoint.answer, methods=_METHODS),
+        Route(f"{PATH}/", endpoint.answer, methods=_METHODS),
+        Route(f"{PATH}/{{key}}", endpoint.answer, methods=_METHODS),
+    )
+
+
+class _Hold:
+    """Who writes a file at the moment, of those who want to on this node."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.stop = asyncio.Event()
+        self.wanted = 0
+
+
+class _Tus:
+    """All methods of all paths."""
+
+    def __init__(self, node: HttpNode) -> None:
+        self._node = node
+        self._partials = Partials(node.uploads)
+        self._holds: dict[str, _Hold] = {}
+
+    async def answer(self, request: Request) -> Response:
+        """The response to any request."""
+        method = request.method
+        if method == "POST":
+            method = request.headers.get("x-http-method-override", method).upper()
+        if method == "OPTIONS":
+            return Response(status_code=204, headers=self._about())
+        try:
+            if request.headers.get("tus-resumable") != VERSION:
+                raise TusRefused(412, "This server speaks tus 1.0.0.")
+            user = self._node.rates.admitted(request, lambda: self._who(request))
+            answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
+                {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
+                if "key" in request.path_params
+                else {"POST": self._post}
+            )
+            if method not in answers:
+                raise TusRefused(405, "This address does not answer this method.")
+            response = await answers[method](request, user)
+        except (Refused, Unavailable) as error:
+            with contextlib.suppress(ClientDisconnect):
+                await drained(request)
+            response = failure(error)
+            if response.status_code == 412:
+                response.headers["Tus-Version"] = VERSION
+        except ClientDisconnect:
+            response = Response(status_code=499)
+        except Exception as error:
+            logger.exception("%s %s failed", method, request.url.path)
+            response = failure(error)
+        response.headers.update(_HEADERS)
+        if method == "HEAD":
+            response.body = b""
+        return response
+
+    def _about(self) -> dict[str, str]:
+        return {
+            **_HEADERS,
+            "Tus-Version": VERSION,
+            "Tus-Extension": EXTENSIONS,
+            "Tus-Max-Size": str(self._limit),
+            "Tus-Checksum-Algorithm": ",".join(ALGORITHMS),
+        }
+
+    @property
+    def _limit(self) -> int:
+        return self._node.config.max_file_upload_size_mib * MIB
+
+    def _who(self, request: Request) -> User:
+        user = authenticate(self._node, request)
+        if user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK:
+            raise Refused("An incoming webhook bot sends messages and does nothing else.")
+        return user
+
+    # The methods
+
+    async def _post(self, request: Request, user: User) -> Response:
+        """Begin a file, perhaps with its first piece."""
+        if "upload-defer-length" in request.headers:
+            raise Refused("The length of a file must be told when it begins.")
+        length = number_in(request, "upload-length")
+        if length > self._limit:
+            raise TusRefused(413, f"The file is larger than {self._limit // MIB} MiB.")
+        checksum = Checksum.of(request)
+        metadata = request.headers.get("upload-metadata", "")
+        said = metadata_in(metadata)
+        node = self._node
+        try:
+            attachments.check_quota(node.state, length, node.config.upload_quota)
+        except UploadQuotaReached as error:
+            raise TusRefused(413, str(error), "REALM_UPLOAD_QUOTA") from None
+        if await asyncio.to_thread(self._partials.unfinished, user.id) >= MAX_UNFINISHED:
+            raise Refused("Too many files have been begun and not ended.")
+        partial = Partial(
+            user_id=user.id,
+            key=new_key(),
+            length=length,
+            metadata=metadata,
+            name=said.get("filename") or said.get("name") or "",
+            media_type=said.get("filetype") or said.get("type") or "",
+            expires=int(node.clock()) + EXPIRY_SECONDS,
+        )
+        await self._on_disk(self._partials.begin, partial)
+        headers = {"Location": f"{PATH}/{partial.key}", **_expiry(partial)}
+        if content_type(request) != PIECE and length:
+            await drained(request)
+            return Response(status_code=201, headers=headers)
+        return await self._continued(request, partial, 0, checksum, 201, headers)
+
+    async def _head(self, request: Request, user: User) -> Response:
+        """How much of the file has arrived."""
+        partial = await self._known(request, user)
+        if partial.path is None:
+            async with self._held(partial) as (partial, pieces, _):
+                offset = pieces.size if pieces is not None else partial.length
+            if offset == partial.length and partial.path is None:
+                # It ended, and the server with it, before anything was made of it.
+                partial = await self._finished(partial)
+        else:
+            offset = partial.length
+        headers = {
+            "Upload-Offset": str(offset),
+            "Upload-Length": str(partial.length),
+            **_expiry(partial),
+        }
+        if partial.metadata:
+            headers["Upload-Metadata"] = partial.metadata
+        return Response(status_code=200, headers=headers)
+
+    async def _patch(self, request: Request, user: User) -> Response:
+        """The next piece of the file."""
+        if content_type(request) != PIECE:
+            raise TusRefused(415, f"A piece of a file is of the type {PIECE}.")
+        offset = number_in(request, "upload-offset")
+        checksum = Checksum.of(request)
+        partial = await self._known(request, user)
+        return await self._continued(request, partial, offset, checksum, 204, _expiry(partial))
+
+    async def _delete(self, request: Request, user: User) -> Response:
+        """Give the file up."""
+        partial = await self._known(request, user)
+        async with self._held(partial) as (partial, pieces, _):
+            if pieces is None or partial.path is not None:
+                raise TusRefused(403, "The file is whole: delete it among the attachments.")
+            await asyncio.to_thread(self._partials.delete, partial)
+        return Response(status_code=204)
+
+    async def _known(self, request: Request, user: User) -> Partial:
+        key = request.path_params["key"]
+        partial = await asyncio.to_thread(self._partials.load, user.id, key)
+        if partial is None:
+            raise TusRefused(404, "There is no such upload.")
+        if partial.expires <= self._node.clock():
+            raise TusRefused(410, "The upload was not ended in time.")
+        return partial
+
+    # One file at a time
+
+    @contextlib.asynccontextmanager
+    async def _held(
+        self, partial: Partial
+    ) -> AsyncIterator[tuple[Partial, Pieces | None, asyncio.Event]]:
+        """What is known of the file now, its pieces (None where it is whole), and what is set when
+        somebody else wants it.
+
+        Who comes later goes first: the connection of who came before may be long dead.
+        """
+        hold = self._holds.setdefault(partial.key, _Hold())
+        hold.wanted += 1
+        hold.stop.set()
+        try:
+            async with hold.lock:
+                hold.stop = stop = asyncio.Event()
+                now = await asyncio.to_thread(self._partials.load, partial.user_id, partial.key)
+                if now is None:
+                    raise TusRefused(404, "There is no such upload.")
+                with contextlib.ExitStack() as stack:
+                    try:
+                        pieces = stack.enter_context(self._partials.opened(now))
+                    except FileNotFoundError:
+                        pieces = None
+                    except InUse:
+                        raise TusRefused(423, "Another request is writing this file.") from None
+                    if now.doubtful is not None:
+                        now = msgspec.structs.replace(now, doubtful=None)
+                        await self._on_disk(self._partials.save, now)
+                    yield now, pieces, stop
+        finally:
+            hold.wanted -= 1
+            if not hold.wanted:
+                del self._holds[partial.key]
+
+    async def _continued(
+        self,
+        request: Request,
+        partial: Partial,
+        offset: int,
+        checksum: Checksum | None,
+        status: int,
+        headers: dict[str, str],
+    ) -> Response:
+        """Take in the request's body as the next piece, and make an attachment of what is whole."""
+        async with self._held(partial) as (partial, pieces, stop):
+            present = pieces.size if pieces is not None else partial.length
+            if offset != present:
+                raise TusRefused(409, f"The file goes on at {present}, and not at {offset}.")
+            if pieces is not None:
+                await self._take(request, partial, pieces, stop, checksum)
+                present = pieces.size
+        headers = {**headers, "Upload-Offset": str(present)}
+        if present < partial.length:
+            return Response(status_code=status, headers=headers)
+        partial = await self._finished(partial)
+        attachment = self._node.state.uploads.at_path(partial.path or "")
+        if attachment is None:
+            raise TusRefused(410, "The file has been deleted since.")
+        body, _ = body_of(success(_answer(attachment), []), None)
+        return JsonResponse(body, 200 if status == 204 else status, headers)
+
+    async def _take(
+        self,
+        request: Request,
+        partial: Partial,
+        pieces: Pieces,
+        stop: asyncio.Event,
+        checksum: Checksum | None,
+    ) -> None:
+        begun = pieces.size
+        left = partial.length - begun
+        declared = request.headers.get("content-length", "")
+        if NUMBER.fullmatch(declared) and int(declared) > left:
+            raise TusRefused(413, _TOO_LONG)
+        if checksum is not None:
+            # What lies there when the server ends before the sum is seen does not count.
+            await self._on_disk(
+                self._partials.save, msgspec.structs.replace(partial, doubtful=begun)
+            )
+        try:
+            async with contextlib.aclosing(_gathered(request, stop)) as body:
+                async for piece in body:
+                    left -= len(piece)
+                    if left < 0:
+                        raise TusRefused(413, _TOO_LONG)
+                    if checksum is not None:
+                        checksum.update(piece)
+                    await self._on_disk(pieces.append, piece)
+            if checksum is not None:
+                checksum.verify()
+        except BaseException:
+            # Without a checksum, what came counts, however the request ends.
+            if checksum is not None or left < 0:
+                pieces.cut(begun)
+            raise
+        finally:
+            await self._on_disk(pieces.sync)
+            if checksum is not None:
+                await self._on_disk(self._partials.save, partial)
+
+    async def _finished(self, partial: Partial) -> Partial:
+        """Make an attachment of a file that is whole, if it is none yet."""
+        if partial.path is not None:
+            return partial
+        file = await asyncio.to_thread(self._partials.whole, partial)
+        attachment = await stored(self._node, partial.user_id, file)
+        finished = msgspec.structs.replace(partial, path=attachment.path)
+        await self._on_disk(self._partials.save, finished)
+        return finished
+
+    @staticmethod
+    async def _on_disk(function: Callable[..., Any], *arguments: Any) -> None:
+        """Do it in a thread. Unavailable where the disk is full."""
+        try:
+            await asyncio.to_thread(bound(function, *arguments))
+        except OSError as error:
+            logger.exception("a piece of an uploaded file could not be written")
+            raise Unavailable("The server has no room for the file at the moment.") from error
+
+
+async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    """The body in pieces of some size. TusRefused where somebody else wants the file; what came
+    until then, or until the client went away, is given out before."""
+    waiting = bytearray()
+    stream = Body(request).chunks()
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(stream, None))
+            await asyncio.wait({coming, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            failed = coming.exception() if coming.done() else None
+            chunk = None if failed or not coming.done() else coming.result()
+            waiting += chunk or b""
+            ends = chunk is None
+            if waiting and (ends or len(waiting) >= CHUNK):
+                yield bytes(waiting)
+                waiting.clear()
+            if failed is not None:
+                raise failed
+            if not coming.done():
+                coming.cancel()
+                raise TusRefused(423, "Another request goes on with this file.")
+            if ends:
+                return
+    finally:
+        stopped.cancel()
+
+
+def _answer(attachment: Attachment) -> UploadedFile:
+    url = ADDRESS + attachment.path
+    return UploadedFile(url=url, uri=url, filename=attachment.name)
+
+
+def _expiry(partial: Partial) -> dict[str, str]:
+    return {"Upload-Expires": formatdate(partial.expires, usegmt=True)}

@@ -1,0 +1,42 @@
+"""One request, as a handler sees it."""
+
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from tertulia.service.caller import Caller
+from tertulia.store.uploads import ArrivedFile
+from tertulia.wire.http.hosts import site_of
+from tertulia.wire.http.node import HttpNode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Caller):
+    """A request: who asks, by what program, and of which node."""
+
+    node: HttpNode
+    client: str
+    """The program's name."""
+    request: Request
+    session_id: int | None = None
+    """Of the browser's session by which the caller is known; None for an API key."""
+    uploads: "tuple[Upload, ...]" = ()
+    ignored: list[str] = field(default_factory=list)
+    """Parameters that the handler passed over, told beside those that are not known."""
+    file: ArrivedFile | None = None
+    """Of endpoints that take one."""
+
+    @property
+    def url(self) -> str:
+        """The organization's address: the configured one, or that by which it was reached. Refused
+        where that is no address."""
+        return site_of(self.node.config, self.request)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that came with the request."""
+
+    name: str
+    content_type: str
+    content: bytes

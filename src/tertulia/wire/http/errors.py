@@ -1,0 +1,276 @@
+"""Refusals as the wire tells them: HTTP status, code, and extra fields."""
+
+import math
+from typing import Any
+
+from tertulia.model import errors
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.store.database import DatabaseUnavailable
+
+
+class MissingParameter(Refused):
+    """A required parameter was not sent."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"The parameter '{name}' is missing.")
+
+
+class BadParameter(Refused):
+    """A parameter's text does not fit its type."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"Bad value for '{name}': {reason}")
+
+
+class ConfusingParameters(Refused):
+    """One parameter was sent under two of its names."""
+
+    def __init__(self, first: str, second: str) -> None:
+        self.first = first
+        self.second = second
+        super().__init__(f"'{first}' and '{second}' are one parameter: send one of them.")
+
+
+class NotFound(Refused):
+    """There is nothing at this path."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such endpoint.")
+
+
+class MethodNotAllowed(Refused):
+    """The path is known, and not with this method."""
+
+    def __init__(self, allowed: list[str]) -> None:
+        self.allowed = sorted(allowed)
+        super().__init__("This endpoint does not answer this method.")
+
+
+class BodyTooLarge(Refused):
+    """The request's body is beyond the limit."""
+
+    def __init__(self, limit: int) -> None:
+        kib = limit // 1024
+        size = f"{kib // 1024} MiB" if kib >= 1024 else f"{kib} KiB"
+        super().__init__(f"The request is larger than {size}.")
+
+
+class Overloaded(Unavailable):
+    """The server has too much to do."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has too much to do just now. Try again in a moment.")
+
+
+class TooManyConnections(Unavailable):
+    """One address has more connections than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("There are too many connections from your address. Close some.")
+
+
+class HeadTooLarge(Refused):
+    """The request's line and headers are beyond the limit."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request's headers are larger than {limit // 1024} KiB.")
+
+
+class BadHttp(Refused):
+    """What came is not HTTP, or not clear."""
+
+    def __init__(self, sentence: str = "This is not a valid HTTP request.") -> None:
+        super().__init__(sentence)
+
+
+class TooManyAtOnce(Refused):
+    """More requests were sent on a connection than may wait there."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"More than {limit} requests at once are not taken on one connection.")
+
+
+class BadBody(Refused):
+    """The body is not what its content type says."""
+
+
+class BadAuthorization(Refused):
+    """The Authorization header is of another kind than Basic."""
+
+
+class CsrfFailed(Refused):
+    """A browser's session is used by a page that is not ours."""
+
+
+class ConfirmationRequired(Refused):
+    """A browser was signed in too long ago for what it asks."""
+
+    def __init__(self) -> None:
+        super().__init__("Give your password again: you signed in a while ago.")
+
+
+class TooOften(Refused):
+    """Somebody asks again and again. `wait` is in seconds."""
+
+    def __init__(self, wait: float, sentence: str) -> None:
+        self.wait = wait
+        super().__init__(sentence)
+
+
+class TooManyTries(TooOften):
+    """Somebody tries something in vain, again and again."""
+
+    def __init__(self, wait: float) -> None:
+        seconds = max(1, math.ceil(wait))
+        minutes = math.ceil(seconds / 60)
+        when = "a minute" if minutes == 1 else f"{minutes} minutes"
+        super().__init__(seconds, f"That was tried too often. Wait {when}, and try again.")
+
+
+class TooManyRequests(TooOften):
+    """There are more requests than the server takes from one who asks."""
+
+    def __init__(self, wait: float) -> None:
+        seconds = math.ceil(wait * 1000) / 1000
+        super().__init__(
+            seconds, f"Too many requests in a short time. Wait {seconds:g} s, and try again."
+        )
+
+
+class TusRefused(Refused):
+    """A request of the tus protocol is refused, with a status of that protocol."""
+
+    def __init__(self, status: int, sentence: str, code: str = "BAD_REQUEST") -> None:
+        self.status = status
+        self.code = code
+        super().__init__(sentence)
+
+
+def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """The HTTP status, the body (without `result`) and the extra headers for an error.
+
+    What is no refusal is a mistake of the server, and nothing of it is told.
+    """
+    status, code = 400, "BAD_REQUEST"
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    match error:
+        case MissingParameter(name=name):
+            code, extra = "REQUEST_VARIABLE_MISSING", {"var_name": name}
+        case BadParameter(name=name):
+            code, extra = "REQUEST_VARIABLE_INVALID", {"var_name": name}
+        case ConfusingParameters(first=first, second=second):
+            code, extra = "REQUEST_CONFUSING_VAR", {"var_name1": first, "var_name2": second}
+        case NotFound():
+            status = 404
+        case MethodNotAllowed(allowed=allowed):
+            status, extra = 405, {"allowed_methods": allowed}
+            headers["Allow"] = ", ".join(allowed)
+        case BodyTooLarge():
+            status = 413
+        case HeadTooLarge():
+            status = 431
+        case CsrfFailed():
+            status, code = 403, "CSRF_FAILED"
+        case ConfirmationRequired():
+            status, code = 403, "PASSWORD_CONFIRMATION_REQUIRED"
+        case TooOften(wait=wait):
+            status, code, extra = 429, "RATE_LIMIT_HIT", {"retry-after": wait}
+            # HTTP knows whole seconds only.
+            headers["Retry-After"] = str(math.ceil(wait))
+        case TusRefused(status=status, code=code):
+            pass
+        case errors.NoSuchChannel(channel_id=channel_id, name=name):
+            code = "STREAM_DOES_NOT_EXIST"
+            extra = {"stream_id": channel_id} if channel_id is not None else {"stream": name}
+        case errors.NoSuchQueue(queue_id=queue_id):
+            code, extra = "BAD_EVENT_QUEUE_ID", {"queue_id": queue_id}
+        case errors.NoSuchItem():
+            status = 404
+        case errors.NoSuchView():
+            status, code = 404, "NOT_FOUND"
+        case errors.NoSuchPushToken():
+            code = "INVALID_PUSH_DEVICE_TOKEN"
+        case errors.PushNotOffered():
+            code = "PUSH_NOTIFICATIONS_DISALLOWED"
+        case errors.NotPermitted():
+            code = "UNAUTHORIZED_PRINCIPAL"
+        case errors.NotAuthenticated():
+            status, code = 401, "UNAUTHORIZED"
+            headers["WWW-Authenticate"] = 'Basic realm="tertulia"'
+        case errors.WrongApiKey():
+            status, code = 401, "INVALID_API_KEY"
+        case errors.WrongPassword():
+            status, code = 401, "AUTHENTICATION_FAILED"
+        case errors.PasswordSignInDisabled():
+            status, code = 401, "PASSWORD_AUTH_DISABLED"
+        case errors.AccountDeactivated():
+            status, code = 401, "USER_DEACTIVATED"
+        case errors.OrganizationDeactivated():
+            status, code = 401, "REALM_DEACTIVATED"
+        case errors.LastOfKind(is_last_owner=is_last_owner, entity=entity):
+            code = "CANNOT_DEACTIVATE_LAST_USER"
+            extra = {"is_last_owner": is_last_owner, "entity": entity}
+        case errors.BadNarrow(reason=reason):
+            code, extra = "BAD_NARROW", {"desc": reason}
+        case errors.WildcardNotAllowed(of_topic=of_topic):
+            code = f"{'TOPIC' if of_topic else 'STREAM'}_WILDCARD_MENTION_NOT_ALLOWED"
+        case errors.SystemGroupRequired(setting=setting):
+            code, extra = "SYSTEM_GROUP_REQUIRED", {"setting_name": setting}
+        case errors.TooOldToMove(first_allowed=first, total=total, allowed=allowed):
+            code = "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED"
+            extra = {
+                "first_message_id_allowed_to_move": first,
+                "total_messages_in_topic": total,
+                "total_messages_allowed_to_move": allowed,
+            }
+        case errors.GroupInUse(uses=uses):
+            code, extra = (
+                "CANNOT_DEACTIVATE_GROUP_IN_USE",
+                {"objections": [_objection(use) for use in uses]},
+            )
+        case errors.UploadQuotaReached():
+            code = "REALM_UPLOAD_QUOTA"
+        case errors.MayNotOpen():
+            status = 403
+        case errors.InvitationFailed():
+            code = "INVITATION_FAILED"
+            extra = {
+                "errors": error.errors,
+                "sent_invitations": error.sent,
+                "daily_limit_reached": error.daily_limit_reached,
+                "license_limit_reached": False,
+            }
+        case errors.StaleExpectation():
+            code = "EXPECTATION_MISMATCH"
+        case errors.ReactionExists():
+            code = "REACTION_ALREADY_EXISTS"
+        case errors.NoSuchReaction():
+            code = "REACTION_DOES_NOT_EXIST"
+        case errors.BadImage():
+            code = "BAD_IMAGE"
+        case Refused():
+            pass
+        case errors.OutcomeUnknown():
+            status, code = 503, "SERVER_NOT_READY"  # And no invitation to try again.
+        case DatabaseUnavailable():  # The reason is the operator's.
+            headers["Retry-After"] = "1"
+            text = "The database does not answer at the moment. Try again."
+            return 503, {"msg": text, "code": "SERVER_NOT_READY"}, headers
+        case errors.Unavailable():
+            status, code = 503, "SERVER_NOT_READY"
+            headers["Retry-After"] = "1"
+        case _:
+            status, code = 500, "INTERNAL_SERVER_ERROR"
+            return status, {"msg": "Something went wrong on the server.", "code": code}, headers
+    return status, {"msg": str(error), "code": code, **extra}, headers
+
+
+def _objection(use: errors.GroupUse) -> dict[str, Any]:
+    if use.kind == "subgroup":
+        return {"type": use.kind, "supergroup_ids": list(use.ids)}
+    names = {"channel": "channel_id", "user_group": "group_id"}
+    where = {names[use.kind]: use.ids[0]} if use.ids else {}
+    return {"type": use.kind, **where, "settings": list(use.settings)}

@@ -1,0 +1,151 @@
+"""What a request brings: its query, and its body as a form."""
+
+from collections.abc import AsyncGenerator
+from typing import Final
+from urllib.parse import unquote
+
+from python_multipart.exceptions import FormParserError
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from tertulia.wire.http.call import Upload
+from tertulia.wire.http.errors import BadBody, BodyTooLarge, Overloaded
+
+MIB: Final = 1024 * 1024
+_MAX_FIELDS: Final = 1000
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+async def received(request: Request, limit: int) -> tuple[dict[str, str], list[Upload]]:
+    """Query and form as text by name (of the same name in both, the form's), and uploaded files.
+
+    `limit` is that of the body, in bytes. Raises BodyTooLarge, Overloaded, and BadBody for what is
+    no form or no UTF-8.
+    """
+    sent: dict[str, str] = {}
+    raw_query = request.scope["query_string"]
+    if raw_query:
+        sent.update(urlencoded(raw_query))
+    uploads: list[Upload] = []
+    if request.method in {"GET", "HEAD"}:
+        return sent, uploads
+    body = await _gathering.body(request, limit)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        fields, uploads = await _multipart(request.headers, body)
+        sent.update(fields)
+    elif body and kind in {_FORM, ""}:
+        sent.update(urlencoded(body))
+    elif body.strip():
+        raise BadBody(f"A body of type {kind[:100]} is not understood: send a form.")
+    return sent, uploads
+
+
+class Gathering:
+    """The bodies that are coming in, of all requests together: no more is kept of them than there
+    is room for."""
+
+    def __init__(self, room: int) -> None:
+        """`room` in bytes."""
+        self.room = room
+        self.taken = 0
+
+    async def body(self, request: Request, limit: int) -> bytes:
+        """The whole body. One beyond the limit, or for which there is no room, is read and
+        dropped, so that the client, which sends before it listens, hears of it: BodyTooLarge,
+        Overloaded."""
+        chunks: list[bytes] = []
+        size = kept = 0
+        is_crowded = False
+        try:
+            async for chunk in request.stream():
+                size += len(chunk)
+                is_crowded = is_crowded or self.taken + len(chunk) > self.room
+                if size <= limit and not is_crowded:
+                    chunks.append(chunk)
+                    kept += len(chunk)
+                    self.taken += len(chunk)
+                else:
+                    chunks.clear()
+                    self.taken -= kept
+                    kept = 0
+                if size > limit + 256 * MIB:
+                    break
+        finally:
+            self.taken -= kept
+        if size > limit:
+            raise BodyTooLarge(limit)
+        if is_crowded:
+            raise Overloaded
+        return b"".join(chunks)
+
+
+_gathering = Gathering(256 * MIB)
+"""Of this process."""
+
+
+def urlencoded(raw: bytes) -> dict[str, str]:
+    """The parameters of a query or a form by name; of several of a name, the last. Raises
+    BadBody."""
+    if raw.count(b"&") >= _MAX_FIELDS:
+        raise BadBody(f"More than {_MAX_FIELDS} parameters are not taken.")
+    found: dict[str, str] = {}
+    try:
+        # Some clients write UTF-8 as it is, without percent signs.
+        for pair in raw.decode().split("&"):
+            if pair:
+                name, _, value = pair.partition("=")
+                found[_unquoted(name)] = _unquoted(value)
+    except UnicodeDecodeError:
+        raise BadBody("The parameters are not valid UTF-8.") from None
+    return found
+
+
+def _unquoted(text: str) -> str:
+    if "+" in text:
+        text = text.replace("+", " ")
+    return unquote(text, errors="strict") if "%" in text else text
+
+
+class StrictParser(MultiPartParser):
+    """Takes UTF-8 only, where the original falls back to Latin-1, and no form without an end."""
+
+    has_ended = False
+
+    def on_part_end(self) -> None:
+        if self._current_part.file is None:
+            self._current_part.data.decode()
+        super().on_part_end()
+
+    def on_end(self) -> None:
+        self.has_ended = True
+
+
+async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], list[Upload]]:
+    parser = StrictParser(
+        headers, _stream(body), max_fields=_MAX_FIELDS, max_part_size=max(len(body), 1)
+    )
+    try:
+        form = await parser.parse()
+    except UnicodeDecodeError:
+        raise BadBody("The parameters are not valid UTF-8.") from None
+    except (MultiPartException, FormParserError, KeyError):
+        raise BadBody("The body is not a valid multipart form.") from None
+    fields: dict[str, str] = {}
+    uploads: list[Upload] = []
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            uploads.append(
+                Upload(value.filename or "", value.content_type or "", await value.read())
+            )
+        else:
+            fields[name] = value
+    await form.close()
+    if not parser.has_ended:
+        raise BadBody("The body is a multipart form that breaks off.")
+    return fields, uploads
+
+
+async def _stream(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body

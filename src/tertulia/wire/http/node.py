@@ -1,0 +1,18 @@
+"""A node as its HTTP interface sees it."""
+
+from dataclasses import dataclass, field
+
+from tertulia.service.node import Node
+from tertulia.wire.http.attempt_limits import SignIns
+from tertulia.wire.http.fragments import Fragments
+from tertulia.wire.http.rate_limits import Rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpNode(Node):
+    """A node, with what the interface keeps from one request to the next."""
+
+    sign_ins: SignIns
+    rates: Rates
+    fragments: Fragments = field(default_factory=Fragments)
+    """What answers are put together of."""

@@ -1,0 +1,248 @@
+"""Request parameters, declared once as types.
+
+An endpoint's parameters are the fields of a `Params` struct. From that one declaration come the
+decoding, the error messages, the list of ignored parameters, and the OpenAPI document.
+
+On the wire every parameter is text: a field whose type is a string (or a set of strings) is taken
+as it is, any other as JSON. `Path()` marks a part of the URL; `Alias(...)` gives other names;
+`Reads(...)` a decoder of its own for the few that are neither.
+"""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct, UnsetType
+
+from tertulia.wire.http.errors import BadParameter, ConfusingParameters, MissingParameter
+
+SAFE_INTEGER = 2**53
+"""The largest integer that every client can count to, and the largest that is taken."""
+
+Int = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+"""An integer, of a size that clients and databases can hold."""
+
+
+class Params(Struct, kw_only=True, frozen=True):
+    """The base of every endpoint's parameters."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The field is a part of the URL."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Other names by which the parameter is known."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How to read the parameter's text, where it is neither a plain string nor plain JSON.
+
+    `read` raises ValueError with a reason. `schema` is its JSON schema. With `text`, any text may
+    be a value, and `null` is no absence but a word.
+    """
+
+    read: Callable[[str], Any]
+    schema: Mapping[str, Any]
+    text: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """One parameter, ready for decoding."""
+
+    field: str
+    """The name in the struct."""
+    name: str
+    """The name on the wire."""
+    aliases: tuple[str, ...]
+    in_path: bool
+    required: bool
+    is_json: bool
+    """Whether the text is plain JSON."""
+    absent_as_null: bool
+    """Whether the text `null` says that there is no value."""
+    nullable: bool
+    """Whether None is among the values."""
+    read: Callable[[str], Any]
+    type: Any
+    schema: Mapping[str, Any] | None
+    """For those with a decoder of their own."""
+    default: Any
+    description: str
+
+
+P = TypeVar("P", bound=Params)
+
+
+def declared(params: type[Params]) -> tuple[Parameter, ...]:
+    """The parameters that the struct declares."""
+    found = _CACHE.get(params)
+    if found is None:
+        hints = typing.get_type_hints(params, include_extras=True)
+        found = tuple(
+            _parameter(field, hints[field.name]) for field in msgspec.structs.fields(params)
+        )
+        _CACHE[params] = found
+    return found
+
+
+_CACHE: dict[type[Params], tuple[Parameter, ...]] = {}
+
+
+def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
+    marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
+    aliases = next((m.names for m in marks if isinstance(m, Alias)), ())
+    reads = next((m for m in marks if isinstance(m, Reads)), None)
+    kept = [m for m in marks if isinstance(m, Meta)]
+    bare = hint.__origin__ if get_origin(hint) is Annotated else hint
+    described = next((m.description for m in kept if m.description), "")
+    is_text, quoted = _text_kind(bare)
+    value_type = Annotated[(bare, *kept)] if kept else bare
+    if reads is not None:
+        read = reads.read
+    elif is_text:
+        read = _text_reader(value_type, unquote=quoted)
+    else:
+        read = _json_reader(value_type)
+    default = field.default if field.default is not msgspec.NODEFAULT else None
+    return Parameter(
+        field=field.name,
+        name=field.encode_name,
+        aliases=aliases,
+        in_path=any(isinstance(m, Path) for m in marks),
+        required=field.required,
+        is_json=reads is None and not is_text,
+        absent_as_null=not field.required and not (reads.text if reads else is_text),
+        nullable=type(None) in _options(bare),
+        read=read,
+        type=value_type,
+        schema=reads.schema if reads else None,
+        default=default,
+        description=described or "",
+    )
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+
+
+def _text_kind(hint: Any) -> tuple[bool, bool]:
+    """Whether values are plain text, and whether they are from a set (then quotes are let pass)."""
+    if get_origin(hint) in {Union, types.UnionType}:
+        kinds = [
+            _text_kind(option) for option in get_args(hint) if option not in {type(None), UnsetType}
+        ]
+        return all(text for text, _ in kinds), any(quoted for _, quoted in kinds)
+    if get_origin(hint) is Annotated:
+        return _text_kind(hint.__origin__)
+    if get_origin(hint) is Literal:
+        is_text = all(isinstance(value, str) for value in get_args(hint))
+        return is_text, is_text
+    return hint is str, False
+
+
+_NULL_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""Written as JSON: a backslash that is not itself escaped, and the number."""
+
+
+def _json_reader(kind: Any) -> Callable[[str], Any]:
+    decoder = msgspec.json.Decoder(without_unset(kind))
+
+    def read(text: str) -> Any:
+        try:
+            value = decoder.decode(text)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            raise ValueError("it is not valid JSON") from None
+        if _NULL_BYTE.search(text):
+            raise ValueError("it contains a null byte")
+        return value
+
+    return read
+
+
+def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
+    plain = without_unset(kind)
+    is_any_text = plain in (str, str | None)
+
+    def read(text: str) -> Any:
+        if unquote and len(text) >= 2 and text[0] == text[-1] == '"':
+            text = text[1:-1]
+        if "\0" in text:
+            raise ValueError("it contains a null byte")
+        if is_any_text:
+            return text
+        try:
+            return msgspec.convert(text, plain)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+def without_unset(kind: Any) -> Any:
+    """The type of values that are sent: UNSET only says that none was."""
+    if get_origin(kind) is Annotated:
+        bare = without_unset(kind.__origin__)
+        return Annotated[(bare, *kind.__metadata__)]
+    if get_origin(kind) in {Union, types.UnionType}:
+        return Union[tuple(o for o in get_args(kind) if o is not UnsetType)]  # noqa: UP007
+    return kind
+
+
+def decode(
+    params: type[P], sent: Mapping[str, str], path: Mapping[str, str]
+) -> tuple[P, Sequence[str]]:
+    """The parameters as a struct, and the names that were sent and are not known.
+
+    `sent` is the query or the form, `path` the parts of the URL. Raises MissingParameter,
+    BadParameter, ConfusingParameters.
+    """
+    values: dict[str, Any] = {}
+    for parameter in declared(params):
+        source = path if parameter.in_path else sent
+        name = parameter.name
+        text = source.get(name)
+        for alias in parameter.aliases:
+            other = sent.get(alias)
+            if other is None:
+                continue
+            if text is not None:
+                raise ConfusingParameters(name, alias)
+            name, text = alias, other
+        if text is None:
+            if parameter.required:
+                raise MissingParameter(parameter.name)
+            continue
+        if text == "null" and parameter.absent_as_null:
+            if parameter.nullable:
+                values[parameter.field] = None
+            continue
+        try:
+            values[parameter.field] = parameter.read(text)
+        except ValueError as error:
+            raise BadParameter(name, str(error)) from None
+    known = _known(params)
+    return params(**values), [name for name in sent if name not in known]
+
+
+@cache
+def _known(params: type[Params]) -> frozenset[str]:
+    """The names that may be sent."""
+    sent = [parameter for parameter in declared(params) if not parameter.in_path]
+    return frozenset(name for one in sent for name in (one.name, *one.aliases))

@@ -1,0 +1,106 @@
+"""How much an account may ask in a minute, and a computer without one."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+
+from tertulia.model.errors import Refused
+from tertulia.model.users import User
+from tertulia.service.config import Config
+from tertulia.wire.http.attempt_limits import Pace, who_tries
+from tertulia.wire.http.errors import TooManyRequests
+
+Who = TypeVar("Who", bound=User | None)
+
+MAX_ACCOUNTS: Final = 100_000
+"""Of so many accounts is remembered what they asked in the last minute."""
+LIMIT: Final = "X-RateLimit-Limit"
+REMAINING: Final = "X-RateLimit-Remaining"
+RESET: Final = "X-RateLimit-Reset"
+EXPOSED: Final = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After"
+"""What a script of another server's page may read of it."""
+_LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
+_LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
+_MINUTE: Final = 60.0
+
+
+class Rates:
+    """Counts requests, each node by itself.
+
+    GET /events is counted apart: to hear all that happens in a busy organization is no less right
+    than to wait for something, and leaves everything else that an account may ask as it is.
+    """
+
+    def __init__(
+        self, config: Config, clock: Callable[[], float], elapsed: Callable[[], float]
+    ) -> None:
+        """It counts by what has `elapsed`, and tells by the `clock`, in UNIX seconds."""
+        self._clock = clock
+        self._elapsed = elapsed
+        self._is_on = config.rate_limits and not config.dev
+        self._requests = Pace(config.requests_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._polls = Pace(config.polls_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._strangers = Pace(config.anonymous_requests_per_minute, _MINUTE, elapsed)
+
+    def admitted(
+        self, request: Request, identified: Callable[[], Who], *, polls: bool = False
+    ) -> Who:
+        """Who asks, as `identified` says, which may refuse; it is counted either way. Raises what
+        that does, and TooManyRequests."""
+        try:
+            user = identified()
+        except Refused:
+            self.count(request, None)
+            raise
+        request.state.user = user
+        self.count(request, None if user is None else user.id, polls=polls)
+        return user
+
+    def count(self, request: Request, user_id: int | None, *, polls: bool = False) -> None:
+        """Count a request of the account, or, for None, of the computer that it comes from; the
+        answer will tell in its headers what is left. TooManyRequests where there is nothing."""
+        if not self._is_on:
+            return
+        if user_id is None:
+            self._charge(request, self._strangers, who_tries(request))
+        else:
+            self._charge(request, self._polls if polls else self._requests, user_id)
+
+    def admits_poll(self, user_id: int) -> bool:
+        """Count a GET /events of the account, which tells with `poll_lines` what is left. False,
+        and it is not counted, where that is too much."""
+        return not self._is_on or self._polls.admits(user_id)
+
+    def forgive_poll(self, user_id: int) -> None:
+        """The last one is not to be counted."""
+        if self._is_on:
+            self._polls.forgive(user_id)
+
+    def poll_lines(self, user_id: int) -> bytes:
+        """The headers of an answer to GET /events, as of now and as they go over the wire."""
+        if not self._is_on:
+            return b""
+        ahead = self._polls.ahead(user_id, self._elapsed())
+        return _LINES % _told(self._polls, ahead, self._clock())
+
+    def _charge(self, request: Request, pace: Pace, who: int | str | None) -> None:
+        ahead = pace.charge(who, self._elapsed())
+        request.state.rate = _told(pace, ahead, self._clock())
+        if wait := pace.excess(ahead):
+            raise TooManyRequests(wait)
+
+
+def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
+    """What the answer to a request in that state tells; nothing where it was not counted."""
+    rate: tuple[int, int, int] | None = state.get("rate")
+    if rate is None:
+        return ()
+    limit, remaining, reset = rate
+    return (_LIMIT, b"%d" % limit), (_REMAINING, b"%d" % remaining), (_RESET, b"%d" % reset)
+
+
+def _told(pace: Pace, ahead: float, now: float) -> tuple[int, int, int]:
+    """The limit, what is left of it, and when it is whole again in UNIX seconds."""
+    return pace.limit, pace.left(ahead), math.ceil(now + min(ahead, pace.seconds))

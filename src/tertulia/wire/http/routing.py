@@ -1,0 +1,84 @@
+"""What an endpoint is: a line of the table in `tertulia.wire.api.routes`."""
+
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.parameters import Params
+
+Handler = Callable[[Call, Any], Awaitable[Any]]
+
+
+class Answer(Struct, kw_only=True):
+    """The base of every endpoint's success response: its fields beside `result` and `msg`."""
+
+
+class OpenAnswer(Answer, kw_only=True):
+    """The base of success responses that have more fields than are declared."""
+
+
+class Redirect(Answer, kw_only=True):
+    """In place of an answer: what was asked for is at another address."""
+
+    address: str
+
+
+class Access(Enum):
+    """Who may call an endpoint at all."""
+
+    ANYONE = "anyone"
+    """No credentials are looked at."""
+    USER = "user"
+    """An account, by HTTP Basic authentication or a browser's session."""
+    SPECTATOR = "spectator"
+    """An account, or nobody where the organization is open to the public."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """One endpoint."""
+
+    method: str
+    path: str
+    """Relative to `/api/v1`, with `{name}` or `{name:int}` for its parts."""
+    handler: Handler
+    access: Access = Access.USER
+    webhooks: bool = False
+    """Whether incoming-webhook bots, which may do nothing else, may call it."""
+    dev: bool = False
+    """Only with `--dev`."""
+    file: bool = False
+    """Whether it takes one file, which may be large: `Call.file`. Who asks is looked at before."""
+    forbids: bool = False
+    """Whether it tells what is not for the caller (403) from what is not there (404)."""
+    paced: bool = False
+    """Whether whoever tries it again and again in vain is held up."""
+    packs: bool = False
+    """Whether the answer, which can be large, is compressed for clients that read that. Not for
+    answers with something in them by which somebody is known: see decision 0016."""
+    polls: bool = False
+    """Whether clients ask it all the time, which is counted apart from what else they ask."""
+    params: type[Params] = field(init=False)
+    answer: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(self.handler, include_extras=True)
+        object.__setattr__(self, "answer", hints.pop("return"))
+        hints.pop("call")
+        (params,) = hints.values()
+        object.__setattr__(self, "params", params)
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.handler.__name__
+
+    @property
+    def summary(self) -> str:
+        """The first line of the handler's documentation."""
+        return (self.handler.__doc__ or "").strip().splitlines()[0] if self.handler.__doc__ else ""

@@ -1,0 +1,196 @@
+"""Sessions from one request to the next: the cookies that a browser is given and keeps."""
+
+import contextlib
+import secrets
+from collections.abc import Iterable, Iterator
+from http.cookies import SimpleCookie
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tertulia.domain.accounts import sessions
+from tertulia.model.errors import Refused, Unavailable
+from tertulia.model.sessions import LIFETIME, Session
+from tertulia.model.users import Credential, User
+from tertulia.service.config import Config
+from tertulia.service.links import Links
+from tertulia.service.vault import Vault
+from tertulia.wire.http.authentication import (
+    CSRF_COOKIE,
+    DEVICE_COOKIE,
+    SESSION_COOKIE,
+    cookie_name,
+    csrf_token,
+    session_of,
+)
+from tertulia.wire.http.hosts import site_of
+from tertulia.wire.http.node import HttpNode
+
+_CHALLENGE: Final = b"www-authenticate"
+_FORGET: Final = (b"clear-site-data", b'"storage"')
+"""What our pages keep in a browser, drafts for example, is not for whoever uses it next."""
+DEVICE_SECONDS: Final = 365 * 86400
+"""So long after it was last signed in with, or used, a browser is known as an account's."""
+_DEVICE: Final = "device"
+_DEVICE_ACCOUNTS: Final = 5
+"""Accounts of which one browser can be known: people share computers."""
+
+
+def give(node: HttpNode, request: Request, session: Session, token: str) -> None:
+    """Give the browser the session's cookies with the response to the request."""
+    credential = node.state.credentials[session.user_id]
+    request.state.cookies = kept(
+        node.config, node.vault, request, session, token, credential, node.clock()
+    )
+
+
+def take_away(node: HttpNode, request: Request) -> None:
+    """Take the session's cookies away with the response to the request. By whom the browser was
+    used stays known."""
+    request.state.cookies = [
+        _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
+    ]
+
+
+def forget(request: Request) -> None:
+    """Have the browser forget what our pages kept in it, with the response to the request. For
+    those alone who prove that they ask for it: another server's page can make a browser ask."""
+    request.state.is_to_forget = True
+
+
+def kept(
+    config: Config,
+    vault: Vault,
+    request: Request,
+    session: Session,
+    token: str,
+    credential: Credential,
+    now: float,
+) -> list[str]:
+    """The cookies of a session, with the one by which the browser is known later."""
+    return [
+        _cookie(config, request, SESSION_COOKIE, token, LIFETIME),
+        _cookie(config, request, CSRF_COOKIE, csrf_token(vault, session), LIFETIME),
+        _device_cookie(config, vault, request, credential, now),
+    ]
+
+
+# Browsers that an account was signed in to with before
+
+
+def device_of(node: HttpNode, request: Request, user: User) -> str | None:
+    """What stands for the browser, where the account was signed in to with it and has the same
+    password since; None for others."""
+    mark = Links.password_mark(node.state.credentials[user.id])
+    for text in _devices(node.config, node.vault, request, node.clock()):
+        user_id, known_mark, device = text.split(":")
+        if user_id == str(user.id) and known_mark == mark:
+            return device
+    return None
+
+
+def know_device(node: HttpNode, request: Request, user_id: int) -> None:
+    """Let the browser be known as one of the account's, whose password is another now."""
+    credential = node.state.credentials[user_id]
+    cookie = _device_cookie(node.config, node.vault, request, credential, node.clock())
+    request.state.cookies = [*getattr(request.state, "cookies", ()), cookie]
+
+
+def _device_cookie(
+    config: Config, vault: Vault, request: Request, credential: Credential, now: float
+) -> str:
+    user_id, mark = str(credential.user_id), Links.password_mark(credential)
+    known = list(_devices(config, vault, request, now))
+    mine = [text.split(":")[2] for text in known if text.split(":")[0] == user_id]
+    device = mine[0] if mine else secrets.token_hex(8)
+    others = [text for text in known if text.split(":")[0] != user_id]
+    texts = [f"{user_id}:{mark}:{device}", *others][:_DEVICE_ACCOUNTS]
+    expires = int(now) + DEVICE_SECONDS
+    value = "~".join(vault.ticket(_DEVICE, text, expires) for text in texts)
+    return _cookie(config, request, DEVICE_COOKIE, value, DEVICE_SECONDS)
+
+
+def _devices(config: Config, vault: Vault, request: Request, now: float) -> Iterator[str]:
+    sent = request.cookies.get(cookie_name(config, DEVICE_COOKIE), "")
+    for ticket in sent.split("~", _DEVICE_ACCOUNTS)[:_DEVICE_ACCOUNTS]:
+        text = vault.text_of(_DEVICE, ticket, now)
+        if text is not None:
+            yield text
+
+
+def _cookie(config: Config, request: Request, name: str, value: str, seconds: int) -> str:
+    is_read_by_scripts = name == CSRF_COOKIE
+    name = cookie_name(config, name)
+    jar: SimpleCookie = SimpleCookie()
+    jar[name] = value
+    jar[name]["path"] = "/"
+    jar[name]["max-age"] = seconds
+    jar[name]["samesite"] = "Lax"
+    jar[name]["httponly"] = not is_read_by_scripts
+    jar[name]["secure"] = site_of(config, request).startswith("https:")
+    return jar[name].OutputString()
+
+
+class SessionCookies:
+    """Sends the cookies that are to be given or taken away, gives those of a session that is in
+    use anew from time to time, and keeps browsers from asking for a name and a key by
+    themselves."""
+
+    def __init__(self, node: HttpNode, app: ASGIApp) -> None:
+        self._node = node
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope.setdefault("state", {})
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request = Request(scope)
+                await self._renew(request)
+                cookies = scope["state"].get("cookies", ())
+                headers = message["headers"]
+                if message["status"] == 401 and asked_by_browser(request.headers):
+                    headers = without_dialogue(401, headers)
+                message["headers"] = [
+                    *headers,
+                    *((b"set-cookie", cookie.encode()) for cookie in cookies),
+                    *([_FORGET] if "is_to_forget" in scope["state"] else ()),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+    async def _renew(self, request: Request) -> None:
+        """Write down that a session is in use, where that was not done for a while."""
+        node, state = self._node, request.state
+        session: Session | None = getattr(state, "session", None)
+        if session is None or hasattr(state, "cookies"):
+            return
+        if not sessions.is_stale(session, node.clock()) or session_of(node, request) is None:
+            return
+        with contextlib.suppress(Refused, Unavailable):
+            await node.log.submit(None, sessions.use, session.id)
+            give(node, request, session, request.cookies[cookie_name(node.config, SESSION_COOKIE)])
+
+
+def without_dialogue(
+    status: int, headers: Iterable[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    """The headers of a response to a browser. On a challenge of a kind that they know, browsers ask
+    people for a name and a password, which an API key is not; our pages show where to sign in."""
+    if status != 401:
+        return list(headers)
+    return [
+        (name, b'Session realm="tertulia"' if name == _CHALLENGE else value)
+        for name, value in headers
+    ]
+
+
+def asked_by_browser(asked: Headers) -> bool:
+    """Whether a request with these headers is a browser's."""
+    return "sec-fetch-mode" in asked or asked.get("user-agent", "").startswith("Mozilla/")

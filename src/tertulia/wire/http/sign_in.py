@@ -1,0 +1,165 @@
+"""Signing in: the password is looked at, and a browser gets its session."""
+
+import logging
+import secrets
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from tertulia.domain.accounts import sessions, signing_out
+from tertulia.domain.accounts.account_mails import Place
+from tertulia.model.errors import (
+    AccountDeactivated,
+    PasswordSignInDisabled,
+    Refused,
+    WrongPassword,
+)
+from tertulia.model.sessions import Session
+from tertulia.model.users import Credential, User
+from tertulia.service.vault import digest
+from tertulia.wire.http import session_cookies
+from tertulia.wire.http.attempt_limits import address_of, who_tries
+from tertulia.wire.http.authentication import require_open, session_of
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.errors import ConfirmationRequired
+from tertulia.wire.http.node import HttpNode
+
+logger = logging.getLogger("tertulia.sign_in")
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """An account whose password somebody knows."""
+
+    user: User
+    password_hash: str | None
+    """The password as it is kept."""
+    is_new_place: bool
+    """Whether the account was never signed in to with this browser, or from there, as far as is
+    known."""
+
+
+async def by_password(node: HttpNode, request: Request, address: str, password: str) -> Checked:
+    """The account that has the address and the password.
+
+    Raises PasswordSignInDisabled; TooManyTries; WrongPassword for either; and with the right one
+    OrganizationDeactivated, AccountDeactivated.
+    """
+    if not node.state.realm.password_sign_in:
+        raise PasswordSignInDisabled("Password sign-in is disabled in this organization.")
+    known = node.state.user_with_address(address)
+    credential = node.state.credentials.get(known.id) if known else None
+    device = session_cookies.device_of(node, request, known) if known and credential else None
+    who = who_tries(request)
+    node.sign_ins.require(who, address, device)
+    is_right = await node.vault.is_password(credential, password)
+    if not is_right or known is None or credential is None:
+        note_failed(request, "password", known)
+        raise WrongPassword("The address or the password is wrong.")
+    is_new_place = device is None and not node.sign_ins.knows(who, address)
+    node.sign_ins.succeeded(who, address, device)
+    # The account may have changed while the password was checked.
+    return Checked(
+        user=require_usable(node, known.id),
+        password_hash=credential.password_hash,
+        is_new_place=is_new_place,
+    )
+
+
+async def require_own_password(call: Call, password: str, sentence: str) -> Credential:
+    """The caller's credential, where that is the password. TooManyTries, and Refused with the
+    sentence where it is not: who is signed in does not find it out by trying, either."""
+    node, user = call.node, call.user
+    # A key or a session that somebody took along is held up by itself, and from everywhere.
+    by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
+    who = who_tries(call.request)
+    node.sign_ins.require(who, user.address, by)
+    credential = node.state.credentials[user.id]
+    if not await node.vault.is_password(credential, password):
+        note_failed(call.request, "password", user)
+        raise Refused(sentence)
+    node.sign_ins.succeeded(who, user.address, by)
+    return credential
+
+
+def require_confirmed(call: Call) -> None:
+    """ConfirmationRequired where the caller is known by a session in which the password was not
+    given for some time: a browser that somebody left open, or a cookie that was taken along, is
+    not enough. Accounts without a password, and those who come with a key, are asked for none."""
+    minutes, session_id = call.node.config.confirm_password_minutes, call.session_id
+    session = None if session_id is None else call.state.sessions.get(session_id)
+    if session is None or not minutes or not call.state.realm.password_sign_in:
+        return
+    if call.state.credentials[session.user_id].password_hash is None:
+        return
+    if call.now - session.proved_at >= minutes * 60:
+        raise ConfirmationRequired()
+
+
+def note_failed(request: Request, way: str, user: User | None = None) -> None:
+    """Write down that somebody gave a wrong password or code (`way`), for programs that keep such
+    computers away. What was typed is not written down: it may be a password, in the wrong field."""
+    fields = {"from": address_of(request), "way": way, "user": user.id if user else "-"}
+    logger.warning("sign-in failed", extra={"fields": fields})
+
+
+def note_signed_in(request: Request, way: str, user_id: int) -> None:
+    """Write down who signed in, from where, and with what (`way`)."""
+    fields = {"from": address_of(request), "way": way, "user": user_id}
+    logger.info("signed in", extra={"fields": fields})
+
+
+def require_usable(node: HttpNode, user_id: int) -> User:
+    """The account as it is now. OrganizationDeactivated, AccountDeactivated."""
+    user = node.state.users[user_id]
+    require_open(node)
+    if not user.is_active:
+        raise AccountDeactivated("The account is deactivated.")
+    return user
+
+
+def new_session(
+    node: HttpNode, request: Request, checked: Checked | None = None
+) -> tuple[str, sessions.NewSession]:
+    """A session to be, for the browser that sent the request, and its token. One that the browser
+    has is to end. `checked` is how it proved itself, where that was by password."""
+    token = secrets.token_urlsafe(32)
+    before = session_of(node, request)
+    new = sessions.NewSession(
+        digest=digest(token),
+        agent=request.headers.get("user-agent", ""),
+        replaced_id=before.id if before else None,
+        password_hash=checked.password_hash if checked else None,
+        place=place_of(node, request) if checked and checked.is_new_place else None,
+    )
+    return token, new
+
+
+def place_of(node: HttpNode, request: Request) -> Place:
+    """Where the request comes from, for a mail that tells of it."""
+    agent = request.headers.get("user-agent", "")
+    return Place(site=node.config.mail_site, address=address_of(request), agent=agent)
+
+
+async def sign_in(
+    node: HttpNode,
+    request: Request,
+    user: User,
+    checked: Checked | None = None,
+    *,
+    way: str = "password",
+) -> Session:
+    """Sign the browser in: it gets its cookies with the response. Raises as `sessions.begin`."""
+    token, new = new_session(node, request, checked)
+    session = await node.log.submit(user.id, sessions.begin, new)
+    note_signed_in(request, way, user.id)
+    session_cookies.give(node, request, session, token)
+    return session
+
+
+async def sign_out(node: HttpNode, request: Request) -> None:
+    """End the browser's session, if it has one, and take its cookies away."""
+    session = session_of(node, request)
+    if session is not None:
+        await node.log.submit(session.user_id, signing_out.end, session.id)
+        session_cookies.forget(request)
+    session_cookies.take_away(node, request)

@@ -1,0 +1,230 @@
+"""A visit to a page for people: what was filled in, and what is shown in return."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from tertulia.domain.accounts.joining import HasAccount, Over
+from tertulia.domain.accounts.passwords import MAX_LENGTH
+from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
+from tertulia.model.users import User
+from tertulia.service.config import Config
+from tertulia.wire.api.objects.realm import picture_url
+from tertulia.wire.http.attempt_limits import Pace, who_tries
+from tertulia.wire.http.authentication import require_own_page, session_of
+from tertulia.wire.http.errors import error_response
+from tertulia.wire.http.forms import received
+from tertulia.wire.http.hosts import site_of
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.pages.html import page
+
+MAX_BODY: Final = 64 * 1024
+"""Bytes of a form."""
+TRIES: Final = 60
+MAILS: Final = 10
+TRIES_SECONDS: Final = 600.0
+"""So many forms may come from one address in that time, and ask for so many mails."""
+LOGIN: Final = "/login"
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """A field of a form."""
+
+    name: str
+    label: str
+    type: str = "text"
+    value: str = ""
+    autocomplete: str = "off"
+    fixed: bool = False
+    focused: bool = False
+    is_code: bool = False
+    min: int = 0
+    max: int = 0
+    hint: str = ""
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """Where one can go from a page."""
+
+    path: str
+    words: str
+
+
+def new_password_field(config: Config) -> Field:
+    """For a password that somebody makes up."""
+    shortest = config.password_min_length
+    return Field(
+        name="password",
+        label="Password",
+        type="password",
+        autocomplete="new-password",
+        min=shortest,
+        max=MAX_LENGTH,
+        hint=f"{shortest} to {MAX_LENGTH} characters. A few words that you can"
+        " remember and nobody can guess are good.",
+    )
+
+
+TO_SIGN_IN: Final = Way(path=LOGIN, words="Sign in")
+
+
+class Visit:
+    """One request for one of these pages."""
+
+    def __init__(
+        self, node: HttpNode, request: Request, sent: Mapping[str, str], mails: Pace
+    ) -> None:
+        self.node = node
+        self.request = request
+        self._mails = mails
+        self.sent = sent
+        self.is_post = request.method == "POST"
+        self.token = str(request.path_params.get("token", ""))
+        self.site = site_of(node.config, request)
+        self.opened = node.links.opened(node.state, self.token)
+
+    @property
+    def visitor(self) -> User | None:
+        """Who is signed in with this browser."""
+        session = session_of(self.node, self.request)
+        user = None if session is None else self.node.state.users[session.user_id]
+        return user if user is not None and user.is_active else None
+
+    def require_patience(self) -> None:
+        """Count a mail that is asked for. TooManyTries where it was asked for too often."""
+        self._mails.require(who_tries(self.request))
+
+    def count_unknown(self) -> None:
+        """Count a link that opens nothing. TooManyTries for who tries one after the other."""
+        self.node.sign_ins.require_code(who_tries(self.request))
+
+    def said(self, name: str) -> str:
+        """What was filled in."""
+        return self.sent.get(name, "")
+
+    def form(
+        self,
+        title: str,
+        fields: list[Field],
+        *,
+        button: str,
+        paragraphs: tuple[str, ...] = (),
+        trouble: str = "",
+        hidden: Mapping[str, str] | None = None,
+        back: Way | None = None,
+    ) -> Response:
+        """A page to fill in, once more where there was trouble."""
+        return shown(
+            self.node,
+            "form.html",
+            status=400 if trouble else 200,
+            title=title,
+            paragraphs=paragraphs,
+            fields=fields,
+            button=button,
+            trouble=trouble,
+            hidden=hidden or {},
+            back=back,
+        )
+
+    def note(
+        self,
+        title: str,
+        *paragraphs: str,
+        status: int = 200,
+        facts: Mapping[str, str] | None = None,
+        back: Way | None = None,
+    ) -> Response:
+        """A page that says something."""
+        return _note(self.node, title, *paragraphs, status=status, facts=facts, back=back)
+
+    def sign_in(self, user: User) -> Mapping[str, str]:
+        """What one needs to sign in with a client."""
+        return {"Server": self.site, "E-mail address": user.address}
+
+    @staticmethod
+    def go(path: str) -> Response:
+        """On to another page of ours, whatever this was."""
+        return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
+
+
+Page = Callable[[Visit], Awaitable[Response]]
+
+
+def shown(node: HttpNode, template: str, *, status: int = 200, **facts: Any) -> Response:
+    """A page of the organization."""
+    realm = node.state.realm
+    return page(
+        template, status=status, organization=realm.name, icon=picture_url(realm, "icon"), **facts
+    )
+
+
+def _note(
+    node: HttpNode,
+    title: str,
+    *paragraphs: str,
+    status: int,
+    facts: Mapping[str, str] | None = None,
+    back: Way | None = None,
+) -> Response:
+    return shown(
+        node,
+        "note.html",
+        status=status,
+        title=title,
+        paragraphs=paragraphs,
+        facts=facts or {},
+        back=back,
+    )
+
+
+async def _form(node: HttpNode, request: Request, pace: Pace | None) -> Mapping[str, str]:
+    if request.method == "POST":
+        require_own_page(node.config, request)
+        if pace is not None:
+            pace.require(who_tries(request))
+    sent, _ = await received(request, MAX_BODY)
+    return sent
+
+
+def _refused(node: HttpNode, error: Refused | Unavailable) -> Response:
+    """A page for what cannot be mended by filling in the form once more."""
+    title, status, back = "That did not work", error_response(error)[0], None
+    match error:
+        case Over():
+            title, status = "This link is over", 410
+        case HasAccount():
+            title, status, back = "You have an account already", 409, TO_SIGN_IN
+    return _note(node, title, str(error), status=status, back=back)
+
+
+class Door(Protocol):
+    """Makes a route to a page. Forms are `counted`, unless the page does that by itself."""
+
+    def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
+
+
+def door(node: HttpNode) -> Door:
+    """Makes routes to pages of the node, which whoever has the link may open."""
+    pace = Pace(TRIES, TRIES_SECONDS, node.log.elapsed)
+    mails = Pace(MAILS, TRIES_SECONDS, node.log.elapsed)
+
+    def route(path: str, show: Page, *, counted: bool = True) -> Route:
+        async def answer(request: Request) -> Response:
+            try:
+                if node.state.realm.deactivated:
+                    raise OrganizationDeactivated("This organization is closed.")
+                sent = await _form(node, request, pace if counted else None)
+                response = await show(Visit(node, request, sent, mails))
+                await node.log.settled()
+            except (Refused, Unavailable) as error:
+                return _refused(node, error)
+            return response
+
+        return Route(path, answer, methods=["GET", "POST"])
+
+    return route

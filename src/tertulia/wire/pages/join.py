@@ -1,0 +1,210 @@
+"""Where people come in: the pages that the links in mails and invitations lead to."""
+
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from tertulia.domain import names
+from tertulia.domain.accounts import addresses, joining
+from tertulia.domain.accounts.joining import HasAccount, Joining, Over
+from tertulia.model.errors import Refused
+from tertulia.model.invitations import Confirmation, Invitation
+from tertulia.model.users import User
+from tertulia.service import links
+from tertulia.service.passwords import good_password
+from tertulia.wire.http import sign_in
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.pages.form_flow import TO_SIGN_IN, Field, Visit, door, new_password_field
+from tertulia.wire.pages.html import STYLES
+from tertulia.wire.pages.public import packaged, static
+
+
+def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The pages of a node."""
+    route = door(node)
+    return (
+        route(links.JOIN.rstrip("/"), _open_door),
+        route(links.JOIN + "{token}", _join),
+        route(links.CONFIRM + "{token}", _confirm),
+        static(STYLES, packaged("page.css"), "text/css"),
+    )
+
+
+# Joining
+
+
+async def _open_door(visit: Visit) -> Response:
+    """To join without an invitation, where anybody may."""
+    if visit.node.state.realm.invite_required:
+        return visit.note(
+            "You need an invitation",
+            "Ask somebody who is here already to invite you. The invitation has a link by which"
+            " you come in.",
+            status=403,
+        )
+    return await _ask_address(visit, None)
+
+
+async def _join(visit: Visit) -> Response:
+    """To join with an invitation, or with an address that is confirmed by coming here."""
+    state, now = visit.node.state, visit.node.clock()
+    match visit.opened:
+        case Invitation(id=number):
+            invitation = joining.usable_invitation(state, number, now)
+            if invitation.is_reusable and visit.node.config.smtp_host:
+                return await _ask_address(visit, invitation)
+            return await _make_account(visit, invitation, invitation.address)
+        case Confirmation(id=number, user_id=None):
+            confirmation = joining.usable_confirmation(state, number, now)
+            return await _make_account(visit, confirmation, confirmation.address)
+        case _:
+            return _unknown(visit)
+
+
+def _unknown(visit: Visit) -> Response:
+    visit.count_unknown()
+    return visit.note(
+        "This link is not valid",
+        "It may have been used already, or it was not copied as a whole.",
+        status=404,
+    )
+
+
+async def _ask_address(visit: Visit, invitation: Invitation | None) -> Response:
+    """An address, to which a link is mailed."""
+    trouble = ""
+    if visit.is_post:
+        visit.require_patience()
+        node, address = visit.node, visit.said("email")
+        try:
+            await node.log.submit(
+                None,
+                joining.sign_up,
+                address,
+                invitation.id if invitation else None,
+                node.vault.nonce(),
+                node.config.mail_site,
+            )
+        except Over:
+            raise
+        except Refused as refusal:
+            trouble = str(refusal)
+        else:
+            return visit.note(
+                "Look into your mail",
+                f"There is a letter under way to {address.strip()}, with a link by which you"
+                " come in. It lasts for a day.",
+            )
+    return visit.form(
+        f"Join {visit.node.state.realm.name}",
+        [_address_field(visit, None)],
+        button="Continue",
+        paragraphs=("Where can you be reached? A link is sent to this address.",),
+        trouble=trouble,
+    )
+
+
+async def _make_account(
+    visit: Visit, by: Invitation | Confirmation, address: str | None
+) -> Response:
+    """Name and password, and there is the account."""
+    state = visit.node.state
+    if address is not None and (known := state.user_with_address(address)) is not None:
+        return visit.note(
+            "You have an account already",
+            "Sign in here, or with any client of Zulip on the desktop or on the phone.",
+            status=409,
+            facts=visit.sign_in(known),
+            back=TO_SIGN_IN,
+        )
+    trouble = ""
+    if visit.is_post:
+        try:
+            user = await _joined(visit, by, address or visit.said("email"))
+            await sign_in.sign_in(visit.node, visit.request, user, way="link")
+        except (Over, HasAccount):
+            raise
+        except Refused as refusal:
+            trouble = str(refusal)
+        else:
+            return visit.go("/")
+    return visit.form(
+        f"Join {state.realm.name}",
+        [_address_field(visit, address), _name_field(visit), new_password_field(visit.node.config)],
+        button="Join",
+        trouble=trouble,
+    )
+
+
+async def _joined(visit: Visit, by: Invitation | Confirmation, address: str) -> User:
+    node, full_name = visit.node, visit.said("full_name")
+    joining.check(node.state, address, full_name)
+    password = await good_password(node, visit.said("password"), address, full_name)
+    verb: Any = joining.join_invited if isinstance(by, Invitation) else joining.join_confirmed
+    user: User = await node.log.submit(
+        None,
+        verb,
+        by.id,
+        Joining(
+            address=address,
+            full_name=full_name,
+            credential=await node.vault.credential(0, password),
+        ),
+        node.renderer.render,
+    )
+    return user
+
+
+def _address_field(visit: Visit, address: str | None) -> Field:
+    return Field(
+        name="email",
+        label="E-mail address",
+        type="email",
+        value=visit.said("email") if address is None else address,
+        autocomplete="email",
+        fixed=address is not None,
+        max=254,
+    )
+
+
+def _name_field(visit: Visit) -> Field:
+    return Field(
+        name="full_name",
+        label="Name",
+        value=visit.said("full_name"),
+        autocomplete="name",
+        min=names.MIN_FULL_NAME,
+        max=names.MAX_FULL_NAME,
+        hint="As the others know you.",
+    )
+
+
+# Confirming an account's new address
+
+
+async def _confirm(visit: Visit) -> Response:
+    """The address is changed by the button: programs that look at a link do not press it."""
+    state, now = visit.node.state, visit.node.clock()
+    confirmation = visit.opened
+    if not isinstance(confirmation, Confirmation) or confirmation.user_id is None:
+        return _unknown(visit)
+    if confirmation.expires_at <= now:
+        raise Over("This link was not used in time.")
+    user = state.users[confirmation.user_id]
+    if visit.is_post:
+        await visit.node.log.submit(
+            None, addresses.confirm_change, confirmation.id, visit.node.config.mail_site
+        )
+        return visit.note(
+            "Your address has changed",
+            "From now on you sign in with it, and mails go there.",
+            facts=visit.sign_in(state.users[user.id]),
+            back=TO_SIGN_IN,
+        )
+    return visit.form(
+        "Confirm your address",
+        [],
+        button="Confirm",
+        paragraphs=(f"The account of {user.full_name} gets the address {confirmation.address}.",),
+    )

@@ -1,0 +1,340 @@
+"""The door: signing in and out with a browser, and a new password for a forgotten one."""
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.domain import names
+from tertulia.domain.accounts import sessions
+from tertulia.domain.accounts.sessions import NewPassword
+from tertulia.model.errors import (
+    AccountDeactivated,
+    OrganizationDeactivated,
+    PasswordSignInDisabled,
+    Refused,
+    WrongPassword,
+)
+from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Role
+from tertulia.service import links
+from tertulia.service.passwords import good_password
+from tertulia.wire.api.objects.users import avatar_address
+from tertulia.wire.http import session_cookies, sign_in
+from tertulia.wire.http.attempt_limits import Pace
+from tertulia.wire.http.authentication import (
+    CSRF_HEADER,
+    authenticated,
+    csrf_token,
+    require_csrf_token,
+    session_of,
+)
+from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.pages.form_flow import (
+    LOGIN,
+    TO_SIGN_IN,
+    Field,
+    Visit,
+    Way,
+    door,
+    new_password_field,
+    shown,
+)
+from tertulia.wire.pages.web_client import client_page
+
+LOGOUT: Final = "/logout"
+HOME: Final = "/"
+RESET_SECONDS: Final = 86400
+"""How long the link to a new password lasts."""
+MAILS_PER_ACCOUNT: Final = 5
+"""Of those links, in that time. A node counts by itself."""
+_OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]{0,2000}")
+_ROLES: Final = {
+    Role.OWNER: "owner",
+    Role.ADMINISTRATOR: "administrator",
+    Role.MODERATOR: "moderator",
+    Role.MEMBER: "member",
+    Role.GUEST: "guest",
+}
+
+
+def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The pages of a node."""
+    route = door(node)
+    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
+
+    async def home(request: Request) -> Response:
+        """The web client, for whoever is signed in."""
+        try:
+            user = authenticated(node, request)
+        except Refused:
+            user = None
+        if user is None:
+            return RedirectResponse(LOGIN, status_code=302, headers={"Cache-Control": "no-store"})
+        return client_page()
+
+    async def to_home(_: Request) -> Response:
+        """There is nothing to set up any more."""
+        return RedirectResponse(HOME, status_code=302)
+
+    async def forgot(visit: Visit) -> Response:
+        return await _forgot(visit, letters)
+
+    return (
+        Route(HOME, home),
+        Route("/setup", to_home, methods=["GET", "POST"]),
+        route(LOGIN, _login, counted=False),
+        route(LOGOUT, _logout, counted=False),
+        route(links.RESET.rstrip("/"), forgot),
+        route(links.RESET + "{token}", _reset),
+    )
+
+
+# In and out
+
+
+class _Resident(Struct, frozen=True, kw_only=True):
+    """An account of the demonstration, as its door shows it."""
+
+    address: str
+    full_name: str
+    role: str
+    picture: str
+
+
+async def _login(visit: Visit) -> Response:
+    node, next_path = visit.node, _own_path(visit.said("next"))
+    trouble, status = "", 200
+    if not visit.is_post:
+        if visit.visitor is not None:
+            return visit.go(next_path)
+    else:
+        try:
+            await _signed_in(visit)
+        except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as error:
+            trouble = str(error)
+            status = 429 if isinstance(error, TooManyTries) else 403
+        else:
+            return visit.go(next_path)
+    realm = node.state.realm
+    return shown(
+        node,
+        "login.html",
+        status=status,
+        title="Sign in",
+        description=realm.rendered_description,
+        action=LOGIN if next_path == HOME else f"{LOGIN}?next={quote(next_path, safe='/')}",
+        fields=_sign_in_fields(visit) if realm.password_sign_in else [],
+        trouble=trouble,
+        forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
+        residents=_residents(node),
+        join="" if realm.invite_required else links.JOIN.rstrip("/"),
+    )
+
+
+async def _signed_in(visit: Visit) -> None:
+    node, request, resident = visit.node, visit.request, visit.said("resident")
+    if resident:
+        user = node.state.user_with_address(resident) if resident in node.residents else None
+        if user is None:
+            raise WrongPassword("There is no such account in this demonstration.")
+        user = sign_in.require_usable(node, user.id)
+        await sign_in.sign_in(node, request, user, way="demonstration")
+        return
+    checked = await sign_in.by_password(
+        node, request, visit.said("username"), visit.said("password")
+    )
+    await sign_in.sign_in(node, request, checked.user, checked)
+
+
+def _own_path(text: str) -> str:
+    """Where to go afterwards: a path of ours, or the beginning."""
+    return text if _OWN_PATH.fullmatch(text) and not text.startswith(LOGOUT) else HOME
+
+
+def _sign_in_fields(visit: Visit) -> list[Field]:
+    typed = visit.said("username")
+    is_demonstration = bool(visit.node.residents)  # Where a click is enough.
+    return [
+        Field(
+            name="username",
+            label="E-mail address",
+            type="email",
+            value=typed,
+            autocomplete="username",
+            focused=not typed and not is_demonstration,
+        ),
+        Field(
+            name="password",
+            label="Password",
+            type="password",
+            autocomplete="current-password",
+            focused=bool(typed),
+        ),
+    ]
+
+
+def _residents(node: HttpNode) -> list[_Resident]:
+    found = (node.state.user_with_address(address) for address in node.residents)
+    return [
+        _Resident(
+            address=user.address,
+            full_name=user.full_name,
+            role=_ROLES[user.role],
+            # A page asks no other server for anything.
+            picture=avatar_address(user, sees_address=False),
+        )
+        for user in found
+        if user is not None and user.is_active
+    ]
+
+
+async def _logout(visit: Visit) -> Response:
+    """A link alone signs nobody out: it takes the button, or a page of ours."""
+    node, request = visit.node, visit.request
+    session = session_of(node, request)
+    if session is None:
+        session_cookies.take_away(node, request)
+        return visit.go(LOGIN)
+    if visit.is_post:
+        sent = request.headers.get(CSRF_HEADER) or visit.said("csrf")
+        require_csrf_token(node.vault, session, sent)
+        await sign_in.sign_out(node, request)
+        return visit.go(LOGIN)
+    user = node.state.users[session.user_id]
+    return visit.form(
+        "Sign out",
+        [],
+        button="Sign out",
+        paragraphs=(f"This browser is signed in as {user.full_name}.",),
+        hidden={"csrf": csrf_token(node.vault, session)},
+        back=Way(path=HOME, words="Stay"),
+    )
+
+
+# A new password
+
+
+async def _forgot(visit: Visit, letters: Pace) -> Response:
+    """The answer is the same for every address: who has an account is nobody's business."""
+    node = visit.node
+    if not node.state.realm.password_sign_in:
+        return visit.note("There are no passwords here", "Nobody signs in by password here.")
+    trouble = ""
+    if visit.is_post:
+        try:
+            address = names.address(visit.said("email"))
+        except Refused as refusal:
+            trouble = str(refusal)
+        else:
+            visit.require_patience()
+            _ask_for_reset(visit, address, letters)
+            return visit.note(
+                "Look into your mail",
+                f"If there is an account with the address {address}, a letter is under way to it,"
+                " with a link to choose a new password. The link lasts for a day.",
+                back=TO_SIGN_IN,
+            )
+    return visit.form(
+        "Forgot your password?",
+        [
+            Field(
+                name="email",
+                label="E-mail address",
+                type="email",
+                value=visit.said("email"),
+                autocomplete="username",
+                focused=True,
+                max=254,
+            )
+        ],
+        button="Continue",
+        paragraphs=("A link to choose a new one is sent to the address of your account.",),
+        trouble=trouble,
+        back=TO_SIGN_IN,
+    )
+
+
+def _ask_for_reset(visit: Visit, address: str, letters: Pace) -> None:
+    """The mail is written down after the answer: how long that takes tells nobody anything."""
+    node = visit.node
+    user = node.state.user_with_address(address)
+    if user is None or not user.is_active or user.is_bot or not letters.admits(user.id):
+        return
+    credential = node.state.credentials[user.id]
+    node.log.mail(
+        Mail(
+            kind=MailKind.FORGOTTEN,
+            to=user.address,
+            site=node.config.mail_site,
+            about=user.id,
+            facts={
+                "expires_at": str(int(node.clock()) + RESET_SECONDS),
+                "mark": node.links.password_mark(credential),
+            },
+        )
+    )
+
+
+async def _reset(visit: Visit) -> Response:
+    node = visit.node
+    credential = node.links.to_reset(node.state, visit.token, node.clock())
+    user = None if credential is None else node.state.users[credential.user_id]
+    if credential is None or user is None or not user.is_active:
+        visit.count_unknown()
+        return visit.note(
+            "This link is over",
+            "It was used, it is older than a day, or it was not copied as a whole.",
+            status=410,
+            back=Way(path=links.RESET.rstrip("/"), words="Ask for another"),
+        )
+    if not node.state.realm.password_sign_in:
+        return visit.note("There are no passwords here", "Nobody signs in by password here.")
+    trouble = ""
+    if visit.is_post:
+        try:
+            password = await good_password(
+                node, visit.said("password"), user.address, user.full_name
+            )
+            hashed = await node.vault.hash_password(password)
+            token, new = sign_in.new_session(node, visit.request)
+            session = await node.log.submit(
+                user.id,
+                sessions.reset_password,
+                NewPassword(
+                    old_hash=credential.password_hash,
+                    new_hash=hashed,
+                    key=node.vault.new_key(),
+                    site=node.config.mail_site,
+                ),
+                new,
+            )
+        except (WrongPassword, OrganizationDeactivated):
+            raise
+        except Refused as refusal:
+            trouble = str(refusal)
+        else:
+            sign_in.note_signed_in(visit.request, "link", user.id)
+            session_cookies.give(node, visit.request, session, token)
+            return visit.go(HOME)
+    return visit.form(
+        "A new password",
+        [
+            Field(
+                name="username",
+                label="E-mail address",
+                type="email",
+                value=user.address,
+                autocomplete="username",
+                fixed=True,
+            ),
+            new_password_field(node.config),
+        ],
+        button="Save and sign in",
+        trouble=trouble,
+    )

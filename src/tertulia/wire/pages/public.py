@@ -1,0 +1,142 @@
+"""What is fetched outside of the interface: pictures, the emoji, and where an avatar is."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import users
+from tertulia.markup.emoji import extra_address
+from tertulia.model.errors import Refused
+from tertulia.model.reactions import EXTRA_NAMES
+from tertulia.model.users import User
+from tertulia.wire.api.emoji import EMOJI_PATH, emoji_data
+from tertulia.wire.api.objects.realm import (
+    ICON_PATH,
+    LOGO_PATH,
+    NIGHT_LOGO_PATH,
+    PICTURES,
+    picture_path,
+)
+from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, avatar_address
+from tertulia.wire.api.resources.emoji import emoji_pages
+from tertulia.wire.files.avatars import avatar_pages
+from tertulia.wire.http.authentication import authenticated
+from tertulia.wire.http.caching import unless_known
+from tertulia.wire.http.content_policies import PICTURE
+from tertulia.wire.http.node import HttpNode
+
+DAY_SECONDS: Final = 86400
+_PICTURES: Final = {
+    ICON_PATH: "icon.svg",
+    LOGO_PATH: "logo.svg",
+    NIGHT_LOGO_PATH: "logo-night.svg",
+    UNKNOWN_AVATAR: "person.svg",
+    **{extra_address(name): "icon.svg" for name in EXTRA_NAMES},
+}
+
+
+APP_ICONS: Final = ("icon-192.png", "icon-512.png", "icon-maskable-512.png")
+"""The mark for places that take no SVG: where an application is installed."""
+
+
+def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
+    """The pages of a node, all of which anybody may fetch."""
+
+    async def avatar(request: Request) -> Response:
+        """To the picture of an account; to one of nobody for whom it is none of theirs."""
+        user = _named(node, request)
+        address = UNKNOWN_AVATAR
+        if user is not None and _may_see(node, request, user):
+            seen = permissions.sees_address(node.state, _viewer(node, request), user)
+            medium = request.url.path.endswith("/medium")
+            address = avatar_address(user, sees_address=seen, medium=medium)
+        # What is shown depends on who asks.
+        headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
+        return RedirectResponse(address, status_code=302, headers=headers)
+
+    async def picture(request: Request) -> Response:
+        """One of the organization's own pictures."""
+        realm = node.state.realm
+        for name in PICTURES:
+            if request.url.path == picture_path(realm, name):
+                content = await node.files.read(getattr(realm, name).file or "realm/none")
+                if content is not None:
+                    return unless_known(request, content, "image/png", _PICTURE_HEADERS)
+        raise HTTPException(404)
+
+    return (
+        Route("/user_avatars/{realm_id:int}/realm/{name}", picture),
+        static(EMOJI_PATH, emoji_data, "application/json"),
+        *(static(path, packaged(name), "image/svg+xml") for path, name in _PICTURES.items()),
+        *(static(f"/static/{name}", packaged(name), "image/png") for name in APP_ICONS),
+        Route("/avatar/{user}", avatar),
+        Route("/avatar/{user}/medium", avatar),
+        *avatar_pages(node),
+        *emoji_pages(node),
+    )
+
+
+def _named(node: HttpNode, request: Request) -> User | None:
+    """The account of that ID, or with that address in the interface."""
+    name = request.path_params["user"]
+    if re.fullmatch(r"\d{1,16}", name):
+        return node.state.users.get(int(name))
+    viewer = _viewer(node, request)
+    return (
+        None
+        if viewer is None
+        else users.account_with(node.state, viewer, name, node.config.address_host, node.clock())
+    )
+
+
+def _viewer(node: HttpNode, request: Request) -> User | None:
+    """Who asks; None without credentials, and for those that are not valid."""
+    try:
+        return authenticated(node, request)
+    except Refused:
+        return None
+
+
+def _may_see(node: HttpNode, request: Request, user: User) -> bool:
+    """Whether the one who asks may know of the account. Without credentials, that is for
+    spectators, where the organization admits them."""
+    viewer = _viewer(node, request)
+    if viewer is None and "authorization" not in request.headers:
+        return node.admits_spectators
+    return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
+
+
+def packaged(name: str) -> Callable[[], bytes]:
+    """The file of that name among our own."""
+
+    @cache
+    def content() -> bytes:
+        return resources.files("tertulia.wire").joinpath("assets", name).read_bytes()
+
+    return content
+
+
+_PICTURE_HEADERS: Final = {
+    "Cache-Control": f"public, max-age={DAY_SECONDS}",
+    "Content-Security-Policy": f"{PICTURE}; style-src 'unsafe-inline'",
+    # Other origins may show the pictures: web clients are not always at home here.
+    "Access-Control-Allow-Origin": "*",
+}
+
+
+def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
+    """A page that changes only with the server's release. It may be kept for a day, and is told
+    apart by its ETag afterwards."""
+
+    async def get(request: Request) -> Response:
+        return unless_known(request, content(), media_type, _PICTURE_HEADERS)
+
+    return Route(path, get)

@@ -1,0 +1,100 @@
+"""The web client: its page, and the files that belong to it, as `web/build.py` made them."""
+
+import gzip
+import mimetypes
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tertulia.wire.pages.public import packaged, static
+
+CLIENT_PATH: Final = "/app/"
+TOKENS: Final = "/static/tokens.css"
+_HEADERS: Final = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
+        " media-src 'self' blob:; font-src 'self'; connect-src 'self'; manifest-src 'self';"
+        " worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "Vary": "Cookie",
+}
+_YEAR: Final = "public, max-age=31536000, immutable"
+_WORTH_PACKING: Final = 1024
+
+
+def client_page() -> Response:
+    """The page that the client runs in; what to do where it was never built."""
+    page = _built().joinpath("index.html")
+    if not page.is_file():
+        return HTMLResponse(_NOT_BUILT, status_code=503)
+    return HTMLResponse(page.read_bytes(), headers=_HEADERS)
+
+
+@cache
+def worker_script() -> bytes | None:
+    """What keeps the client's files in the browser."""
+    script = _built().joinpath("worker.js")
+    return script.read_bytes() if script.is_file() else None
+
+
+def client_files() -> tuple[BaseRoute, ...]:
+    """Where the client's files are. Their names tell versions apart, so they may be kept."""
+
+    async def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        plain, packed = _asset(name)
+        if plain is None:
+            raise HTTPException(404)
+        headers = {"Cache-Control": _YEAR, "Vary": "Accept-Encoding"}
+        if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            plain = packed
+            headers["Content-Encoding"] = "gzip"
+        return Response(plain, media_type=_media_type(name), headers=headers)
+
+    return (
+        Route(CLIENT_PATH + "assets/{name}", asset),
+        static(TOKENS, packaged("tokens.css"), "text/css"),
+    )
+
+
+def _built() -> Traversable:
+    return resources.files("tertulia").joinpath("web")
+
+
+@cache
+def _names() -> frozenset[str]:
+    assets = _built().joinpath("assets")
+    return frozenset(file.name for file in assets.iterdir()) if assets.is_dir() else frozenset()
+
+
+def _asset(name: str) -> tuple[bytes | None, bytes | None]:
+    return _read(name) if name in _names() else (None, None)
+
+
+@cache
+def _read(name: str) -> tuple[bytes, bytes | None]:
+    """A file as it is, and packed where that is worth it."""
+    content = _built().joinpath("assets", name).read_bytes()
+    packable = not name.endswith((".woff2", ".png", ".webp")) and len(content) > _WORTH_PACKING
+    return content, gzip.compress(content, 9, mtime=0) if packable else None
+
+
+def _media_type(name: str) -> str:
+    if name.endswith(".js"):
+        return "text/javascript"
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+_NOT_BUILT: Final = (
+    "<!doctype html><title>Tertulia</title><p>The web client was not built. In a copy of the"
+    " source, <code>make client</code> builds it; a released package has it.</p>"
+)

@@ -1,0 +1,312 @@
+"""The connections of a server: how many there may be, and how long each may keep it waiting.
+
+Whoever keeps the server waiting is looked at by one clock for all of them, now and then; the others
+cost nothing.
+"""
+
+import asyncio
+import ipaddress
+import logging
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from tertulia.wire.http.attempt_limits import network_of
+
+logger = logging.getLogger("tertulia.http")
+
+RESERVE: Final = 20
+"""Connections beyond all others, for those who ask how the server is."""
+SILENT_SECONDS: Final = 5.0
+"""Who has sent or taken nothing for so long makes way where there is no room."""
+_TELL_SECONDS: Final = 1.0
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What connections may take of the server."""
+
+    most: int
+    """How many may be open, `RESERVE` left out."""
+    of_one_address: int = 0
+    """How many of them to one address (of IPv6, to one network of 64 bits), and never more than
+    half of all; 0 for any number."""
+    trusted: str = ""
+    """Addresses and networks for which that does not hold, separated by commas: reverse proxies,
+    behind which are many. Nor does it hold for this machine's own."""
+    head_seconds: float = 30.0
+    """How long a request's line and headers may take, and a connection may last on which nobody
+    asks."""
+    body_seconds: float = 30.0
+    """How long the server waits for a body of which nothing comes at first. Then it is"""
+    least_rate: int = 1024
+    """a second for so many bytes; the same for answers that a client takes. 0 for any number."""
+    answer_seconds: float = 60.0
+    """How long the server waits for a client that takes nothing of an answer at first."""
+    most_seconds: float = 120.0
+    """How long it waits at most for one of which nothing comes any more, or that takes nothing."""
+    unsent: int = 256 * 1024 * 1024
+    """Bytes of answers that may wait for their clients. Of more, those make way that have taken
+    nothing for a while."""
+    sweep_seconds: float = 1.0
+
+
+class Wait(Enum):
+    """What a connection keeps the server waiting for."""
+
+    NOTHING = auto()
+    SERVER = auto()
+    """The server does not read on, for now."""
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+    """That the client takes what was written."""
+
+
+class Admission(Enum):
+    """What becomes of a new connection."""
+
+    WELCOME = auto()
+    RESERVED = auto()
+    """It may ask how the server is, and nothing else."""
+    FULL = auto()
+    TOO_MANY = auto()
+    """Its address has too many."""
+
+
+class Connection(Protocol):
+    """A connection, as it is looked at here."""
+
+    @property
+    def waits_for(self) -> Wait: ...
+
+    @property
+    def turn(self) -> int:
+        """How many requests have begun on it."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of bodies that came on it."""
+
+    @property
+    def sent(self) -> int:
+        """Bytes that its client has taken, as far as is known."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that it has not."""
+
+    def give_up(self) -> None:
+        """Close it, whatever is still to be sent."""
+
+
+class Patience:
+    """How much longer the server waits for one connection."""
+
+    __slots__ = ("_at", "_progress", "_turn", "left", "silent_since", "wait")
+
+    def __init__(self, connection: Connection, limits: Limits, now: float) -> None:
+        self._begin(connection, connection.waits_for, limits, now)
+
+    def _begin(self, connection: Connection, wait: Wait, limits: Limits, now: float) -> None:
+        self.wait = wait
+        self.left = {Wait.HEAD: limits.head_seconds, Wait.ANSWER: limits.answer_seconds}.get(
+            wait, limits.body_seconds
+        )
+        self.silent_since = self._at = now
+        self._turn = connection.turn
+        self._progress = _progress(connection, wait)
+
+    def look(self, connection: Connection, limits: Limits, now: float) -> None:
+        """See what has come since, or was taken."""
+        wait = connection.waits_for
+        if wait is not self.wait or (wait is not Wait.ANSWER and connection.turn != self._turn):
+            self._begin(connection, wait, limits, now)
+            return
+        if wait is not Wait.SERVER:
+            self.left -= now - self._at
+        progress = _progress(connection, wait)
+        if progress != self._progress:
+            more = (progress - self._progress) / limits.least_rate if limits.least_rate else now
+            self.left = min(self.left + more, limits.most_seconds)
+            self.silent_since, self._progress = now, progress
+        self._at = now
+
+    def is_silent(self, connection: Connection, now: float) -> bool:
+        """Whether nothing came for a while, or was taken, that is waited for."""
+        return (
+            now - self.silent_since >= SILENT_SECONDS
+            and self.wait is not Wait.SERVER
+            and connection.waits_for is self.wait
+            and _progress(connection, self.wait) == self._progress
+        )
+
+
+def _progress(connection: Connection, wait: Wait) -> int:
+    if wait is Wait.ANSWER:
+        return connection.sent
+    # A head has its time, however much of it comes.
+    return connection.received if wait is Wait.BODY else 0
+
+
+class Connections:
+    """All connections of a server. To be used on its event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._open = 0
+        self._of: Counter[str] = Counter()
+        """How many each address has, for which there is a bound."""
+        self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
+        self._is_trusted = trusting(limits.trusted)
+        self._reserved: dict[Connection, None] = {}
+        self._watched: dict[Connection, Patience] = {}
+        """Those that keep the server waiting, and some that did until a moment ago."""
+        self._silent: list[Connection] = []
+        """Those that did so for long, the longest last, when it was last looked."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._told = 0.0
+
+    @property
+    def watched(self) -> int:
+        """How many are looked at."""
+        return len(self._watched)
+
+    def admit(self, connection: Connection, host: str | None) -> Admission:
+        """Count a connection from that address, None for this machine's own. Whatever becomes of
+        it, `lost` must follow."""
+        self._open += 1
+        address = self._bounded(host)
+        if address is not None:
+            self._of[address] += 1
+            if self._of[address] > self._most_of_one:
+                self._tell(address)
+                return Admission.TOO_MANY
+        if self._open <= self.limits.most or self._has_made_room():
+            return Admission.WELCOME
+        if len(self._reserved) >= RESERVE:
+            # Who asks how the server is does so at once.
+            oldest = next(iter(self._reserved))
+            del self._reserved[oldest]
+            oldest.give_up()
+        if self._open > self.limits.most + 2 * RESERVE:
+            return Admission.FULL  # Those that were given up are not yet gone.
+        self._reserved[connection] = None
+        return Admission.RESERVED
+
+    def lost(self, connection: Connection, host: str | None) -> None:
+        """The connection is no more."""
+        self._open -= 1
+        address = self._bounded(host)
+        if address is not None:
+            self._of[address] -= 1
+            if not self._of[address]:
+                del self._of[address]
+        self._reserved.pop(connection, None)
+        self._watched.pop(connection, None)
+
+    def watch(self, connection: Connection) -> None:
+        """The connection may keep the server waiting: look at it until it does not."""
+        if connection in self._watched:
+            return
+        loop = asyncio.get_running_loop()
+        self._watched[connection] = Patience(connection, self.limits, loop.time())
+        if self._timer is None:
+            self._timer = loop.call_later(self.limits.sweep_seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._look(loop.time())
+        finally:
+            self._timer = None
+            if self._watched:
+                self._timer = loop.call_later(self.limits.sweep_seconds, self._sweep)
+
+    def _look(self, now: float) -> None:
+        silent: list[tuple[float, Connection]] = []
+        unsent = 0
+        for connection, patience in list(self._watched.items()):
+            patience.look(connection, self.limits, now)
+            if patience.wait is Wait.NOTHING:
+                del self._watched[connection]
+            elif patience.left < 0:
+                connection.give_up()
+            else:
+                unsent += connection.unsent
+                if patience.is_silent(connection, now):
+                    silent.append((patience.silent_since, connection))
+        silent.sort(key=lambda one: one[0], reverse=True)
+        self._silent = [connection for _, connection in silent]
+        while unsent > self.limits.unsent and self._silent:
+            connection = self._silent.pop()
+            if connection.unsent:
+                unsent -= connection.unsent
+                connection.give_up()
+
+    def _has_made_room(self) -> bool:
+        """Give up who kept the server waiting for longest, and did nothing for a while."""
+        now = asyncio.get_running_loop().time()
+        while self._silent:
+            connection = self._silent.pop()
+            patience = self._watched.get(connection)
+            if patience is not None and patience.is_silent(connection, now):
+                connection.give_up()
+                return True
+        return False
+
+    def _bounded(self, host: str | None) -> str | None:
+        """What counts as the address, where there is a bound for it."""
+        if not self._most_of_one or host is None or self._is_trusted(host):
+            return None
+        return network_of(host)
+
+    def _tell(self, address: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._told >= _TELL_SECONDS:
+            self._told = now
+            fields = {"address": address, "most": self._most_of_one}
+            logger.warning("an address has too many connections", extra={"fields": fields})
+
+
+def trusting(listed: str) -> Callable[[str], bool]:
+    """Whether an address is this machine's own, or among those listed: addresses and networks,
+    separated by commas, or `*` for all."""
+    networks = []
+    for one in filter(None, (part.strip() for part in listed.split(","))):
+        if one == "*":
+            return lambda _: True
+        try:
+            networks.append(ipaddress.ip_network(one, strict=False))
+        except ValueError:
+            continue  # The path of a socket, whose connections have no address.
+    known: dict[str, bool] = {}
+
+    def trusts(host: str) -> bool:
+        if host not in known:
+            if len(known) >= 1000:
+                known.clear()
+            known[host] = _is_own(host) or _is_in(host, networks)
+        return known[host]
+
+    return trusts
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_own(host: str) -> bool:
+    address = _address(host)
+    return address is None or address.is_loopback
+
+
+def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
+    address = _address(host)
+    return any(address in network for network in networks)
