@@ -4,6 +4,7 @@ on it."""
 import datetime
 import gc
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
         choice.part_of(config.option.postgres)
     except ValueError as error:
         raise pytest.UsageError(f"--postgres: {error}") from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two more than there are cores: many tests wait, for a program, a database or a time limit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) + 2
 
 
 @pytest.hookimpl(trylast=True)
