@@ -1,6 +1,6 @@
 """Which tests run on PostgreSQL, and which tests run first.
 
-A test that takes the fixture `database_url` runs on SQLite and on PostgreSQL. `make test` runs on
+A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL. `make test` runs on
 PostgreSQL all that differs there, and of the rest an eighth, another one each day: in eight days
 everything. Tests that name PostgreSQL themselves always run.
 """
@@ -119,9 +119,12 @@ def turn(item: pytest.Item) -> int:
 
 
 def _is_on_postgresql(item: pytest.Item) -> bool:
-    """Whether `database_url` made it a test on PostgreSQL."""
+    """Whether `database_url` or `kept_database_url` made it a test on PostgreSQL."""
     made = getattr(item, "callspec", None)
-    return made is not None and made.params.get("database_url") == "postgresql"
+    if made is None:
+        return False
+    names = ("database_url", "kept_database_url")
+    return any(made.params.get(name) == "postgresql" for name in names)
 
 
 def _place(name: str, paths: tuple[str, ...]) -> int | None:

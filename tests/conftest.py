@@ -93,6 +93,10 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of each kind: its URL, or nothing for a file in the data directory."""
+    yield from _database_url(request)
+
+
+def _database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield ""
         return
@@ -103,8 +107,12 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def config(database_url: str, tmp_path: Path) -> Config:
     """The configuration of a node on an empty database."""
+    return _config(tmp_path, database_url)
+
+
+def _config(directory: Path, database_url: str) -> Config:
     return Config(
-        data_dir=str(tmp_path / "data"),
+        data_dir=str(directory / "data"),
         database_url=database_url,
         external_url="http://chat.test",
         rate_limits=False,
@@ -119,29 +127,53 @@ def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert broken == []
 
 
+_OTHERS = (
+    Newcomer("ben"),
+    Newcomer("cleo"),
+    Newcomer("gus", Role.GUEST),
+    Newcomer("robo", owner="ben"),
+)
+
+
 @pytest.fixture
 async def org(config: Config) -> AsyncIterator[Organization]:
     """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
     (a bot of ben's), and no channels yet."""
-    others = (
-        Newcomer("ben"),
-        Newcomer("cleo"),
-        Newcomer("gus", Role.GUEST),
-        Newcomer("robo", owner="ben"),
-    )
-    async with founded(config, others=others) as organization:
+    async with founded(config, others=_OTHERS) as organization:
         yield organization
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def kept_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """`database_url`, for all tests of a module."""
+    yield from _database_url(request)
+
+
+@pytest.fixture(scope="module")
+async def kept(
+    kept_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Organization]:
+    """`org`, for all tests of a module: for those who only read. A module that needs more in it has
+    a fixture of the same scope that adds that."""
+    config = _config(tmp_path_factory.mktemp("kept"), kept_database_url)
+    async with founded(config, others=_OTHERS) as organization:
+        yield organization
+
+
+@pytest.fixture
+def unchanged(kept: Organization) -> Iterator[Organization]:
+    """`kept`, for requests that are refused and for those that only read: fails where one of the
+    test's changed something."""
+    before = kept.node.state.seq
+    yield kept
+    assert kept.node.state.seq == before, "something was changed"
 
 
 @pytest.fixture(scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
     """An organization of `ann` and `ben` on SQLite for all tests of a module: for requests that
     change nothing and do not come as far as a database."""
-    directory = tmp_path_factory.mktemp("shared")
-    config = Config(
-        data_dir=str(directory / "data"), external_url="http://chat.test", rate_limits=False
-    )
-    async with founded(config) as organization:
+    async with founded(_config(tmp_path_factory.mktemp("shared"), "")) as organization:
         await organization.add("ben")
         await organization.add("robo", owner="ben")
         yield organization
