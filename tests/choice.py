@@ -1,8 +1,8 @@
 """Which tests run on PostgreSQL, and which tests run first.
 
-A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL. `make test` runs on
-PostgreSQL all that differs there, and of the rest an eighth, another one each day: in eight days
-everything. Tests that name PostgreSQL themselves always run.
+A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
+`make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
+day: in eight days everything. Tests that name PostgreSQL themselves always run.
 """
 
 import datetime
