@@ -37,8 +37,8 @@ test: lint $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choi
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python web/build.py run --silent check
+	@# At the same time, for each keeps one core busy.
+	$(BIN)/mypy & types=$$!; $(BIN)/python web/build.py run --silent check; client=$$?; wait $$types && exit $$client
 
 format: $(VENV)/.dev ## put the code in the project's style
 	$(BIN)/ruff format .
