@@ -31,7 +31,7 @@ DIFFERENT_ON_POSTGRESQL = (
     "tests/unit/test_log.py",
     "tests/unit/test_migrations.py",
     "tests/unit/test_modes.py",
-    "tests/unit/test_serving.py",
+    "tests/unit/test_server_lock.py",
     "tests/unit/test_tables.py",
     "tests/wire/test_broken_server.py",
     "tests/wire/test_readiness.py",
@@ -42,7 +42,7 @@ DIFFERENT_ON_POSTGRESQL = (
     "tests/wire/test_register_messages.py",
     "tests/wire/test_same_moment.py",
     # Queries: search, history, flags, unread messages, moves.
-    "tests/unit/test_store_finding.py",
+    "tests/unit/test_message_search.py",
     "tests/wire/test_between_channels.py",
     "tests/wire/test_fetching.py",
     "tests/wire/test_flags.py",
