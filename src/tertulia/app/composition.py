@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
-from tertulia.delivery.queues import Delivery
+from tertulia.delivery.delivery import Delivery
 from tertulia.jobs.previews import shown_elsewhere
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
@@ -109,7 +109,7 @@ async def opened_node(
 
     def heard(text: str) -> None:
         for delivery in hearing:
-            delivery.heard(text)
+            delivery.on_announcement(text)
 
     opened = opened_organization(
         config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=True
