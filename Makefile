@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PORT ?= 9991
 DATA ?= .demo
 WORKERS ?= auto
+# What was compiled is kept, whatever the environment says: each process would do it again.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help serve client test lint format fuzz lexers histories bench soak chaos lock clean
@@ -26,15 +28,17 @@ $(CLIENT): $(VENV)/.run web/package-lock.json web/index.html web/vite.config.ts 
 	$(BIN)/python web/build.py
 	@touch $@
 
-test: lint $(CLIENT) ## lint, types, and every test on both databases
+DAY ?= today
+
+test: lint $(CLIENT) ## lint, types, all tests, on PostgreSQL a part (tests/choice.py); ALL=1 for all
 	$(BIN)/python web/build.py run --silent test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST) $(if $(ALL),,--postgres=$(DAY))
 
 lint: $(VENV)/.dev ## style and strict types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python web/build.py run --silent check
+	@# At the same time, for each keeps one core busy.
+	$(BIN)/mypy & types=$$!; $(BIN)/python web/build.py run --silent check; client=$$?; wait $$types && exit $$client
 
 format: $(VENV)/.dev ## put the code in the project's style
 	$(BIN)/ruff format .
@@ -44,7 +48,7 @@ format: $(VENV)/.dev ## put the code in the project's style
 FUZZ ?= 300
 
 fuzz: $(VENV)/.dev ## thousands of made-up requests; FUZZ=1000 for more of each kind
-	FUZZ=$(FUZZ) $(BIN)/pytest tests/fuzz -n $(WORKERS) --dist worksteal
+	FUZZ=$(FUZZ) $(PYTEST) tests/fuzz
 
 LEXERS ?= 1000
 
@@ -54,7 +58,7 @@ lexers: $(VENV)/.dev ## code made up to keep each grammar busy, and which it sto
 HISTORIES ?= 20
 
 histories: $(VENV)/.dev ## many made-up histories of an organization; HISTORIES=100 for more
-	HISTORIES=$(HISTORIES) $(BIN)/pytest tests/property -n $(WORKERS) --dist worksteal
+	HISTORIES=$(HISTORIES) $(PYTEST) tests/property
 
 bench: $(VENV)/.dev ## what things cost beside the machine's limits; QUICK=1, DATABASE=postgresql
 	@QUICK="$(QUICK)" DATABASE="$(DATABASE)" $(BIN)/python -m bench

@@ -1,7 +1,10 @@
-"""Fixtures: a database of each kind, and an organization on it."""
+"""Which tests run, in which order, and their fixtures: a database of each kind, and an organization
+on it."""
 
+import datetime
 import gc
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,8 +12,61 @@ import pytest
 
 from tertulia.model.users import Role
 from tertulia.service.config import Config
-from tests import postgres
+from tests import choice, postgres
 from tests.support import Newcomer, Organization, founded
+
+_TERMINAL = "terminalreporter"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres",
+        default=choice.EVERYTHING,
+        metavar="DAY",
+        help="on PostgreSQL run what differs there, and of the rest the part of that day (UTC),"
+        " YYYY-MM-DD or 'today'; all of it unless this is given",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.postgres == "today":
+        # Here, before xdist hands its options over: its workers choose the same at midnight too.
+        config.option.postgres = datetime.datetime.now(datetime.UTC).date().isoformat()
+    try:
+        choice.part_of(config.option.postgres)
+    except ValueError as error:
+        raise pytest.UsageError(f"--postgres: {error}") from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two more than there are cores: many tests wait, for a program, a database or a time limit."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) + 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    _say_chosen(session.config)
+
+
+def pytest_terminal_summary(exitstatus: int, config: pytest.Config) -> None:
+    if exitstatus:
+        _say_chosen(config)
+
+
+def _say_chosen(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin(_TERMINAL)
+    said = choice.described(config.option.postgres)
+    if said and terminal is not None and not hasattr(config, "workerinput"):
+        terminal.write_line(said)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept, left = choice.divided(items, config.option.postgres)
+    items[:] = sorted(kept, key=choice.turn)
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:
@@ -37,6 +93,10 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of each kind: its URL, or nothing for a file in the data directory."""
+    yield from _database_url(request)
+
+
+def _database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield ""
         return
@@ -47,8 +107,12 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def config(database_url: str, tmp_path: Path) -> Config:
     """The configuration of a node on an empty database."""
+    return _config(tmp_path, database_url)
+
+
+def _config(directory: Path, database_url: str) -> Config:
     return Config(
-        data_dir=str(tmp_path / "data"),
+        data_dir=str(directory / "data"),
         database_url=database_url,
         external_url="http://chat.test",
         rate_limits=False,
@@ -63,29 +127,53 @@ def nothing_broke(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert broken == []
 
 
+_OTHERS = (
+    Newcomer("ben"),
+    Newcomer("cleo"),
+    Newcomer("gus", Role.GUEST),
+    Newcomer("robo", owner="ben"),
+)
+
+
 @pytest.fixture
 async def org(config: Config) -> AsyncIterator[Organization]:
     """An organization with `ann` (owner), `ben` and `cleo` (members), `gus` (guest) and `robo`
     (a bot of ben's), and no channels yet."""
-    others = (
-        Newcomer("ben"),
-        Newcomer("cleo"),
-        Newcomer("gus", Role.GUEST),
-        Newcomer("robo", owner="ben"),
-    )
-    async with founded(config, others=others) as organization:
+    async with founded(config, others=_OTHERS) as organization:
         yield organization
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def kept_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """`database_url`, for all tests of a module."""
+    yield from _database_url(request)
+
+
+@pytest.fixture(scope="module")
+async def kept(
+    kept_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Organization]:
+    """`org`, for all tests of a module: for those who only read. A module that needs more in it has
+    a fixture of the same scope that adds that."""
+    config = _config(tmp_path_factory.mktemp("kept"), kept_database_url)
+    async with founded(config, others=_OTHERS) as organization:
+        yield organization
+
+
+@pytest.fixture
+def unchanged(kept: Organization) -> Iterator[Organization]:
+    """`kept`, for requests that are refused and for those that only read: fails where one of the
+    test's changed something."""
+    before = kept.node.state.seq
+    yield kept
+    assert kept.node.state.seq == before, "something was changed"
 
 
 @pytest.fixture(scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Organization]:
     """An organization of `ann` and `ben` on SQLite for all tests of a module: for requests that
     change nothing and do not come as far as a database."""
-    directory = tmp_path_factory.mktemp("shared")
-    config = Config(
-        data_dir=str(directory / "data"), external_url="http://chat.test", rate_limits=False
-    )
-    async with founded(config) as organization:
+    async with founded(_config(tmp_path_factory.mktemp("shared"), "")) as organization:
         await organization.add("ben")
         await organization.add("robo", owner="ben")
         yield organization

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import psycopg
 from psycopg import sql as pgsql
 from psycopg.conninfo import conninfo_to_dict
 
+from tertulia.store.database import Connection
 from tertulia.store.migrations import migrate
 from tertulia.store.postgres import PostgresDatabase
 
@@ -67,7 +68,7 @@ def _prepared(url: str) -> Iterator[str]:
         try:
             yield url
         finally:
-            del _servers[url]
+            _servers.pop(url).close()
 
 
 def _is_user(name: str) -> bool:
@@ -110,6 +111,7 @@ class _Schemas:
         self._waiting: list[_Migrated] = []
         self._form: list[Any] = []
         self._restore = ""
+        self._writer: Connection | None = None
 
     def url_of(self, name: str) -> str:
         joint = "&" if "?" in self._url else "?"
@@ -133,7 +135,7 @@ class _Schemas:
 
     def migrate(self, name: str) -> None:
         """Put a migrated schema in the place of one that was lent, where that is empty."""
-        if self._lent[name] is not None or self._form_of(name):
+        if self._lent[name] is not None or self._has_tables(name):
             return
         migrated = self._waiting.pop() if self._waiting else self._made()
         self._run(f"DROP SCHEMA {name}; ALTER SCHEMA {migrated.name} RENAME TO {name}")
@@ -151,7 +153,7 @@ class _Schemas:
 
     def _restoring(self, name: str) -> str:
         """SQL that leaves in the tables of `search_path` what there is in this schema's now."""
-        tables = [row[0] for row in self._form if row[1] == "r"]
+        tables = _tables(self._form)
         statements = [f"DELETE FROM {table}" for table in tables]
         for table in tables:
             for row in self._connection.execute(f"SELECT * FROM {name}.{table}"):
@@ -166,6 +168,57 @@ class _Schemas:
         self._run(f"BEGIN; SET LOCAL search_path TO {name}; {self._restore}; COMMIT")
         return True
 
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Connection]:
+        """A connection to the schema. It is always the same one: a new one takes ten times as long
+        for its first statements, for it knows nothing of the tables yet."""
+        connection, self._writer = self._writer, None
+        if connection is None:
+            connection = PostgresDatabase(self._url).connect(readonly=False)
+        try:
+            connection.run(f"SET search_path TO {name}")
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+
+    def rows_of(self, name: str) -> "Rows":
+        """What there is in the schema's tables."""
+        tables = {}
+        for table in _tables(self._form_of(name)):
+            place = f"{name}.{table}"
+            with self._connection.cursor().copy(f"COPY {place} TO STDOUT".encode()) as copy:
+                tables[table] = b"".join(copy)
+        counters = self._connection.execute(
+            "SELECT sequencename, last_value FROM pg_sequences"
+            " WHERE schemaname = %s AND last_value IS NOT NULL",
+            (name,),
+        )
+        return Rows(tables, dict(counters.fetchall()))
+
+    def fill(self, name: str, rows: "Rows") -> None:
+        """Put them into the schema, in place of what is there."""
+        with self._connection.transaction():
+            # In whatever order: they were there together.
+            self._run("SET LOCAL session_replication_role TO replica")
+            for table, content in rows.tables.items():
+                place = f"{name}.{table}"
+                self._run(f"DELETE FROM {place}")
+                with self._connection.cursor().copy(f"COPY {place} FROM STDIN".encode()) as copy:
+                    copy.write(content)
+            for counter, value in rows.counters.items():
+                self._connection.execute("SELECT setval(%s, %s)", (f"{name}.{counter}", value))
+
+    def close(self) -> None:
+        """Let go of the connection that is kept."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _has_tables(self, name: str) -> bool:
+        found = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(%s) LIMIT 1"
+        return self._connection.execute(found, (name,)).fetchone() is not None
+
     def _form_of(self, name: str) -> list[Any]:
         return self._connection.execute(_FORM, (name,)).fetchall()
 
@@ -173,8 +226,20 @@ class _Schemas:
         self._connection.execute(sql.encode())
 
 
+class Rows(NamedTuple):
+    """What there is in the tables of a schema."""
+
+    tables: dict[str, bytes]
+    counters: dict[str, int]
+    """How far the numbers are that rows are given."""
+
+
 _servers: dict[str, _Schemas] = {}
 _lent: dict[str, tuple[_Schemas, str]] = {}
+
+
+def _tables(form: list[Any]) -> list[str]:
+    return [row[0] for row in form if row[1] == "r"]
 
 
 def _new_name() -> str:
@@ -202,6 +267,26 @@ def migrate_lent(url: str) -> None:
         return
     schemas, name = _lent[url]
     schemas.migrate(name)
+
+
+def writing(url: str) -> contextlib.AbstractContextManager[Connection]:
+    """A connection to the database of that URL, quick where `schema` gave it."""
+    if url not in _lent:
+        return contextlib.closing(PostgresDatabase(url).connect(readonly=False))
+    schemas, name = _lent[url]
+    return schemas.writing(name)
+
+
+def rows_of(url: str) -> Rows:
+    """What there is in the tables of the database that `schema` gave."""
+    schemas, name = _lent[url]
+    return schemas.rows_of(name)
+
+
+def fill(url: str, rows: Rows) -> None:
+    """Put that into the database that `schema` gave, in place of what its tables have."""
+    schemas, name = _lent[url]
+    schemas.fill(name, rows)
 
 
 def socket_of(url: str) -> str:

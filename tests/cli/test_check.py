@@ -10,12 +10,14 @@ from tertulia import demo
 from tertulia.jobs.pruning import pruned_once
 from tertulia.service.config import Config
 from tertulia.store.store import database_at
+from tests import databases
 from tests.cli.support import Place
 from tests.support import reopened
 
 
 async def prepared(place: Place) -> None:
-    await demo.prepared(Config(data_dir=str(place.data_dir), database_url=place.database_url))
+    config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
+    await databases.copied(config, demo.prepared)
 
 
 def tamper(place: Place, statement: str) -> None:

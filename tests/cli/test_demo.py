@@ -18,11 +18,13 @@ from tertulia.demo.stage import CLIENT, Stage
 from tertulia.service import avatars
 from tertulia.service.config import Config
 from tertulia.wire.api.resources import emoji
+from tests import databases
 from tests.cli.support import Place
 from tests.support import Person, reopened
 
 
 async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> None:
+    await databases.copied(config, demo.prepared)
     residents = await demo.prepared(config)
     assert len({resident.role for resident in residents}) == 4
     async with reopened(config) as org:
@@ -34,7 +36,7 @@ async def test_everybody_of_the_demonstration_can_sign_in(config: Config) -> Non
 
 
 async def test_everybody_finds_what_is_plausibly_unread(config: Config) -> None:
-    await demo.prepared(config)
+    await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         unread = {name: await unread_of(org[name]) for name in ("iris", "june", "theo", "zola")}
     iris = unread["iris"]
@@ -51,7 +53,7 @@ async def unread_of(person: Person) -> dict[str, Any]:
 
 async def test_what_is_said_is_shown_as_it_was_meant(config: Config) -> None:
     """Every mention, link, emoji, widget and file is one."""
-    await demo.prepared(config)
+    await databases.copied(config, demo.prepared)
     async with reopened(config) as org:
         messages = await all_of(org["iris"])
         assert sum(m["type"] == "stream" for m in messages) > 300

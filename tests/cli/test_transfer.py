@@ -13,7 +13,7 @@ from tertulia import demo
 from tertulia.service.config import Config
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.uploads import Uploads
-from tests import postgres
+from tests import databases, postgres
 from tests.cli.support import Place
 from tests.pictures import picture
 from tests.support import reopened
@@ -55,7 +55,7 @@ async def everything(place: Place) -> dict[str, Any]:
 async def test_a_backup_is_the_same_organization_in_either_database(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
-    await demo.prepared(config_of(place))
+    await databases.copied(config_of(place), demo.prepared)
     before = await everything(place)
     file = tmp_path / "backup.zip"
     for one, command in ((place, "backup"), (target, "restore"), (target, "check")):
@@ -70,7 +70,7 @@ async def test_a_backup_is_the_same_organization_in_either_database(
 
 
 async def test_a_backup_is_made_while_the_server_writes(place: Place, tmp_path: Path) -> None:
-    await demo.prepared(config_of(place))
+    await databases.copied(config_of(place), demo.prepared)
     target = Place(tmp_path / "target")
     file = str(tmp_path / "backup.zip")
     async with reopened(config_of(place)) as org:
@@ -103,7 +103,7 @@ def files_of(place: Place) -> dict[str, bytes]:
 async def test_uploaded_files_and_pictures_come_along_and_what_can_be_made_again_does_not(
     place: Place, target: Place, tmp_path: Path
 ) -> None:
-    await demo.prepared(config_of(place))
+    await databases.copied(config_of(place), demo.prepared)
     there = files_of(place)
     async with reopened(config_of(place)) as org:
         iris = org["iris"]

@@ -9,7 +9,7 @@ from PIL import Image
 from tertulia import pictures
 from tertulia.pictures import BadPicture
 from tertulia.store.files import Files
-from tests.pictures import picture
+from tests.pictures import blank, picture
 
 
 async def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_what_is_no_picture_is_refused(content: bytes) -> None:
 
 async def test_a_picture_of_too_many_pixels_is_refused_without_decoding_it() -> None:
     with pytest.raises(BadPicture, match="pixels"):
-        await pictures.squared(picture(20_000, 5_000), 64)
+        await pictures.squared(blank(20_000, 5_000), 64)
 
 
 def gif(frames: int, blocks: int = 1, after: bytes = b"") -> bytes:

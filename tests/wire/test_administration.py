@@ -56,8 +56,8 @@ def without_id(event: Data) -> Data:
         ".".join(["abcdefghi"] * 26),
     ],
 )
-async def test_what_is_no_domain_is_refused(org: Organization, domain: str) -> None:
-    (await org["ann"].post("/realm/domains", domain=domain, allow_subdomains=True)).refused()
+async def test_what_is_no_domain_is_refused(unchanged: Organization, domain: str) -> None:
+    (await unchanged["ann"].post("/realm/domains", domain=domain, allow_subdomains=True)).refused()
 
 
 async def test_a_domain_is_there_once(org: Organization) -> None:
@@ -426,8 +426,8 @@ def test_every_lexer_can_have_a_playground() -> None:
         {"url_template": "javascript:{code}"},
     ],
 )
-async def test_a_playground_that_cannot_be_is_refused(org: Organization, given: Data) -> None:
-    (await org["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
+async def test_a_playground_that_cannot_be_is_refused(unchanged: Organization, given: Data) -> None:
+    (await unchanged["ann"].post("/realm/playgrounds", **{**RUST, **given})).refused()
 
 
 @pytest.mark.parametrize("name", list(RUST))

@@ -11,6 +11,7 @@ from PIL import Image
 
 from tertulia.model.changes import RealmChanged
 from tertulia.wire.api.objects.users import initials
+from tests.pictures import blank
 from tests.support import Organization, Person, Reply, reopened
 
 GRAVATAR = "https://secure.gravatar.com/avatar/"
@@ -117,7 +118,7 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
         ([b"no picture"], "BAD_IMAGE"),
         ([b'<svg xmlns="http://www.w3.org/2000/svg"/>'], "BAD_IMAGE"),
         ([picture()[:50]], "BAD_IMAGE"),
-        ([picture((20_000, 10_000))], "BAD_IMAGE"),
+        ([blank(20_000, 10_000)], "BAD_IMAGE"),
     ],
 )
 async def test_what_is_no_picture_is_refused(

@@ -81,6 +81,12 @@ async def test_who_may_have_which_bots(org: Organization, kind: BotKind) -> None
     assert (await org["cleo"].post("/bots", **(asked | again))).ok
 
 
+@pytest.fixture(scope="module")
+async def hidden(kept: Organization) -> int:
+    """A private channel of cleo's."""
+    return await kept.channel("hidden", "cleo", is_private=True)
+
+
 @pytest.mark.parametrize(
     ("actor", "changed", "code"),
     [
@@ -105,13 +111,12 @@ async def test_who_may_have_which_bots(org: Organization, kind: BotKind) -> None
     ],
 )
 async def test_an_impossible_bot_is_refused(
-    org: Organization, actor: str, changed: dict[str, Any], code: str
+    hidden: int, unchanged: Organization, actor: str, changed: dict[str, Any], code: str
 ) -> None:
-    await org.channel("hidden", "cleo", is_private=True)
-    before = len(org.node.state.users)
+    before = len(unchanged.node.state.users)
     asked = {"full_name": "Hal", "short_name": "hal"}
-    (await org[actor].post("/bots", **(asked | changed))).refused(code)
-    assert len(org.node.state.users) == before
+    (await unchanged[actor].post("/bots", **(asked | changed))).refused(code)
+    assert len(unchanged.node.state.users) == before
 
 
 async def test_an_address_is_given_once(org: Organization) -> None:

@@ -105,9 +105,9 @@ async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
 @pytest.mark.parametrize("where", ["/users/ann@example.com", "/users"])
 @pytest.mark.parametrize("text", ["", "1", "True", '"true"', "[]", "\0"])
 async def test_a_boolean_of_an_account_s_is_a_boolean(
-    org: Organization, where: str, name: str, text: str
+    unchanged: Organization, where: str, name: str, text: str
 ) -> None:
-    reply = await org["ben"].get(where, **{name: text})
+    reply = await unchanged["ben"].get(where, **{name: text})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 

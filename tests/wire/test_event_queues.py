@@ -221,9 +221,11 @@ async def test_a_queue_is_kept_as_long_as_was_asked_for(
     ],
 )
 async def test_what_a_client_asks_for_must_make_sense(
-    org: Organization, name: str, value: str
+    unchanged: Organization, name: str, value: str
 ) -> None:
-    body = (await org["ben"].post("/register", **{name: value})).refused("REQUEST_VARIABLE_INVALID")
+    body = (await unchanged["ben"].post("/register", **{name: value})).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
     assert body["var_name"] == name
 
 

@@ -21,7 +21,26 @@ NEWEST = 10**16
 
 @pytest.fixture
 async def house(org: Organization) -> Organization:
-    """Channels and messages. Each message's content begins with a letter of its own."""
+    """Channels and messages, for a test that changes them."""
+    await furnish(org)
+    return org
+
+
+@pytest.fixture(scope="module")
+async def kept_house(kept: Organization) -> Organization:
+    await furnish(kept)
+    await kept.channel("secret", "ann", is_private=True)
+    return kept
+
+
+@pytest.fixture
+def seen(kept_house: Organization, unchanged: Organization) -> Organization:
+    """The same channels and messages for all tests that only look."""
+    return unchanged
+
+
+async def furnish(org: Organization) -> None:
+    """Make channels and messages. Each message's content begins with a letter of its own."""
     lounge = await org.channel("lounge", "ann", "ben")
     await org.channel("den", "ann", "cleo", is_private=True)
     attic = await org.channel("attic", "cleo")
@@ -48,7 +67,6 @@ async def house(org: Organization) -> Organization:
     old = ChannelChanged(channel_id=attic, values={"is_archived": True}, was={"is_archived": False})
     await org.do(old, actor="ann")
     assert lounge
-    return org
 
 
 async def ids(org: Organization, letters: str) -> list[int]:
@@ -132,9 +150,9 @@ EVERYTHING = "abdefghk"
     ],
 )
 async def test_a_narrow_finds_what_it_says_and_its_opposite(
-    house: Organization, operator: str, operand: Any, positive: str, negative: str
+    seen: Organization, operator: str, operand: Any, positive: str, negative: str
 ) -> None:
-    ann = house["ann"]
+    ann = seen["ann"]
     term = {"operator": operator, "operand": operand}
     assert await letters(ann, [term]) == positive
     assert await letters(ann, [{**term, "negated": True}]) == negative
@@ -250,11 +268,9 @@ async def test_a_conversation_is_found_by_one_of_its_messages(house: Organizatio
     ],
 )
 async def test_a_narrow_that_makes_no_sense_is_refused(
-    org: Organization, narrow: str, code: str
+    seen: Organization, narrow: str, code: str
 ) -> None:
-    await org.channel("lounge", "ben")
-    await org.channel("secret", "ann", is_private=True)
-    reply = await org["ben"].get(
+    reply = await seen["ben"].get(
         "/messages", anchor="newest", num_before=1, num_after=0, narrow=narrow
     )
     body = reply.refused(code)

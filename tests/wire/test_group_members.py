@@ -65,6 +65,25 @@ async def test_members_come_and_go_and_everybody_hears_of_it(org: Organization) 
     assert (shown["members"], shown["direct_subgroup_ids"]) == ([ann, gus], [MODERATORS])
 
 
+@pytest.fixture(scope="module")
+async def nested(kept: Organization) -> dict[Any, int]:
+    """Groups in groups, and who is in the innermost but one: their IDs."""
+    await kept.add("dan")
+    ids = {
+        "in": kept["ben"].user_id,
+        "out": kept["cleo"].user_id,
+        "gone": kept["dan"].user_id,
+        "inner": await create(kept, "ben", "inner"),
+    }
+    ids["itself"] = await create(
+        kept, "ben", "cooks", members=[ids["in"], ids["gone"]], subgroups=[ids["inner"]]
+    )
+    ids["outer"] = await create(kept, "ben", "outer", subgroups=[ids["itself"]])
+    ids["outermost"] = await create(kept, "ben", "outermost", subgroups=[ids["outer"]])
+    assert (await kept["ann"].delete(f"/users/{ids['gone']}")).ok
+    return ids
+
+
 @pytest.mark.parametrize(
     ("path", "given", "code"),
     [
@@ -98,21 +117,9 @@ async def test_members_come_and_go_and_everybody_hears_of_it(org: Organization) 
     ],
 )
 async def test_an_impossible_change_of_members_is_refused_as_a_whole(
-    org: Organization, path: str, given: dict[str, Any], code: str
+    nested: dict[Any, int], unchanged: Organization, path: str, given: dict[str, Any], code: str
 ) -> None:
-    await org.add("dan")
-    ids = {
-        "in": org["ben"].user_id,
-        "out": org["cleo"].user_id,
-        "gone": org["dan"].user_id,
-        "inner": await create(org, "ben", "inner"),
-    }
-    ids["itself"] = await create(
-        org, "ben", "cooks", members=[ids["in"], ids["gone"]], subgroups=[ids["inner"]]
-    )
-    ids["outer"] = await create(org, "ben", "outer", subgroups=[ids["itself"]])
-    ids["outermost"] = await create(org, "ben", "outermost", subgroups=[ids["outer"]])
-    assert (await org["ann"].delete(f"/users/{ids['gone']}")).ok
+    org, ids = unchanged, nested
     asked = {
         name: [ids.get(one, one) for one in value] if isinstance(value, list) else value
         for name, value in given.items()

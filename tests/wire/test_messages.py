@@ -114,9 +114,9 @@ async def test_people_are_named_in_many_ways(org: Organization) -> None:
     ],
 )
 async def test_people_who_are_not_there_cannot_be_written_to(
-    org: Organization, to: str | None
+    unchanged: Organization, to: str | None
 ) -> None:
-    reply = await org["ann"].post("/messages", type="direct", to=to, content="x")
+    reply = await unchanged["ann"].post("/messages", type="direct", to=to, content="x")
     assert reply.status == 400
     assert reply.body["result"] == "error"
 
@@ -283,12 +283,12 @@ async def test_a_content_is_stored_so(org: Organization, content: str, stored: s
 
 
 @pytest.mark.parametrize("content", [None, "", "   ", "\n\t\n", "a\0b", "\0"])
-async def test_an_empty_content_is_refused(org: Organization, content: str | None) -> None:
-    reply = await org["ann"].post(
-        "/messages", type="direct", to=[org["ben"].user_id], content=content
+async def test_an_empty_content_is_refused(unchanged: Organization, content: str | None) -> None:
+    reply = await unchanged["ann"].post(
+        "/messages", type="direct", to=[unchanged["ben"].user_id], content=content
     )
     assert reply.status == 400
-    assert await (await org["ben"].register()).events() == []
+    assert await (await unchanged["ben"].register()).events() == []
 
 
 # Whom one may write to

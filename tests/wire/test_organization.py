@@ -181,8 +181,10 @@ async def test_several_settings_are_changed_together_or_not_at_all(org: Organiza
         ("authentication_methods", {"Dev": True}),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(org: Organization, name: str, value: Any) -> None:
-    (await org["ann"].patch("/realm", **{name: value})).refused()
+async def test_a_value_that_cannot_be_is_refused(
+    unchanged: Organization, name: str, value: Any
+) -> None:
+    (await unchanged["ann"].patch("/realm", **{name: value})).refused()
 
 
 @pytest.mark.parametrize(
@@ -222,8 +224,10 @@ async def test_a_value_that_cannot_be_is_refused(org: Organization, name: str, v
         ("can_create_groups", "{"),
     ],
 )
-async def test_a_value_of_another_type_is_refused(org: Organization, name: str, value: Any) -> None:
-    reply = await org["ann"].patch("/realm", **{name: value})
+async def test_a_value_of_another_type_is_refused(
+    unchanged: Organization, name: str, value: Any
+) -> None:
+    reply = await unchanged["ann"].patch("/realm", **{name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 

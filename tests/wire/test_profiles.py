@@ -113,6 +113,12 @@ async def test_a_known_service_gives_its_field_the_name(org: Organization) -> No
     again.refused()
 
 
+@pytest.fixture(scope="module")
+async def taken(kept: Organization) -> int:
+    """A field whose name is taken."""
+    return await field(kept, name="Taken")
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -158,11 +164,12 @@ async def test_a_known_service_gives_its_field_the_name(org: Organization) -> No
         {"field_type": 6, "name": "Summary", "display_in_profile_summary": True},
     ],
 )
-async def test_a_field_that_cannot_be_is_refused(org: Organization, given: dict[str, Any]) -> None:
-    await field(org, name="Taken")
-    listener = await org["ben"].register()
-    assert (await org["ann"].post("/realm/profile_fields", **given)).status == 400
-    assert len(await fields(org)) == 1
+async def test_a_field_that_cannot_be_is_refused(
+    taken: int, unchanged: Organization, given: dict[str, Any]
+) -> None:
+    listener = await unchanged["ben"].register()
+    assert (await unchanged["ann"].post("/realm/profile_fields", **given)).status == 400
+    assert len(await fields(unchanged)) == 1
     assert await listener.events() == []
 
 

@@ -108,6 +108,12 @@ async def test_where_a_topic_is_required_none_is_refused(org: Organization, topi
     (await org["ann"].post(PATH, **sent, scheduled_delivery_timestamp=later(org))).refused()
 
 
+@pytest.fixture(scope="module")
+async def lounge(kept: Organization) -> int:
+    """A channel of ann's."""
+    return await kept.channel("lounge", "ann")
+
+
 @pytest.mark.parametrize(
     ("changed", "code"),
     [
@@ -139,18 +145,17 @@ async def test_where_a_topic_is_required_none_is_refused(org: Organization, topi
     ids=str,
 )
 async def test_what_could_not_be_sent_is_not_scheduled(
-    org: Organization, changed: dict[str, Any], code: str
+    lounge: int, unchanged: Organization, changed: dict[str, Any], code: str
 ) -> None:
-    lounge = await org.channel("lounge", "ann")
     good = {
         "type": "channel",
         "to": lounge,
         "topic": "tea",
         "content": "x",
-        "scheduled_delivery_timestamp": later(org),
+        "scheduled_delivery_timestamp": later(unchanged),
     }
-    (await org["ann"].post(PATH, **{**good, **changed})).refused(code)
-    assert await scheduled(org["ann"]) == []
+    (await unchanged["ann"].post(PATH, **{**good, **changed})).refused(code)
+    assert await scheduled(unchanged["ann"]) == []
 
 
 async def test_a_time_must_be_after_now(org: Organization) -> None:

@@ -37,11 +37,22 @@ TEXTS = {
 
 @pytest.fixture
 async def library(org: Organization) -> Organization:
-    """A message of each language, in a topic of its name."""
+    """A message of each language, in a topic of its name, and whatever a test adds."""
+    await fill(org)
+    return org
+
+
+@pytest.fixture(scope="module")
+async def kept_library(kept: Organization) -> Organization:
+    """The same messages for all tests that only search."""
+    await fill(kept)
+    return kept
+
+
+async def fill(org: Organization) -> None:
     await org.channel("library", "ann", "ben")
     for name, text in TEXTS.items():
         await org["ben"].send("library", name, text)
-    return org
 
 
 async def found(who: Person, *terms: Any, **more: Any) -> list[dict[str, Any]]:
@@ -131,9 +142,9 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("search", "names"), SEARCHES)
 async def test_what_is_there_is_found_and_marked(
-    library: Organization, search: str, names: str
+    kept_library: Organization, search: str, names: str
 ) -> None:
-    ann = library["ann"]
+    ann = kept_library["ann"]
     expected = set(names.split())
     for apply_markdown in (True, False):
         messages = await found(ann, ["search", search], apply_markdown=apply_markdown)

@@ -102,10 +102,12 @@ async def test_what_is_so_already_is_not_told_again(org: Organization) -> None:
         {"away": "yes"},
     ],
 )
-async def test_a_status_that_cannot_be_is_refused(org: Organization, given: dict[str, str]) -> None:
-    reply = await org["ben"].post("/users/me/status", **given)
+async def test_a_status_that_cannot_be_is_refused(
+    unchanged: Organization, given: dict[str, str]
+) -> None:
+    reply = await unchanged["ben"].post("/users/me/status", **given)
     assert reply.status == 400
-    assert await status(org, "ben") == {}
+    assert await status(unchanged, "ben") == {}
 
 
 async def test_being_away_is_being_invisible(org: Organization) -> None:

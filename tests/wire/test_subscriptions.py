@@ -297,11 +297,11 @@ async def test_subscribing_others_needs_the_right(org: Organization) -> None:
     ],
 )
 async def test_a_channel_that_cannot_be_is_refused(
-    org: Organization, options: dict[str, Any]
+    unchanged: Organization, options: dict[str, Any]
 ) -> None:
-    reply = await org["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
+    reply = await unchanged["ann"].post(SUBSCRIPTIONS, subscriptions=named("den"), **options)
     assert reply.status == 400, reply.body
-    assert (await org["ann"].get("/streams")).ok["streams"] == []
+    assert (await unchanged["ann"].get("/streams")).ok["streams"] == []
 
 
 @pytest.mark.parametrize(

@@ -272,10 +272,10 @@ async def test_the_method_may_be_named_by_a_header(org: Organization) -> None:
     ids=str,
 )
 async def test_a_beginning_that_makes_no_sense_is_refused(
-    org: Organization, headers: dict[str, str]
+    unchanged: Organization, headers: dict[str, str]
 ) -> None:
-    refused(await ask(org["ben"], "POST", **headers), 400)
-    assert on_disk(org) == []
+    refused(await ask(unchanged["ben"], "POST", **headers), 400)
+    assert on_disk(unchanged) == []
 
 
 @pytest.fixture

@@ -101,6 +101,16 @@ async def test_everybody_hears_of_a_new_group(org: Organization) -> None:
         assert event["group"] == await group(org, group_id)
 
 
+@pytest.fixture(scope="module")
+async def taken(kept: Organization) -> Organization:
+    """An organization with a group, and one that is out of use."""
+    await kept.do(
+        UserGroupCreated(group=UserGroup(id=100, name="Taken")),
+        UserGroupCreated(group=UserGroup(id=101, name="gone", deactivated=True)),
+    )
+    return kept
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
@@ -140,15 +150,11 @@ async def test_everybody_hears_of_a_new_group(org: Organization) -> None:
     ],
 )
 async def test_an_impossible_group_is_refused(
-    org: Organization, given: dict[str, Any], code: str
+    taken: Organization, unchanged: Organization, given: dict[str, Any], code: str
 ) -> None:
-    await org.do(
-        UserGroupCreated(group=UserGroup(id=100, name="Taken")),
-        UserGroupCreated(group=UserGroup(id=101, name="gone", deactivated=True)),
-    )
     asked = {"name": "cooks", "description": "", "members": []}
-    (await org["ben"].post("/user_groups/create", **(asked | given))).refused(code)
-    assert len(org.node.state.groups) == len(SystemGroup) + 2
+    (await unchanged["ben"].post("/user_groups/create", **(asked | given))).refused(code)
+    assert len(unchanged.node.state.groups) == len(SystemGroup) + 2
 
 
 async def test_a_group_with_the_longest_texts_is_created(org: Organization) -> None:

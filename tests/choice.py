@@ -1,0 +1,139 @@
+"""Which tests run on PostgreSQL, and which tests run first.
+
+A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
+`make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
+day: in eight days everything. Tests that name PostgreSQL themselves always run.
+"""
+
+import datetime
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import PurePosixPath
+
+import pytest
+
+DIFFERENT_ON_POSTGRESQL = (
+    # Whole histories, programs and faults.
+    "tests/chaos",
+    "tests/e2e",
+    "tests/property",
+    "tests/stored",
+    # The log, and what is stored.
+    "tests/cli/test_check.py",
+    "tests/cli/test_history.py",
+    "tests/cli/test_pruning.py",
+    "tests/cli/test_transfer.py",
+    "tests/unit/test_database_faults.py",
+    "tests/unit/test_forgetting.py",
+    "tests/unit/test_history.py",
+    "tests/unit/test_holds.py",
+    "tests/unit/test_log.py",
+    "tests/unit/test_migrations.py",
+    "tests/unit/test_modes.py",
+    "tests/unit/test_server_lock.py",
+    "tests/unit/test_tables.py",
+    "tests/wire/test_broken_server.py",
+    "tests/wire/test_readiness.py",
+    "tests/wire/test_retention.py",
+    # What happens at the same moment, and queues.
+    "tests/unit/test_queues.py",
+    "tests/wire/test_event_queues.py",
+    "tests/wire/test_register_messages.py",
+    "tests/wire/test_same_moment.py",
+    # Queries: search, history, flags, unread messages, moves.
+    "tests/unit/test_message_search.py",
+    "tests/wire/test_between_channels.py",
+    "tests/wire/test_fetching.py",
+    "tests/wire/test_flags.py",
+    "tests/wire/test_read_receipts.py",
+    "tests/wire/test_reading.py",
+    "tests/wire/test_search.py",
+    "tests/wire/test_topics.py",
+)
+"""Folders and modules all of whose tests run on PostgreSQL always. A new module is not among them
+unless what it tests is done otherwise there: its own SQL, locks, transactions, processes."""
+
+PARTS = 8
+"""The tests that are not always run on PostgreSQL come in so many parts, one for each day."""
+
+EVERYTHING = "all"
+"""In place of a day: all parts."""
+
+LONG = (
+    "tests/chaos",
+    "tests/browser",
+    "tests/e2e",
+    "tests/unit/test_database_faults.py",
+    "tests/property",
+    "tests/fuzz",
+    "tests/cli",
+    "tests/unit",
+    "tests/stored",
+)
+"""Run first, in this order: single tests of these take seconds, and towards the end no process
+should have a long one to itself while the others have nothing left."""
+
+
+def part_of(day: str) -> int | None:
+    """Which part a day (YYYY-MM-DD) has, from 0; None for `EVERYTHING`. ValueError for what is no
+    day."""
+    if day == EVERYTHING:
+        return None
+    return datetime.date.fromisoformat(day).toordinal() % PARTS
+
+
+def described(day: str) -> str:
+    """What runs on PostgreSQL that day, and how to run it again; nothing for `EVERYTHING`."""
+    part = part_of(day)
+    if part is None:
+        return ""
+    return (
+        f"PostgreSQL: what differs there, and part {part + 1} of {PARTS} of the rest;"
+        f" again: make test DAY={day}, or pytest --postgres={day}"
+    )
+
+
+def is_chosen(name: str, day: str) -> bool:
+    """Whether the test with that ID, on PostgreSQL, runs that day."""
+    part = part_of(day)
+    if part is None or _place(name, DIFFERENT_ON_POSTGRESQL) is not None:
+        return True
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % PARTS == part
+
+
+def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The tests that run that day, and the others."""
+    chosen: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        runs = not _is_on_postgresql(item) or is_chosen(item.nodeid, day)
+        (chosen if runs else left).append(item)
+    return chosen, left
+
+
+def turn(item: pytest.Item) -> int:
+    """What tests are sorted by: the long ones first, the others as they were found."""
+    place = _place(item.nodeid, LONG)
+    return len(LONG) if place is None else place
+
+
+def _is_on_postgresql(item: pytest.Item) -> bool:
+    """Whether `database_url` or `kept_database_url` made it a test on PostgreSQL."""
+    made = getattr(item, "callspec", None)
+    if made is None:
+        return False
+    names = ("database_url", "kept_database_url")
+    return any(made.params.get(name) == "postgresql" for name in names)
+
+
+def _place(name: str, paths: tuple[str, ...]) -> int | None:
+    """Which of the paths is that of the test, or of a folder that it is in."""
+    return _place_of_module(name.partition("::")[0], paths)
+
+
+@cache
+def _place_of_module(path: str, paths: tuple[str, ...]) -> int | None:
+    module = PurePosixPath(path)
+    own = {path, *map(str, module.parents)}
+    return next((n for n, path in enumerate(paths) if path in own), None)
