@@ -10,9 +10,11 @@ from tertulia.domain import permissions
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, HeartbeatEvent, TransientViews, Viewer
+from tertulia.wire.api.event_encoder import TransientViews
+from tertulia.wire.api.events import Event, HeartbeatEvent
 from tertulia.wire.api.objects.messages import topic_shown
 from tertulia.wire.api.objects.users import api_email, presence_key
+from tertulia.wire.api.projection import Viewer
 
 TYPING_LIMIT = 100
 """In channels with more subscribers, nobody is told that somebody types."""

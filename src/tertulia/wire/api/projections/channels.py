@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,9 +12,10 @@ from tertulia.model.changes import ChannelChanged, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import GROUP_SETTINGS, WIRE_NAMES, excluded, post_policy
 from tertulia.wire.api.objects.groups import GroupSettingValue, group_setting
+from tertulia.wire.api.projection import ForEverybody, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
@@ -52,14 +53,11 @@ def default_channels(state: State) -> DefaultChannelsEvent:
     )
 
 
-class ChannelCreatedProjection(Projection[ChannelCreated]):
+class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
     """A new channel, to all who may know of it without being subscribed: its subscribers get it
     when they become that."""
 
     of = ChannelCreated
-
-    def audience(self, state: State, change: ChannelCreated) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
@@ -104,13 +102,10 @@ class _ChangeView(NamedTuple):
     """Whose subscription appears with the channel: user, include_subscribers, nulls."""
 
 
-class ChannelChangedProjection(Projection[ChannelChanged]):
+class ChannelChangedProjection(ForEverybody[ChannelChanged]):
     """New values, to those who see the channel; to others, that it came or went."""
 
     of = ChannelChanged
-
-    def audience(self, state: State, change: ChannelChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer
@@ -259,3 +254,6 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
 def _with(event: ChannelUpdateEvent, **values: Any) -> ChannelUpdateEvent:
     """The event with other values."""
     return msgspec.structs.replace(event, **values)
+
+
+PROJECTIONS: Final[Projections] = (ChannelCreatedProjection(), ChannelChangedProjection())

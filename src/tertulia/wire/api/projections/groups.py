@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.changes import (
@@ -14,14 +14,22 @@ from tertulia.model.changes import (
 from tertulia.model.groups import SystemGroup
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.groups import (
     GroupSettingValue,
     UserGroupObject,
     group_setting,
     user_group,
 )
-from tertulia.wire.api.projections.moves import Moves, move_events, moves_of
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_everybody,
+)
+from tertulia.wire.api.projections.channel_sight import Moves, move_events, moves_of
 
 
 class GroupAddEvent(Event, kw_only=True, tag="user_group"):
@@ -88,25 +96,6 @@ def _knows(viewer: Viewer, *, deactivated: bool) -> bool:
     return not deactivated or viewer.registration.capabilities.include_deactivated_groups
 
 
-class UserGroupCreatedProjection(Projection[UserGroupCreated]):
-    """A new group, to everybody."""
-
-    of = UserGroupCreated
-
-    def audience(self, state: State, change: UserGroupCreated) -> None:
-        return None
-
-    def view(
-        self, context: ProjectionContext, change: UserGroupCreated, viewer: Viewer
-    ) -> Hashable | None:
-        return () if _knows(viewer, deactivated=change.group.deactivated) else None
-
-    def events(
-        self, context: ProjectionContext, change: UserGroupCreated, view: Any
-    ) -> Iterable[Event]:
-        yield GroupAddEvent(group=user_group(context.state, change.group, context.at))
-
-
 class _Shown(Enum):
     """What a change of a group is to a client."""
 
@@ -116,14 +105,11 @@ class _Shown(Enum):
     CHANGED = "changed"
 
 
-class UserGroupChangedProjection(Projection[UserGroupChanged]):
+class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
     """New values, to everybody; to clients that know no deactivated groups, that a group went or
     came back."""
 
     of = UserGroupChanged
-
-    def audience(self, state: State, change: UserGroupChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserGroupChanged, viewer: Viewer
@@ -158,14 +144,11 @@ class _MembersView(NamedTuple):
     moves: Moves
 
 
-class UserGroupMembersChangedProjection(Projection[UserGroupMembersChanged]):
+class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
     """Who is in the group now, to everybody; to those who come to see channels by it or see them
     no more, that."""
 
     of = UserGroupMembersChanged
-
-    def audience(self, state: State, change: UserGroupMembersChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserGroupMembersChanged, viewer: Viewer
@@ -214,3 +197,17 @@ def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Ite
     for op, user_ids in (("add_members", list(added)), ("remove_members", list(removed))):
         if user_ids:
             yield GroupMembersEvent(op=op, group_id=group_id, user_ids=user_ids)
+
+
+PROJECTIONS: Final[Projections] = (
+    to_everybody(
+        UserGroupCreated,
+        lambda context, change: GroupAddEvent(
+            group=user_group(context.state, change.group, context.at)
+        ),
+        only_if=lambda _, change, viewer: _knows(viewer, deactivated=change.group.deactivated),
+    ),
+    UserGroupChangedProjection(),
+    UserGroupMembersChangedProjection(),
+    FullMembersChangedProjection(),
+)

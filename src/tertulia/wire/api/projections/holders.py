@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Named
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import excluded
 from tertulia.wire.api.objects.groups import group_setting
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.channels import ChannelUpdateEvent
 from tertulia.wire.api.projections.groups import GroupUpdateEvent, groups_known
 from tertulia.wire.api.projections.organization import RealmUpdateDictEvent

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.domain import permissions
 from tertulia.model.users import AddressVisibility, User
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.users import (
     UNKNOWN_NAME,
     UserObject,
@@ -18,6 +18,7 @@ from tertulia.wire.api.objects.users import (
     unknown_user,
     user_shown,
 )
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.visibility import sees_user
 
 

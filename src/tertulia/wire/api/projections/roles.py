@@ -8,16 +8,17 @@ import msgspec
 from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight, UserChanged
 from tertulia.model.users import Role, User
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.administration import (
     DefaultChannelGroupsEvent,
     default_channel_groups,
 )
 from tertulia.wire.api.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
+from tertulia.wire.api.projections.channel_sight import Moves, move_events, moves_of
 from tertulia.wire.api.projections.channels import DefaultChannelsEvent, default_channels
-from tertulia.wire.api.projections.moves import Moves, move_events, moves_of
 from tertulia.wire.api.projections.people import Sight, sight_of
 
 

@@ -10,9 +10,10 @@ from tertulia.domain.organization.languages import LANGUAGES
 from tertulia.model.changes import SettingsChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.settings import LEGACY_DISPLAY, LEGACY_NOTIFICATIONS, wire_name
 from tertulia.wire.api.objects.users import api_email
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.people import Sight, sight_of
 from tertulia.wire.api.projections.status import UserStatusEvent
@@ -149,3 +150,6 @@ def _is_new_name(change: SettingsChanged) -> bool:
     """Whether the interface knows the account by another address now."""
     both = _visibilities(change)
     return both is not None and (AddressVisibility.EVERYONE in both)
+
+
+PROJECTIONS: Final[Projections] = (SettingsChangedProjection(),)

@@ -1,19 +1,26 @@
 """Events of subscriptions: one's own, and those of one's peers."""
 
-from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Subscribed, SubscriptionChanged, Unsubscribed
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import (
     SubscriptionObject,
     add_subscribers,
     excluded,
     subscription_object,
+)
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    ForOwner,
+    ProjectionContext,
+    Projections,
+    Viewer,
 )
 from tertulia.wire.api.projections.visibility import (
     channel_appeared,
@@ -100,13 +107,10 @@ class _PeerView(NamedTuple):
     """Other people's subscriptions, which all who see them see alike."""
 
 
-class SubscribedProjection(Projection[Subscribed]):
+class SubscribedProjection(ForEverybody[Subscribed]):
     """To those who are subscribed, the channel with its settings; to others, who they are."""
 
     of = Subscribed
-
-    def audience(self, state: State, change: Subscribed) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: Subscribed, viewer: Viewer
@@ -160,14 +164,11 @@ class _GoneView(NamedTuple):
     """Whether the client could know of the subscription: not where the channel was archived."""
 
 
-class UnsubscribedProjection(Projection[Unsubscribed]):
+class UnsubscribedProjection(ForEverybody[Unsubscribed]):
     """To those who were unsubscribed, that they are, and that the channel is gone where it is; to
     others, who they are."""
 
     of = Unsubscribed
-
-    def audience(self, state: State, change: Unsubscribed) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: Unsubscribed, viewer: Viewer
@@ -201,13 +202,10 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
             yield channel_gone(change.channel_id)
 
 
-class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
+class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
     """One's own setting, to one's other clients; muting under its name of old as well."""
 
     of = SubscriptionChanged
-
-    def audience(self, state: State, change: SubscriptionChanged) -> Collection[int]:
-        return (change.user_id,)
 
     def view(
         self, context: ProjectionContext, change: SubscriptionChanged, viewer: Viewer
@@ -229,3 +227,10 @@ class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
             yield SubscriptionUpdateEvent(
                 stream_id=channel_id, property="in_home_view", value=not value
             )
+
+
+PROJECTIONS: Final[Projections] = (
+    SubscribedProjection(),
+    UnsubscribedProjection(),
+    SubscriptionChangedProjection(),
+)

@@ -1,7 +1,7 @@
 """Events of accounts."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyroaring import BitMap, FrozenBitMap
 
@@ -18,11 +18,18 @@ from tertulia.model.changes import (
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.state.visibility import bitmap
-from tertulia.wire.api.events import Encoded, Event, Projection, ProjectionContext, Viewer, encoded
+from tertulia.wire.api.events import EncodedEvent, Event, encoded
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
 from tertulia.wire.api.objects.channels import excluded
 from tertulia.wire.api.objects.statuses import status_object
 from tertulia.wire.api.objects.users import date_joined
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+)
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.bots import BotAddEvent, BotView, bot_events, bot_now, bot_view
 from tertulia.wire.api.projections.groups import groups_known, members_added, members_removed
@@ -50,13 +57,10 @@ class _CreatedView(NamedTuple):
     bot: BotObject | None
 
 
-class UserCreatedProjection(Projection[UserCreated]):
+class UserCreatedProjection(ForEverybody[UserCreated]):
     """A new account. Groups list all their members to everybody, so everybody hears of those."""
 
     of = UserCreated
-
-    def audience(self, state: State, change: UserCreated) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserCreated, viewer: Viewer
@@ -88,14 +92,11 @@ class _ChangedView(NamedTuple):
     """Of the one whose time zone is new: it is one of their settings."""
 
 
-class UserChangedProjection(Projection[UserChanged]):
+class UserChangedProjection(ForEverybody[UserChanged]):
     """News of an account, to those who may know of it; and of a new role, to the one who has it,
     what it shows and hides."""
 
     of = UserChanged
-
-    def audience(self, state: State, change: UserChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserChanged, viewer: Viewer
@@ -228,7 +229,7 @@ class _Shared:
         self.lost = _by_viewer(change.lost)
         user_ids = BitMap.union(BitMap(), *self.gained.values(), *self.lost.values())
         self.places = {user_id: place * 2 for place, user_id in enumerate(user_ids)}
-        self.events: dict[Hashable, tuple[Encoded, ...]] = {}
+        self.events: dict[Hashable, tuple[EncodedEvent, ...]] = {}
 
 
 def _by_viewer(found: Iterable[UserVisibility]) -> dict[int, BitMap]:
@@ -275,9 +276,9 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
 
     def encoded(
         self, context: ProjectionContext, change: UserVisibilityChanged, view: Any
-    ) -> Sequence[Encoded]:
+    ) -> Sequence[EncodedEvent]:
         shared = self._shared(context, change)
-        found: list[Encoded] = []
+        found: list[EncodedEvent] = []
         for user_id in view.lost | view.gained:
             key = (user_id, user_id in view.lost, *view[2:])
             events = shared.events.get(key)
@@ -313,13 +314,10 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
             yield status_now(state, user)
 
 
-class UserDeactivatedProjection(Projection[UserDeactivated]):
+class UserDeactivatedProjection(ForEverybody[UserDeactivated]):
     """An account went. It is in no list of subscribers or members any more."""
 
     of = UserDeactivated
-
-    def audience(self, state: State, change: UserDeactivated) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserDeactivated, viewer: Viewer
@@ -338,13 +336,10 @@ class UserDeactivatedProjection(Projection[UserDeactivated]):
             yield UserUpdateEvent(person=PersonActivity(user_id=user_id, is_active=False))
 
 
-class UserReactivatedProjection(Projection[UserReactivated]):
+class UserReactivatedProjection(ForEverybody[UserReactivated]):
     """An account came back, to where it was."""
 
     of = UserReactivated
-
-    def audience(self, state: State, change: UserReactivated) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserReactivated, viewer: Viewer
@@ -361,3 +356,12 @@ class UserReactivatedProjection(Projection[UserReactivated]):
         yield from holders_changed(context, view.named)
         if view.channel_ids:
             yield PeerAddEvent(stream_ids=list(view.channel_ids), user_ids=[user_id])
+
+
+PROJECTIONS: Final[Projections] = (
+    UserCreatedProjection(),
+    UserChangedProjection(),
+    UserDeactivatedProjection(),
+    UserReactivatedProjection(),
+    UserVisibilityChangedProjection(),
+)

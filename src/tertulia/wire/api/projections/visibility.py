@@ -3,11 +3,13 @@
 from msgspec import Struct
 
 from tertulia.domain import permissions
+from tertulia.model.changes import ProfileChanged, StatusChanged
 from tertulia.model.channels import Channel
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
 class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
@@ -52,6 +54,13 @@ def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
     return permissions.sees_user(
         state, user, other, context.at
     ) and not state.acquaintances.gained_since(context.entry.seq, user.id, other.id)
+
+
+def sees_account(
+    context: ProjectionContext, change: StatusChanged | ProfileChanged, viewer: Viewer
+) -> bool:
+    """Whether the viewer may know of the account whose change it is."""
+    return sees_user(context, viewer.user, context.state.users[change.user_id])
 
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import excluded
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.subscriptions import PeerAddEvent
 from tertulia.wire.api.projections.visibility import channel_appeared, channel_gone
 
