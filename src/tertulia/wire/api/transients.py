@@ -12,7 +12,7 @@ from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Ty
 from tertulia.state.organization import State
 from tertulia.wire.api.event_encoder import TransientViews
 from tertulia.wire.api.events import Event, HeartbeatEvent
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.users import api_email, presence_key
 from tertulia.wire.api.projection import Viewer
 

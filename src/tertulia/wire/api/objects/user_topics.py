@@ -6,7 +6,7 @@ from tertulia.domain import permissions
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 
 MutedTopic = tuple[str, str, int]
 """The channel's name, the topic, and since when (UNIX seconds)."""

@@ -10,7 +10,7 @@ from tertulia.model.changes import MessagesDeleted
 from tertulia.model.messages import Message
 from tertulia.state.organization import State
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.message_flags import flags_event

@@ -11,7 +11,8 @@ from tertulia.model.messages import Flag, Message
 from tertulia.state.organization import State
 from tertulia.store.queries import Relation
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.messages import TopicLink, flags_of
+from tertulia.wire.api.objects.message_flags import flags_of
+from tertulia.wire.api.objects.topics import TopicLink
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.messages import reads_where_it_is

@@ -8,7 +8,8 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.model.changes import FlagsChanged, MessagesRead, MessagesUnread
 from tertulia.model.messages import Flag
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.messages import flag_names, topic_shown
+from tertulia.wire.api.objects.message_flags import flag_names
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projections, Viewer, to_owner
 
 

@@ -15,8 +15,10 @@ from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.store.attached import Attached
 from tertulia.wire.api.events import EncodedEvent, Event, encoded
-from tertulia.wire.api.objects.messages import flag_names, message_object, topic_links, topic_shown
+from tertulia.wire.api.objects.message_flags import flag_names
+from tertulia.wire.api.objects.messages import message_object
 from tertulia.wire.api.objects.reactions import Reactor, reaction_object, reactor
+from tertulia.wire.api.objects.topics import topic_links, topic_shown
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.message_deletions import messages_gone
 from tertulia.wire.api.projections.message_edits import UpdateMessageEvent, flags_by_name

@@ -14,7 +14,8 @@ from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.attached import Attached
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.messages import MessageObject, flags_on_arrival, message_object
+from tertulia.wire.api.objects.message_flags import flags_on_arrival
+from tertulia.wire.api.objects.messages import MessageObject, message_object
 from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.attachments import WithAttachments
 from tertulia.wire.api.projections.registered_narrow import in_narrow

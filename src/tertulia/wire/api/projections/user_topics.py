@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from tertulia.model.changes import UserTopicChanged
 from tertulia.model.user_topics import Visibility
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.user_topics import MutedTopic, muted_topics
 from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projections, Viewer
 

@@ -9,7 +9,8 @@ from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State, is_muted
-from tertulia.wire.api.objects.messages import topic_shown, unread_key
+from tertulia.wire.api.objects.messages import unread_key
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.user_topics import muted_topics as shown_muted_topics
 from tertulia.wire.api.objects.user_topics import user_topic
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext

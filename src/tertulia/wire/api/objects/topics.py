@@ -1,0 +1,24 @@
+"""Topics as clients are told of them."""
+
+from msgspec import Struct
+
+from tertulia.domain.names import EMPTY_TOPIC_NAME
+from tertulia.markup import linkifiers
+from tertulia.state.organization import State
+
+
+class TopicLink(Struct, kw_only=True):
+    """A link in the name of a topic."""
+
+    text: str
+    url: str
+
+
+def topic_links(state: State, topic: str) -> list[TopicLink]:
+    """What the name of a topic links, in its order."""
+    return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
+
+
+def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
+    """The topic, or for the general chat what a client that knows no empty topics is told."""
+    return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME
