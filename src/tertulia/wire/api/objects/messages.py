@@ -75,8 +75,8 @@ def recipient_id(message: Message) -> int:
 
 
 class _Sender(Struct, frozen=True):
-    """A message's sender, as those are told who know (or do not know) of them, and see (or do not
-    see) their real address."""
+    """A message's sender as a kind of viewers see it: who know of the sender or not, and see their
+    real address or not."""
 
     id: int
     address: str
@@ -121,8 +121,8 @@ def message_object(
     empty_topic_name: bool,
     attached: Attached = NOTHING,
 ) -> MessageObject:
-    """The message for all viewers alike who know (or do not know) of its sender, and see (or do not
-    see) their real address, as yet without reactions."""
+    """The message as all viewers see it who know of its sender or not (`sees_sender`), and see
+    their real address or not (`sees_address`). Without reactions."""
     sender = _sender(
         state,
         message.sender_id,
@@ -252,7 +252,7 @@ class Showing:
         )
 
     def _knows_of(self, user: User) -> bool:
-        """Spectators are told the names of those who write, and of those who react."""
+        """Spectators see the names of all who write and react."""
         viewer = self._viewer
         return viewer is None or permissions.sees_user(self._state, viewer, user, self._now)
 

@@ -1,4 +1,4 @@
-"""Topics as clients are told of them."""
+"""The names of topics."""
 
 from msgspec import Struct
 
@@ -20,5 +20,5 @@ def topic_links(state: State, topic: str) -> list[TopicLink]:
 
 
 def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
-    """The topic, or for the general chat what a client that knows no empty topics is told."""
+    """The topic; for the general chat, its display name where the client knows no empty topics."""
     return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME

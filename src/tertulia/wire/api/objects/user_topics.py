@@ -35,7 +35,7 @@ def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
 def muted_topics(
     state: State, user: User, now: float, *, empty_topic_name: bool
 ) -> list[MutedTopic]:
-    """The muted topics in the form of old, of channels that the user sees."""
+    """The muted topics in the legacy format, of channels that the user sees."""
     return [
         (
             state.channels[topic.channel_id].name,

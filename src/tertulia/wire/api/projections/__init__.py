@@ -1,4 +1,4 @@
-"""How each change looks to those who may see it; one module for each resource."""
+"""How each change is shown to clients: the projections, one module for each resource."""
 
 from typing import Final
 
@@ -29,6 +29,7 @@ from tertulia.wire.api.projections import (
     status,
     subscriptions,
     user_topics,
+    user_visibility,
     users,
 )
 
@@ -58,6 +59,7 @@ PROJECTIONS: Final[Projections] = (
     *status.PROJECTIONS,
     *subscriptions.PROJECTIONS,
     *user_topics.PROJECTIONS,
+    *user_visibility.PROJECTIONS,
     *users.PROJECTIONS,
 )
 """One for each change: a test holds this against the changes there are."""

@@ -54,7 +54,7 @@ class AttachmentRemoveEvent(Event, kw_only=True, tag="attachment"):
 
 
 class AttachmentAddedProjection(Projection[AttachmentAdded]):
-    """A file, to its owner; nobody hears of one that has been deleted since."""
+    """A file, to its owner, unless it has been deleted since."""
 
     of = AttachmentAdded
 
@@ -76,15 +76,15 @@ class AttachmentAddedProjection(Projection[AttachmentAdded]):
 
 
 class _Both(NamedTuple):
-    """A change's own view, if there is one, and the viewer's files that it concerns."""
+    """The inner projection's view, if there is one, and the viewer's files."""
 
     inner: Hashable | None
     files: tuple[AttachmentObject, ...]
 
 
 class WithAttachments(Projection[C], Generic[C]):
-    """A change that also attaches files to a message or takes them off, which their owners hear of
-    after what else they hear of it. `of` and all but the files are the inner projection's."""
+    """A projection of a change that also attaches files to a message or detaches them: adds events
+    for the files' owners after those of the inner projection."""
 
     def __init__(self, inner: Projection[C], ids: Callable[[C], Collection[int]]) -> None:
         self.of = inner.of

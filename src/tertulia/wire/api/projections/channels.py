@@ -54,8 +54,8 @@ def default_channels(state: State) -> DefaultChannelsEvent:
 
 
 class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
-    """A new channel, to all who may know of it without being subscribed: its subscribers get it
-    when they become that."""
+    """A new channel, to users who see it without being subscribed; its subscribers get it with
+    their subscription."""
 
     of = ChannelCreated
 
@@ -103,7 +103,7 @@ class _ChangeView(NamedTuple):
 
 
 class ChannelChangedProjection(ForEverybody[ChannelChanged]):
-    """New values, to those who see the channel; to others, that it came or went."""
+    """New values, to users who see the channel; to others, that it came or went."""
 
     of = ChannelChanged
 
@@ -140,8 +140,8 @@ class ChannelChangedProjection(ForEverybody[ChannelChanged]):
         channel = state.channels[change.channel_id]
         knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            # Who slept may have heard nothing of its archiving: they are told that it is gone
-            # whether they still know of it or not.
+            # A client that slept may not know that it was archived: the channel is taken away
+            # whether the client still has it or not.
             return _Shown.GONE
         if not sees(context, user, channel):
             return _Shown.NOTHING
@@ -181,7 +181,7 @@ class ChannelChangedProjection(ForEverybody[ChannelChanged]):
         channel: Channel,
         view: _ChangeView,
     ) -> Iterable[Event]:
-        """Its subscribers come as those who join do: the channel begins without any."""
+        """The channel, and then its subscribers as if they had just subscribed."""
         state = context.state
         if view.subscriber is not None:
             yield channel_appeared(state, channel, context.at, len(change.subscribers))

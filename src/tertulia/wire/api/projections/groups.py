@@ -1,4 +1,4 @@
-"""Events of user groups, of their members, and of the channels that these come to see."""
+"""Events of user groups, of their members, and of channels that members gain or lose sight of."""
 
 from collections.abc import Collection, Hashable, Iterable
 from enum import Enum
@@ -29,7 +29,7 @@ from tertulia.wire.api.projection import (
     Viewer,
     to_everybody,
 )
-from tertulia.wire.api.projections.channel_sight import Moves, move_events, moves_of
+from tertulia.wire.api.projections.channel_sight import SightChanges, sight_changes, sight_events
 
 
 class GroupAddEvent(Event, kw_only=True, tag="user_group"):
@@ -86,8 +86,8 @@ def members_removed(group_ids: Iterable[int], user_id: int) -> Iterable[Event]:
 def groups_known(
     group_ids: Iterable[int], deactivated: Collection[int], viewer: Viewer
 ) -> tuple[int, ...]:
-    """Those of the groups that the client was told of: not all know what a deactivated one is.
-    `deactivated` are those that were it when it happened."""
+    """The groups that the client knows: deactivated ones only with the capability. `deactivated`
+    are the groups that were deactivated at the time of the entry."""
     knows_all = viewer.registration.capabilities.include_deactivated_groups
     return tuple(g for g in group_ids if knows_all or g not in deactivated)
 
@@ -106,8 +106,8 @@ class _Shown(Enum):
 
 
 class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
-    """New values, to everybody; to clients that know no deactivated groups, that a group went or
-    came back."""
+    """New values, to everybody; to clients without the capability, that a deactivated group is gone
+    or a reactivated one is there."""
 
     of = UserGroupChanged
 
@@ -141,12 +141,12 @@ class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
 
 class _MembersView(NamedTuple):
     known: bool
-    moves: Moves
+    sight: SightChanges
 
 
 class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
-    """Who is in the group now, to everybody; to those who come to see channels by it or see them
-    no more, that."""
+    """New and former members, to everybody; to users who gain or lose sight of channels by it,
+    these channels."""
 
     of = UserGroupMembersChanged
 
@@ -154,8 +154,8 @@ class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
         self, context: ProjectionContext, change: UserGroupMembersChanged, viewer: Viewer
     ) -> Hashable | None:
         known = _knows(viewer, deactivated=change.deactivated)
-        moves = moves_of(context, change.sight, viewer)
-        return _MembersView(known, moves) if known or moves else None
+        sight = sight_changes(context, change.sight, viewer)
+        return _MembersView(known, sight) if known or sight else None
 
     def events(
         self, context: ProjectionContext, change: UserGroupMembersChanged, view: Any
@@ -170,7 +170,7 @@ class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
                     yield GroupSubgroupsEvent(
                         op=op, group_id=change.group_id, direct_subgroup_ids=list(group_ids)
                     )
-        yield from move_events(context, view.moves)
+        yield from sight_events(context, view.sight)
 
 
 class FullMembersChangedProjection(Projection[FullMembersChanged]):
@@ -184,13 +184,13 @@ class FullMembersChangedProjection(Projection[FullMembersChanged]):
     def view(
         self, context: ProjectionContext, change: FullMembersChanged, viewer: Viewer
     ) -> Hashable:
-        return moves_of(context, change.sight, viewer)
+        return sight_changes(context, change.sight, viewer)
 
     def events(
         self, context: ProjectionContext, change: FullMembersChanged, view: Any
     ) -> Iterable[Event]:
         yield from _changed(SystemGroup.FULL_MEMBERS.value, change.joined, change.left)
-        yield from move_events(context, view)
+        yield from sight_events(context, view)
 
 
 def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Iterable[Event]:

@@ -58,8 +58,8 @@ class _HeldView(NamedTuple):
 
 
 class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to those who may have the messages; and to those who cannot read them any more
-    but noted something about them, that this is gone."""
+    """A deletion, to users who may read the messages; to users who cannot any more but had flags on
+    them, that these are gone."""
 
     of = MessagesDeleted
 

@@ -62,7 +62,7 @@ class _EditView(NamedTuple):
 
 
 class MessageEditedProjection(Projection[MessageEdited]):
-    """New content, to those who may read the message and may have it."""
+    """New content, to users who may read the message and whose client may have it."""
 
     of = MessageEdited
 

@@ -1,4 +1,4 @@
-"""Events of messages that change after they were sent."""
+"""Events of messages that were moved."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -56,8 +56,8 @@ class _MoveView(NamedTuple):
     news: _NewView | None
 
 
-class _Moved:
-    """A move, as it is looked up for each who hears of it."""
+class _Move:
+    """A move, indexed by user."""
 
     def __init__(self, change: MessagesMoved) -> None:
         self.change = change
@@ -126,18 +126,19 @@ class _Moved:
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to those who may read the messages where they were and where they are. To those who
-    cannot read them any more, they are deleted; to those who could not, the newest come in."""
+    """A move, to users who may read the messages both in the old channel and in the new one. For
+    users who can read only the old one the messages are deleted; for users who can read only the
+    new one the newest messages come in."""
 
     of = MessagesMoved
     for_all_public = True
 
     def __init__(self) -> None:
-        self._last: _Moved | None = None
+        self._last: _Move | None = None
 
-    def _moved(self, change: MessagesMoved) -> _Moved:
+    def _moved(self, change: MessagesMoved) -> _Move:
         if self._last is None or self._last.change is not change:
-            self._last = _Moved(change)
+            self._last = _Move(change)
         return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
@@ -164,7 +165,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     ) -> Hashable | None:
         state, user, moved = context.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
-        # Who read them where they were may have lost sight of where they are since.
+        # A user who could read both channels then may not read one of them now.
         before: Spans | None = None
         if change.changes_channel:
             source = state.channels[change.channel_id]
@@ -195,7 +196,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk, news)
 
     def _news(
-        self, context: ProjectionContext, moved: _Moved, viewer: Viewer, before: Spans, after: Spans
+        self, context: ProjectionContext, moved: _Move, viewer: Viewer, before: Spans, after: Spans
     ) -> _NewView | None:
         """What of it is new to the viewer, where their queue wants it."""
         state, change, user = context.state, moved.change, viewer.user
@@ -273,7 +274,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         event = UpdateMessageEvent(
             user_id=context.entry.actor_id,
             rendering_only=False,
-            # Who cannot read the message that was asked about hears of the others.
+            # The viewer may be unable to read the message that was asked to be moved.
             message_id=change.anchor_id if change.anchor_id in shown else shown[0],
             message_ids=shown,
             flags=list(view.flags),
@@ -305,7 +306,7 @@ def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[in
     return tuple(one for one in people if not sees_user(context, user, state.users[one]))
 
 
-def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
+def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
     """The arrivals of a view, with their flags as they are when they arrive: what is new to
     somebody counts as read."""
     new, received, mentioned = (
@@ -323,7 +324,7 @@ def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list
 
 
 def _news_events(
-    context: ProjectionContext, moved: _Moved, view: _NewView, empty_topic_name: bool
+    context: ProjectionContext, moved: _Move, view: _NewView, empty_topic_name: bool
 ) -> Iterable[Event]:
     state, unknown = context.state, frozenset(view.unknown)
     arrivals = {one.message_id: one for one in moved.change.arrivals}

@@ -55,14 +55,14 @@ class MessageSentProjection(Projection[MessageSent]):
     def view_group(
         self, state: State, change: MessageSent, user: User, queue: QueueRecord
     ) -> Hashable | None:
-        """Subscribers whom it concerns no more than others: those of a role."""
+        """The role of a subscriber whose view depends on nothing else."""
         message = change.message
         if (
             message.channel_id is None
             or user.id == message.sender_id
             or user.id in change.flags
             or user.id in change.readers
-            # Each knows of others than the next.
+            # What such a guest sees of the sender is their own.
             or user.id in state.limited_guests
             or user.id in state.acquaintances.gainers
             or queue.registration.narrow

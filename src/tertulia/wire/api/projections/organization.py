@@ -28,7 +28,7 @@ from tertulia.wire.api.projection import (
 )
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.administration import DefaultSettingEvent
-from tertulia.wire.api.projections.people import Sight, sight_of
+from tertulia.wire.api.projections.people import AccountView, account_view
 
 
 class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
@@ -64,14 +64,14 @@ _TOGETHER: Final = frozenset(
         "topics_policy",
     }
 )
-"""Settings that clients hear of in one event with their permissions, and not each by itself."""
+"""Settings that share one event with the permissions, instead of an event for each."""
 
 
 class _View(NamedTuple):
-    """What a guest learns and forgets by the way; nothing, for everybody else."""
+    """Accounts that a guest lost and gained by it."""
 
     lost: tuple[int, ...] = ()
-    gained: tuple[tuple[int, Sight], ...] = ()
+    gained: tuple[tuple[int, AccountView], ...] = ()
 
 
 class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
@@ -85,7 +85,7 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
     ) -> Hashable:
         users, viewer_id = context.state.users, viewer.user.id
         gained = (
-            (user_id, sight_of(context, users[user_id], viewer))
+            (user_id, account_view(context, users[user_id], viewer))
             for user_id in change.gained.get(viewer_id, ())
         )
         return _View(

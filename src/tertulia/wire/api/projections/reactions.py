@@ -27,19 +27,19 @@ class ReactionEvent(Event, kw_only=True, tag="reaction"):
     user: Reactor
 
 
-def around(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
-    """Whom something at a message may concern; `own` have a relation of their own to it."""
+def message_audience(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
+    """The users who may follow a message; `own` have a relation of their own to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
     return {*state.subscriptions_of_channel.get(place.channel_id, ()), *own}
 
 
-def concerns(
+def follows_message(
     context: ProjectionContext, place: MessagePlace, own: Collection[int], viewer: Viewer
 ) -> bool:
-    """Whether the viewer can read the message, and it is among those that their client follows:
-    it was delivered to them, or is in a channel to which they are subscribed, or they have a
-    relation of their own to it, or the queue follows all public channels."""
+    """Whether the viewer can read the message, and has a reason to be shown what happens to it:
+    they received it, are subscribed to its channel or have a relation of their own to it, or the
+    queue follows all public channels."""
     state, user = context.state, viewer.user
     if not permissions.reads_message(state, user, place, context.at):
         return False
@@ -67,11 +67,11 @@ class ReactionProjection(Projection[R]):
         self._op = op
 
     def audience(self, state: State, change: R) -> Collection[int]:
-        return around(state, change.place, (*change.holders, change.reaction.user_id))
+        return message_audience(state, change.place, (*change.holders, change.reaction.user_id))
 
     def view(self, context: ProjectionContext, change: R, viewer: Viewer) -> Hashable | None:
         own = (*change.holders, change.reaction.user_id)
-        if not concerns(context, change.place, own, viewer):
+        if not follows_message(context, change.place, own, viewer):
             return None
         user = context.state.users[change.reaction.user_id]
         return _ReactorView(
@@ -115,13 +115,13 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
     for_all_public = True
 
     def audience(self, state: State, change: SubmessageAdded) -> Collection[int]:
-        return around(state, change.place, (*change.holders, change.submessage.sender_id))
+        return message_audience(state, change.place, (*change.holders, change.submessage.sender_id))
 
     def view(
         self, context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
     ) -> Hashable | None:
         own = (*change.holders, change.submessage.sender_id)
-        if change.gone or not concerns(context, change.place, own, viewer):
+        if change.gone or not follows_message(context, change.place, own, viewer):
             return None
         return ()
 

@@ -27,7 +27,7 @@ class UserStatusEvent(Event, kw_only=True, tag="user_status"):
 
 
 def status_now(state: State, user: User) -> UserStatusEvent:
-    """All that the account says, for those who did not know of it."""
+    """The whole status of an account that has come into sight."""
     return UserStatusEvent(user_id=user.id, **status_object(state, user))
 
 

@@ -108,7 +108,7 @@ class _PeerView(NamedTuple):
 
 
 class SubscribedProjection(ForEverybody[Subscribed]):
-    """To those who are subscribed, the channel with its settings; to others, who they are."""
+    """To the subscribers, the channel with their settings; to others, the subscribers."""
 
     of = Subscribed
 
@@ -122,15 +122,15 @@ class SubscribedProjection(ForEverybody[Subscribed]):
         if user.id not in change.colors:
             sees = sees_subscribers(context, user, channel)
             return _PeerView() if sees else None
-        # One who has lost sight of it since is told of that by what follows.
+        # A viewer who has lost sight of the channel since gets that from a later entry.
         if not permissions.sees_channel(state, user, channel, context.at):
             return None
         return _OwnView(
             user.id,
             registration.include_subscribers,
             registration.capabilities.notification_settings_null,
-            # Who sees it as a subscriber only, and could see it anyway before, may never have been
-            # told of it; once more does no harm.
+            # A viewer who sees the channel only as a subscriber may never have got it; to get it
+            # twice does no harm.
             user.id in change.gained
             or not permissions.sees_unsubscribed(state, user, channel, context.at),
         )
@@ -165,8 +165,8 @@ class _GoneView(NamedTuple):
 
 
 class UnsubscribedProjection(ForEverybody[Unsubscribed]):
-    """To those who were unsubscribed, that they are, and that the channel is gone where it is; to
-    others, who they are."""
+    """To the unsubscribed, that they are, and that the channel is gone where they lost sight of it;
+    to others, who was unsubscribed."""
 
     of = Unsubscribed
 
@@ -181,7 +181,7 @@ class UnsubscribedProjection(ForEverybody[Unsubscribed]):
             return _PeerView() if sees else None
         lost = user.id in change.lost
         known = not (change.archived and archived)
-        # Archived or not: who has lost sight of it may be told of that by nothing else.
+        # Nothing else may tell a viewer who has lost sight of the channel, be it archived or not.
         if not known and not lost:
             return None
         others = tuple(other for other in change.user_ids if other != user.id)
@@ -203,7 +203,7 @@ class UnsubscribedProjection(ForEverybody[Unsubscribed]):
 
 
 class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
-    """One's own setting, to one's other clients; muting under its name of old as well."""
+    """A setting of a subscription, to its owner; muting under its legacy name as well."""
 
     of = SubscriptionChanged
 
@@ -215,7 +215,7 @@ class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
         state, channel = context.state, context.state.channels[change.channel_id]
         if excluded(channel, viewer.registration, archived=change.archived):
             return None
-        # Who has lost sight of the channel since may never have heard of the subscription.
+        # A viewer who has lost sight of the channel since may never have got the subscription.
         return () if permissions.sees_channel(state, viewer.user, channel, context.at) else None
 
     def events(

@@ -49,7 +49,7 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
     """Whether the user may know of the other account, and did when the entry was written: a client
-    that has slept is first told of the account by what let its owner know."""
+    that has slept gets the account first by the entry that let its owner know of it."""
     state = context.state
     return permissions.sees_user(
         state, user, other, context.at
@@ -64,7 +64,7 @@ def sees_account(
 
 
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
-    """The same for who is subscribed to it."""
+    """Whether the user sees the channel's subscribers, and did when the entry was written."""
     return sees(context, user, channel) and permissions.sees_subscribers(
         context.state, user, channel, context.at
     )

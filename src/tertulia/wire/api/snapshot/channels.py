@@ -34,9 +34,9 @@ def _by_relation(
 ) -> list[ShardRange[_Relation]]:
     """All channels, those to which the viewer has these subscriptions apart."""
     seen = context.channels
-    odd = {one: _Relation.UNKNOWN for one in context.state.channels.rows if one not in seen}
-    odd |= {one: _Relation.OWN for one in own if one in seen}
-    return shard_ranges(context.state.places, _Relation.NONE, odd)
+    others = {one: _Relation.UNKNOWN for one in context.state.channels.rows if one not in seen}
+    others |= {one: _Relation.OWN for one in own if one in seen}
+    return shard_ranges(context.state.places, _Relation.NONE, others)
 
 
 def _channels(
@@ -57,7 +57,7 @@ def _channels(
         for channel_id in ids:
             channel = state.channels[channel_id]
             shown = channel_object(state, channel, context.now)
-            list_subscribers(state, channel, shown, wanted, seen or frozenset(), told=listed)
+            list_subscribers(state, channel, shown, wanted, seen or frozenset(), visible=listed)
             found.append(shown)
         return array_items(found)
 

@@ -16,7 +16,7 @@ from tertulia.wire.api.objects.user_topics import user_topic
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 
 MAX_UNREAD: Final = 50_000
-"""Of more unread messages than that, the newest are told."""
+"""Of more unread messages than that, the newest are sent."""
 
 
 class UnreadDirect(Struct, kw_only=True):
@@ -162,7 +162,7 @@ def muted_topics(context: SnapshotContext) -> dict[str, Any]:
 
 
 def user_topics(context: SnapshotContext) -> dict[str, Any]:
-    """How the viewer wants to hear of topics, where it is not as of the channel."""
+    """The viewer's settings of topics that differ from the channel's."""
     own = () if context.viewer is None else context.state.topics_of_user[context.viewer.id]
     empty_topic_name = context.registration.capabilities.empty_topic_name
     return {"user_topics": [user_topic(one, empty_topic_name=empty_topic_name) for one in own]}

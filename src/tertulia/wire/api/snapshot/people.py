@@ -134,7 +134,7 @@ def groups(context: SnapshotContext) -> dict[str, Any]:
 
 
 def presences(context: SnapshotContext) -> dict[str, Any]:
-    """Who is there, or was of late. Spectators are not told."""
+    """Presence of the last days; none for spectators."""
     registration = context.registration
     modern = registration.slim_presence or registration.capabilities.simplified_presence_events
     found: JsonParts | dict[str, Any] = {}
@@ -151,7 +151,7 @@ def presences(context: SnapshotContext) -> dict[str, Any]:
 
 
 def statuses(context: SnapshotContext) -> dict[str, Any]:
-    """What people say that they are doing, without those who say nothing."""
+    """The statuses that people have set."""
     state, viewer = context.state, context.viewer
     if viewer is None:
         return {"user_status": {}}
