@@ -15,9 +15,9 @@ from tertulia import demo
 from tertulia.demo import cast as cast_of
 from tertulia.demo import places, portraits, script
 from tertulia.demo.stage import CLIENT, Stage
+from tertulia.service import avatars
 from tertulia.service.config import Config
 from tertulia.wire.api.resources import emoji
-from tertulia.wire.files import avatars
 from tests.cli.support import Place
 from tests.support import Person, reopened
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tertulia.jobs.supervisor import Job, SetAside
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
 from tertulia.state.moment import Verb
-from tertulia.store.partial import Partial, Partials
+from tertulia.store.partial_uploads import Partial, Partials
 from tertulia.store.uploads import Uploads
 
 logger = logging.getLogger("tertulia.files")

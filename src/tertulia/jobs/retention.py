@@ -6,7 +6,7 @@ from typing import Final
 
 from tertulia.domain.messages import deleting
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.service import preconditions
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.store import editing

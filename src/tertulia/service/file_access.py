@@ -7,7 +7,7 @@ from tertulia.model.narrow import Scope
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.node import Node
-from tertulia.store import finding
+from tertulia.store import message_search
 
 
 async def may_open(node: Node, user: User | None, attachment: Attachment) -> bool:
@@ -22,7 +22,7 @@ async def may_open(node: Node, user: User | None, attachment: Attachment) -> boo
     async def attempt() -> bool:
         seq, scope = node.state.seq, _scope(node, user)
         await node.log.settled()
-        found = await node.store.read(finding.any_in, scope, message_ids)
+        found = await node.store.read(message_search.any_in, scope, message_ids)
         # Rights may have gone while it was read, and messages may have been moved.
         if _scope(node, user) != scope or node.state.touched.since(seq, message_ids):
             raise Conflict

@@ -8,7 +8,7 @@ from tertulia.domain import permissions
 from tertulia.model.messages import Edit, Message
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.store.attached import NOTHING, Attached
+from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.wire.api.objects.edit_history import PastEdit, edited_at, moved_at, past_edits
 from tertulia.wire.api.objects.reactions import (
     ReactionObject,
@@ -119,7 +119,7 @@ def message_object(
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
-    attached: Attached = NOTHING,
+    attached: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
     """The message as all viewers see it who know of its sender or not (`sees_sender`), and see
     their real address or not (`sees_address`). Without reactions."""
@@ -150,7 +150,7 @@ def _message_object(
     *,
     apply_markdown: bool,
     empty_topic_name: bool,
-    attached: Attached,
+    attached: MessageDetails,
 ) -> MessageObject:
     channel_id = message.channel_id
     recipient: str | list[Participant]
@@ -210,7 +210,7 @@ class Showing:
         self._empty_topic_name = empty_topic_name
         self._senders: dict[int, _Sender] = {}
 
-    def shown(self, message: Message, attached: Attached) -> MessageObject:
+    def shown(self, message: Message, attached: MessageDetails) -> MessageObject:
         """The message, as yet without flags."""
         sender = self._senders.get(message.sender_id)
         if sender is None:

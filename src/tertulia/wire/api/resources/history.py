@@ -18,7 +18,7 @@ from tertulia.model.messages import Edit, Message
 from tertulia.model.narrow import Search
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
-from tertulia.store import attached, editing, finding, queries
+from tertulia.store import editing, message_details, message_search, queries
 from tertulia.store.database import Connection
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
@@ -99,7 +99,7 @@ async def get_messages(call: Call, params: GetMessages) -> MessagePage:
 class Found(Struct, Generic[T], frozen=True):
     """A page of messages, and what it was found by."""
 
-    page: finding.Page
+    page: message_search.Page
     anchor: int | None
     """None where the messages were asked for by their IDs."""
     compiled: narrow.Compiled
@@ -129,9 +129,9 @@ async def messages_asked_for(
     else:
         anchor = await _anchor(call, params, reader, compiled)
         search = _search(params, compiled, anchor)
-        find = functools.partial(finding.find, search=search)
+        find = functools.partial(message_search.find, search=search)
 
-    def read(connection: Connection) -> tuple[finding.Page, T]:
+    def read(connection: Connection) -> tuple[message_search.Page, T]:
         page = find(connection)
         return page, look(connection, page.messages)
 
@@ -260,7 +260,7 @@ async def _first_unread_in(call: Call, reader: narrow.Reader, compiled: narrow.C
         model_narrow.Term(model_narrow.IsUnread(reader.unread)),
     )
     search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
-    page = await call.node.store.read(finding.find, search)
+    page = await call.node.store.read(message_search.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 
 
@@ -299,14 +299,14 @@ def _search(params: GetMessages, compiled: narrow.Compiled, anchor: int) -> Sear
 
 def _by_ids(
     reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
-) -> Callable[[Connection], finding.Page]:
+) -> Callable[[Connection], message_search.Page]:
     if len(ids) > MAX_PAGE:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
     search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
 
-    def find(connection: Connection) -> finding.Page:
-        found = finding.matching(connection, search, ids)
-        return finding.Page(found, found_oldest=False, found_newest=False)
+    def find(connection: Connection) -> message_search.Page:
+        found = message_search.matching(connection, search, ids)
+        return message_search.Page(found, found_oldest=False, found_newest=False)
 
     return find
 
@@ -316,7 +316,7 @@ class Beside(Struct, frozen=True):
 
     relations: dict[int, queries.Relation]
     """The reader's; none of a spectator."""
-    attached: dict[int, attached.Attached]
+    attached: dict[int, message_details.MessageDetails]
     edits: dict[int, list[Edit]]
 
 
@@ -327,7 +327,7 @@ def beside(user: User | None) -> Look[Beside]:
         ids = [message.id for message in messages]
         return Beside(
             relations={} if user is None else queries.relations(connection, user.id, ids),
-            attached=attached.attached(connection, ids),
+            attached=message_details.details_of(connection, ids),
             edits=editing.edits(connection, ids),
         )
 
@@ -350,7 +350,7 @@ def shown_to(
         empty_topic_name=params.allow_empty_topic_name,
     )
     for message in found:
-        one = showing.shown(message, beside.attached.get(message.id, attached.NOTHING))
+        one = showing.shown(message, beside.attached.get(message.id, message_details.NO_DETAILS))
         one.flags = (
             ["read"]
             if user is None

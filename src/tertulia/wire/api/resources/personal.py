@@ -7,7 +7,7 @@ from msgspec import Meta
 from tertulia.domain.accounts import alert_words, muting
 from tertulia.domain.messages import flags
 from tertulia.service.conflicts import retry_on_conflict
-from tertulia.store import attached
+from tertulia.store import message_details
 from tertulia.wire.api.resources.history import unread_ids
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -58,7 +58,7 @@ async def mute_user(call: Call, params: OtherUser) -> Answer:
 
     async def attempt() -> None:
         unread = await unread_ids(call, call.user.id)
-        theirs = await call.node.store.read(attached.from_sender, muted_id, list(unread))
+        theirs = await call.node.store.read(message_details.from_sender, muted_id, list(unread))
         await call.submit(flags.mark_given_read, theirs)
 
     await retry_on_conflict(attempt)

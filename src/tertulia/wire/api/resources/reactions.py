@@ -8,7 +8,7 @@ from tertulia.domain.messages import reactions, widgets
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.reactions import EmojiKind
 from tertulia.service.conflicts import retry_on_conflict
-from tertulia.store import attached
+from tertulia.store import message_details
 from tertulia.wire.api.objects.reactions import NEUTRAL_TYPE, REACTION_TYPES
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -76,10 +76,10 @@ def _asked(name: str | None, code: str | None, reaction_type: str | None) -> rea
     return reactions.Asked(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
 
 
-async def seen(call: Call, message_id: int) -> attached.Seen:
+async def seen(call: Call, message_id: int) -> message_details.DetailedMessage:
     """The message and what hangs on it. NoSuchMessage where there is none; whether the caller may
     read it is for the verb to say."""
-    found = await call.node.store.read(attached.seen, call.user.id, message_id)
+    found = await call.node.store.read(message_details.detailed_message, call.user.id, message_id)
     if found is None:
         raise NoSuchMessage
     return found
@@ -91,7 +91,7 @@ async def _reacted(call: Call, message_id: int) -> reactions.Reacted:
         seq=found.head,
         message=found.message,
         flags=found.relation.flags,
-        reactions=found.attached.reactions,
+        reactions=found.details.reactions,
         holders=found.holders,
     )
 
@@ -112,7 +112,7 @@ async def add_submessage(call: Call, params: Submit) -> Answer:
         await call.submit(
             widgets.submit,
             found.message,
-            found.attached.submessages,
+            found.details.submessages,
             found.holders,
             found.head,
             params.msg_type,
