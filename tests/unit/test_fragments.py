@@ -9,14 +9,15 @@ from tertulia.model.nouns import NOUNS
 from tertulia.model.users import User
 from tertulia.state.shards import Shards
 from tertulia.state.tables import Table
-from tertulia.wire.http.fragments import Fragments, Part, array, body_of, runs
+from tertulia.wire.api.shard_ranges import shard_ranges
+from tertulia.wire.http.fragments import Fragments, Part, body_of, json_array
 
 
-def stretches_of(*user_ids: int) -> Shards[User]:
-    stretches = Shards(Table[User](next(noun for noun in NOUNS if noun.table == "users")))
+def shards_of(*user_ids: int) -> Shards[User]:
+    shards = Shards(Table[User](next(noun for noun in NOUNS if noun.table == "users")))
     for user_id in user_ids:
-        stretches.table.put(user(user_id))
-    return stretches
+        shards.table.put(user(user_id))
+    return shards
 
 
 def user(user_id: int, name: str = "x") -> User:
@@ -37,7 +38,7 @@ def test_a_fragment_is_made_anew_only_of_something_else() -> None:
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    fragments = Fragments(room=10_000)
+    fragments = Fragments(max_bytes=10_000)
     for name in "abc":
         fragments.get(name, 0, lambda: bytes(2000))
     fragments.get("a", 0, lambda: b"")
@@ -54,40 +55,42 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
 
 
 def test_what_has_no_room_is_answered_all_the_same() -> None:
-    fragments = Fragments(room=100)
+    fragments = Fragments(max_bytes=100)
     assert fragments.get("a", 0, lambda: bytes(5000)).content == bytes(5000)
     assert fragments.get("b", 0, lambda: b"1").content == b"1"
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_runs_have_every_record_once_and_of_its_kind(seed: int) -> None:
+def test_ranges_have_every_record_once_and_of_its_kind(seed: int) -> None:
     rng = random.Random(seed)
     ids = rng.sample(range(1, 1000), rng.randint(0, 500))
-    stretches = stretches_of(*ids)
+    shards = shards_of(*ids)
     odd = {one: rng.choice("ab") for one in rng.sample(ids, rng.randint(0, len(ids)))}
-    found = runs(stretches, "u", odd)
-    told = [(one, run.kind) for run in found for one in run.ids]
+    found = shard_ranges(shards, "u", odd)
+    told = [(one, one_range.kind) for one_range in found for one in one_range.ids]
     assert told == [(one, odd.get(one, "u")) for one in sorted(ids)]
-    for run in found:
-        assert all(run.first <= one < run.first + run.size for one in run.ids)
+    for one_range in found:
+        assert all(
+            one_range.first <= one < one_range.first + one_range.size for one in one_range.ids
+        )
 
 
-def test_one_change_is_of_one_stretch() -> None:
-    stretches = stretches_of(1, 2, 300, 301, 700)
-    table = stretches.table
-    before = {run.first: run.version for run in runs(stretches, "", {})}
+def test_one_change_is_of_one_shard() -> None:
+    shards = shards_of(1, 2, 300, 301, 700)
+    table = shards.table
+    before = {one_range.first: one_range.version for one_range in shard_ranges(shards, "", {})}
     table.put(user(300, "y"))
     table.put(user(1000))
     table.remove(700)
-    after = {run.first: run.version for run in runs(stretches, "", {})}
+    after = {one_range.first: one_range.version for one_range in shard_ranges(shards, "", {})}
     assert {first for first in after if after[first] != before.get(first)} == {256, 896}
     assert set(before) - set(after) == {640}
 
 
 def test_viewers_share_what_they_see_alike() -> None:
-    stretches = stretches_of(*range(1, 1001))
-    one = {run[:2] for run in runs(stretches, "u", {10: "own"})}
-    other = {run[:2] for run in runs(stretches, "u", {900: "own"})}
+    shards = shards_of(*range(1, 1001))
+    one = {one_range[:2] for one_range in shard_ranges(shards, "u", {10: "own"})}
+    other = {one_range[:2] for one_range in shard_ranges(shards, "u", {900: "own"})}
     assert len(one) == len(other) <= 8 + 7
     assert len(one & other) >= 6
 
@@ -96,7 +99,7 @@ def test_a_list_of_nothing_is_a_list() -> None:
     nothing = Fragments().get("a", 0, bytes)
     empty: tuple[list[Part], ...] = ([], [b""], [nothing, b""])
     for parts in empty:
-        body, _ = body_of(array(parts).parts, None)
+        body, _ = body_of(json_array(parts).parts, None)
         assert body == b"[]"
-    body, _ = body_of(array([nothing, b"1,2", nothing, b"3"]).parts, None)
+    body, _ = body_of(json_array([nothing, b"1,2", nothing, b"3"]).parts, None)
     assert body == b"[1,2,3]"

@@ -222,15 +222,15 @@ async def test_what_a_client_begins_with_is_made_in_several_turns(
     org.node.fragments.clear()
     monkeypatch.setattr(fragments, "TURN_SECONDS", -1)
     made: list[int] = []
-    at_once = fragments.Fragments.at_once
+    in_one_turn = fragments.Fragments.in_one_turn
 
     def turn(kept: fragments.Fragments, make: Any) -> Any:
         try:
-            return at_once(kept, make)
+            return in_one_turn(kept, make)
         finally:
             made.append(kept._made)
 
-    monkeypatch.setattr(fragments.Fragments, "at_once", turn)
+    monkeypatch.setattr(fragments.Fragments, "in_one_turn", turn)
     before = await org.node.store.read(changes_of)
     slow = (await ann.register()).data
     assert len(made) > 4

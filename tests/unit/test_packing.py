@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tertulia.wire.http.compression import joined, packed, takes_gzip
+from tertulia.wire.http.compression import accepts_gzip, compressed, joined
 
 SIZES = (0, 1, 5, 127, 128, 129, 3000, 8191, 8192, 70_000)
 
@@ -16,7 +16,7 @@ def test_parts_of_any_size_and_kind_are_one_gzip_file(seed: int) -> None:
     contents = [rng.randbytes(rng.choice(SIZES)) for _ in range(rng.randint(0, 12))]
     contents += [b"the same again and again " * 900] * rng.randint(0, 2)
     rng.shuffle(contents)
-    parts = [packed(content) if rng.random() < 0.6 else content for content in contents]
+    parts = [compressed(content) if rng.random() < 0.6 else content for content in contents]
     assert gzip.decompress(joined(parts)) == b"".join(contents)
 
 
@@ -43,4 +43,4 @@ def test_no_part_is_compressed_with_the_help_of_another() -> None:
     ],
 )
 def test_who_reads_gzip(accepted: str, takes: bool) -> None:
-    assert takes_gzip(accepted) is takes
+    assert accepts_gzip(accepted) is takes

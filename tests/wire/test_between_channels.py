@@ -7,7 +7,7 @@ import pytest
 
 from tertulia.store import message_details
 from tertulia.store.message_details import MAX_ARRIVALS
-from tertulia.wire.api.events import EventEncoder
+from tertulia.wire.api.event_encoder import EventEncoder
 from tests.support import Listener, Organization
 
 Data = dict[str, Any]

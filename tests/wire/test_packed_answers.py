@@ -9,7 +9,7 @@ import pytest
 
 from tertulia.model.changes import UserCreated
 from tertulia.model.users import Credential, PersonalSettings, User
-from tertulia.wire.http.fragments import WORTH_PACKING, Fragments
+from tertulia.wire.http.fragments import MIN_COMPRESSED, Fragments
 from tests.support import Organization
 
 
@@ -61,7 +61,7 @@ async def test_a_large_answer_is_compressed_for_those_who_read_that(
 async def test_a_small_answer_is_not_compressed(org: Organization) -> None:
     ann = str(org["ann"].user_id)
     headers, body = await answered(org, "GET", "/users", "gzip", user_ids=f"[{ann}]")
-    assert len(body) < WORTH_PACKING
+    assert len(body) < MIN_COMPRESSED
     assert "content-encoding" not in headers
     assert json.loads(body)["members"][0]["full_name"] == "Ann"
 
@@ -80,7 +80,7 @@ async def test_what_has_keys_in_it_or_what_others_wrote_is_not_compressed(
     for number in range(20):
         await org["ann"].post("/bots", full_name=f"Bot {number}", short_name=f"bot{number}")
     headers, body = await answered(org, "GET", path, "gzip", **sent)
-    assert len(body) > WORTH_PACKING
+    assert len(body) > MIN_COMPRESSED
     assert "content-encoding" not in headers
     assert "vary" not in headers
 

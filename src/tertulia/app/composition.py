@@ -22,7 +22,7 @@ from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
-from tertulia.wire.api.events import EventEncoder
+from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application

@@ -35,7 +35,7 @@ def _document() -> bytes:
 @cache
 def _page() -> bytes:
     from tertulia.wire.api.openapi import document
-    from tertulia.wire.api.openapi_page import rendered
+    from tertulia.wire.api.openapi.page import rendered
 
     return rendered(document(), styles=STYLES, source=DOCUMENT).encode()
 

@@ -1,4 +1,4 @@
-"""How typing and presence are shown to those who are there."""
+"""The events of transient events: typing and presence."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,12 +10,14 @@ from tertulia.domain import permissions
 from tertulia.model.messages import Message
 from tertulia.model.transients import EditTyping, PresenceChanged, Transient, Typing
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, HeartbeatEvent, TransientViews, Viewer
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.event_encoder import TransientViews
+from tertulia.wire.api.events import Event, HeartbeatEvent
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.users import api_email, presence_key
+from tertulia.wire.api.projection import Viewer
 
 TYPING_LIMIT = 100
-"""In channels with more subscribers, nobody is told that somebody types."""
+"""In channels with more subscribers, typing is not shown."""
 
 
 class TypingPerson(Struct, kw_only=True):
@@ -125,7 +127,7 @@ def typing_person(state: State, user_id: int, host: str) -> TypingPerson:
 
 
 class TypingAndPresence(TransientViews):
-    """The views of both. `limited`: nobody hears of the presence of those whom they do not see."""
+    """How both are shown. `limited`: a user gets the presence of accounts alone that they see."""
 
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited
@@ -156,7 +158,7 @@ class TypingAndPresence(TransientViews):
                 return None
 
     def _typing(self, state: State, typing: Typing, viewer: Viewer, host: str) -> Event | None:
-        if not _hears_typing(state, viewer, typing):
+        if not _receives_typing(state, viewer, typing):
             return None
         sender = typing_person(state, typing.sender_id, host)
         op = "start" if typing.started else "stop"
@@ -177,7 +179,7 @@ class TypingAndPresence(TransientViews):
             channel_id=typing.channel_id,
             direct_id=typing.direct_id,
         )
-        if not _hears_typing(state, viewer, typing) or not permissions.reads_message(
+        if not _receives_typing(state, viewer, typing) or not permissions.reads_message(
             state, viewer.user, message, typing.at
         ):
             return None
@@ -222,7 +224,7 @@ class TypingAndPresence(TransientViews):
         )
 
 
-def _hears_typing(state: State, viewer: Viewer, typing: Typing | EditTyping) -> bool:
+def _receives_typing(state: State, viewer: Viewer, typing: Typing | EditTyping) -> bool:
     settings = state.settings.get(viewer.user.id)
     if settings is not None and not settings.receives_typing_notifications:
         return False

@@ -1,6 +1,6 @@
 """Gzip, put together of parts that were compressed before, and of others.
 
-A part is a stretch of raw deflate that ends at a whole byte and refers to nothing before it: so
+A part is raw deflate that ends at a whole byte and refers to nothing before it: so
 parts of different origin stand one after the other in one stream, and none says by its length
 what is in another. The stream's checksum follows from those of its parts.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 LEVEL: Final = 1
 """The quickest. The others take several times as long for a tenth less."""
-WORTH_PACKING: Final = 128
+MIN_COMPRESSED: Final = 128
 """Bytes; a part with fewer is put into the stream as it is."""
 _QUICKLY_SUMMED: Final = 8192
 """Bytes; to go through fewer takes less time than to multiply."""
@@ -26,7 +26,7 @@ _ONE: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Compressed:
     """Bytes, compressed, to be used again and again."""
 
     content: bytes
@@ -43,24 +43,24 @@ class Packed:
         return _product(self.shift, checksum) ^ self.checksum
 
 
-def packed(content: bytes) -> Packed:
+def compressed(content: bytes) -> Compressed:
     """The bytes, compressed."""
-    return Packed(content, _stream(content), zlib.crc32(content), _shift(len(content)))
+    return Compressed(content, _stream(content), zlib.crc32(content), _shift(len(content)))
 
 
 def _stream(content: bytes) -> bytes:
-    if len(content) < WORTH_PACKING:
+    if len(content) < MIN_COMPRESSED:
         return struct.pack("<BHH", 0, len(content), len(content) ^ 0xFFFF) + content
     deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     return deflate.compress(content) + deflate.flush(zlib.Z_FULL_FLUSH)
 
 
-def joined(parts: Iterable[bytes | Packed]) -> bytes:
+def joined(parts: Iterable[bytes | Compressed]) -> bytes:
     """A gzip file of all of them, one after the other; bytes are compressed here."""
     streams = [_HEADER]
     checksum = size = 0
     for part in parts:
-        if isinstance(part, Packed):
+        if isinstance(part, Compressed):
             streams.append(part.stream)
             checksum = part.following(checksum)
             size += len(part.content)
@@ -72,7 +72,7 @@ def joined(parts: Iterable[bytes | Packed]) -> bytes:
     return b"".join(streams)
 
 
-def takes_gzip(accepted: str) -> bool:
+def accepts_gzip(accepted: str) -> bool:
     """Whether a client that sends this as `Accept-Encoding` reads gzip."""
     for one in accepted.lower().split(","):
         name, _, weight = one.partition(";")

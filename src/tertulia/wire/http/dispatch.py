@@ -26,7 +26,7 @@ from tertulia.wire.http.call import Call, Upload
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound, error_response
 from tertulia.wire.http.file_bodies import drained, received_file
 from tertulia.wire.http.forms import MIB, received
-from tertulia.wire.http.fragments import Part, Spliced, body_of, pack
+from tertulia.wire.http.fragments import FragmentedAnswer, Part, body_of, compress_fragments
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import decode
 from tertulia.wire.http.paths import Paths
@@ -63,7 +63,7 @@ def success(answer: Any, ignored: list[str]) -> list[Part]:
     """The body of a success response: an answer's fields beside the common ones."""
     # What the request said stands by itself: see decision 0016.
     told = b',"ignored_parameters_unsupported":' + _encoder.encode(ignored) if ignored else b""
-    if isinstance(answer, Spliced):
+    if isinstance(answer, FragmentedAnswer):
         return [SUCCESS, *answer.parts, told + b"}"]
     encoded = answer if isinstance(answer, msgspec.Raw) else _encoder.encode(answer)
     fields = bytes(encoded)
@@ -196,7 +196,7 @@ class Endpoint:
         passed_over = [*ignored, *call.ignored]
         parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
         accepted = request.headers.get("accept-encoding", "") if route.packs else None
-        await pack(parts, accepted)
+        await compress_fragments(parts, accepted)
         body, headers = body_of(parts, accepted)
         return JsonResponse(body, headers=headers)
 

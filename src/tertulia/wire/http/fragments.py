@@ -1,36 +1,33 @@
-"""Answers put together of pieces of JSON, of which those that others hear too are kept.
+"""Answers put together of JSON, the larger parts of which are kept as fragments that viewers share.
 
-What is made of many records is made stretch by stretch (`state.tables.Stretches`) and kept until
-the stretch is another: so an answer costs what is its own, and what has changed since somebody
-else was told. See decision 0016.
+What is made of many records is made shard by shard (`state.tables.Shards`), and each fragment is
+kept until its shard has another version: so an answer costs what is the viewer's own, and what has
+changed since another viewer asked. See decision 0016.
 """
 
 import asyncio
 import time
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from tertulia.state.shards import Shards
 from tertulia.wire.http import compression
-from tertulia.wire.http.compression import Packed
+from tertulia.wire.http.compression import Compressed
 
-T = TypeVar("T")
 A = TypeVar("A")
 
-ROOM: Final = 64 * 2**20
+MAX_BYTES: Final = 64 * 2**20
 """Bytes of fragments that a node keeps."""
 TURN_SECONDS: Final = 0.015
-"""For so long an answer may be made of fragments that are not there yet, in one turn."""
-_TURNS: Final = 200
-WORTH_PACKING: Final = 2048
+"""For so long an answer may make missing fragments in one turn of the event loop."""
+_MAX_TURNS: Final = 200
+MIN_COMPRESSED: Final = 2048
 """Bytes; a smaller answer is sent as it is."""
-LONG_PACKING: Final = 128 * 1024
-"""Bytes; to compress more is not done on the event loop."""
+MAX_COMPRESSED_ON_LOOP: Final = 128 * 1024
+"""Bytes; to compress more is done in a thread."""
 _OVERHEAD: Final = 600
 """Bytes that keeping a fragment costs beside its content, about."""
 
@@ -39,172 +36,176 @@ encode: Final = _encoder.encode
 
 
 class Fragment:
-    """JSON that is kept, and compressed when somebody first wants it so."""
+    """JSON that is kept, and compressed when a client first wants it so."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
 
     @property
-    def is_packed(self) -> bool:
+    def is_compressed(self) -> bool:
         """Whether it was compressed already."""
-        return "packed" in self.__dict__
+        return "compressed" in self.__dict__
 
     @cached_property
-    def packed(self) -> Packed:
-        return compression.packed(self.content)
+    def compressed(self) -> Compressed:
+        return compression.compressed(self.content)
 
 
 Part = bytes | Fragment
 
 
-class TakesLong(Exception):
-    """So many fragments are to be made that the event loop would be held for too long."""
+class TooLongForOneTurn(Exception):
+    """Making the missing fragments would hold the event loop for too long."""
 
 
 class Fragments:
-    """The fragments that are kept: those that were asked for last, as far as there is room."""
+    """The fragments that a node keeps: those that were asked for last, up to `max_bytes`."""
 
-    def __init__(self, room: int = ROOM) -> None:
-        self._room = room
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[Hashable, Fragment]] = OrderedDict()
-        self._taken = 0
+        self._bytes_kept = 0
         self._until: float | None = None
-        """When so much has been made in a turn that the rest has to wait; None where all of it is
-        made at once."""
+        """When this turn's time for making fragments is over; None where there is no bound."""
         self._made = 0
 
-    async def without_hurry(self, make: Callable[[], A]) -> A:
-        """What is made of fragments, which are made in several turns of the loop where they are
-        many. `make` may be called several times."""
-        for _ in range(_TURNS):
+    async def in_turns(self, make: Callable[[], A]) -> A:
+        """What `make` makes of fragments; where many are missing, in several turns of the event
+        loop, and so `make` may be called several times."""
+        for _ in range(_MAX_TURNS):
             try:
-                return self.at_once(make)
-            except TakesLong:
+                return self.in_one_turn(make)
+            except TooLongForOneTurn:
                 await asyncio.sleep(0)
         return make()
 
-    def at_once(self, make: Callable[[], A]) -> A:
-        """What is made of fragments, if few of them have to be made. Raises TakesLong; what was
-        made until then is kept."""
+    def in_one_turn(self, make: Callable[[], A]) -> A:
+        """What `make` makes of fragments. Raises TooLongForOneTurn where too many are missing;
+        those that were made until then are kept."""
         self._until, self._made = time.perf_counter() + TURN_SECONDS, 0
         try:
             return make()
         finally:
             self._until = None
 
-    def get(self, key: Hashable, stamp: Hashable, make: Callable[[], bytes]) -> Fragment:
-        """The fragment of that key, made of what the stamp stands for; made anew if the one that
-        is kept was made of something else."""
+    def get(self, key: Hashable, version: Hashable, make: Callable[[], bytes]) -> Fragment:
+        """The fragment of that key and version: the one that is kept, or else a new one."""
         kept = self._kept.get(key)
         if kept is not None:
-            if kept[0] == stamp:
+            if kept[0] == version:
                 self._kept.move_to_end(key)
                 return kept[1]
-            self._forget(key)
+            self._drop(key)
         if self._until is not None and self._made and time.perf_counter() > self._until:
-            raise TakesLong
+            raise TooLongForOneTurn
         self._made += 1
         fragment = Fragment(make())
-        self._kept[key] = stamp, fragment
-        self._taken += _weight(fragment)
-        while self._taken > self._room:
-            self._forget(next(iter(self._kept)))
+        self._kept[key] = version, fragment
+        self._bytes_kept += _weight(fragment)
+        while self._bytes_kept > self._max_bytes:
+            self._drop(next(iter(self._kept)))
         return fragment
 
-    def _forget(self, key: Hashable) -> None:
-        self._taken -= _weight(self._kept.pop(key)[1])
+    def _drop(self, key: Hashable) -> None:
+        self._bytes_kept -= _weight(self._kept.pop(key)[1])
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Drop them all."""
         self._kept.clear()
-        self._taken = 0
+        self._bytes_kept = 0
 
 
 def _weight(fragment: Fragment) -> int:
-    # What is compressed is far smaller, and counted whether it is there or not.
+    # The compressed bytes are far fewer, and are counted whether they are there or not.
     return len(fragment.content) * 5 // 4 + _OVERHEAD
 
 
-class Pieces:
+# JSON in parts
+
+
+class JsonParts:
     """A value in JSON, in parts."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
 
 
-def array(parts: Iterable[Part]) -> Pieces:
-    """An array of what the parts are lists of, without brackets: `{...},{...}`, or nothing."""
+def json_array(parts: Iterable[Part]) -> JsonParts:
+    """An array of parts that each are items without brackets: `{...},{...}`, or nothing."""
     return _enclosed(b"[", parts, b"]")
 
 
-def mapping(parts: Iterable[Part]) -> Pieces:
-    """An object of what the parts are fields of, without braces: `"a":1,"b":2`, or nothing."""
+def json_object(parts: Iterable[Part]) -> JsonParts:
+    """An object of parts that each are fields without braces: `"a":1,"b":2`, or nothing."""
     return _enclosed(b"{", parts, b"}")
 
 
-def _enclosed(begin: bytes, parts: Iterable[Part], end: bytes) -> Pieces:
+def _enclosed(begin: bytes, parts: Iterable[Part], end: bytes) -> JsonParts:
     found: list[Part] = []
     for part in parts:
         if part if isinstance(part, bytes) else part.content:
             found += (b"," if found else begin, part)
-    return Pieces([*found, end] if found else [begin + end])
+    return JsonParts([*found, end] if found else [begin + end])
 
 
-def listed(values: Iterable[Any]) -> bytes:
-    """A part of an `array`."""
+def array_items(values: Iterable[Any]) -> bytes:
+    """A part of a `json_array`."""
     return encode(list(values))[1:-1]
 
 
-class Spliced:
-    """The fields of an answer, some of which are `Pieces`."""
+def object_fields(value: Mapping[str, Any]) -> bytes:
+    """A part of a `json_object`, or an encoded part of a `fragmented` answer."""
+    return encode(value)[1:-1]
 
-    def __init__(self, fields: Mapping[str, Any], kept: Sequence[Fragment]) -> None:
+
+class FragmentedAnswer:
+    """An answer's fields in parts, each with a comma before it.
+
+    Each field is a part of its own, so that none is compressed with the help of another."""
+
+    def __init__(self, fields: Mapping[str, Any], encoded: Sequence[Fragment]) -> None:
         self.parts: list[Part] = []
-        """Each field has a comma before it. Each is a part, so that none is compressed with the
-        help of another."""
-        for fragment in kept:
+        for fragment in encoded:
             self.parts += (b",", fragment)
         for name, value in fields.items():
             begins = b"," + encode(name) + b":"
-            if isinstance(value, Pieces):
+            if isinstance(value, JsonParts):
                 self.parts += (begins, *value.parts)
             else:
                 self.parts.append(begins + encode(value))
 
 
-def spliced(kind: Callable[..., A], fields: Mapping[str, Any], kept: Sequence[Fragment] = ()) -> A:
-    """An answer of that kind, some of whose fields are `Pieces`; `kept` are others that are encoded
-    already: `"name":value,...`."""
-    return cast(A, Spliced(fields, kept))
-
-
-def fields(value: Mapping[str, Any]) -> bytes:
-    """A part of a `mapping`, or what `spliced` takes as kept."""
-    return encode(value)[1:-1]
+def fragmented(
+    kind: Callable[..., A], fields: Mapping[str, Any], encoded: Sequence[Fragment] = ()
+) -> A:
+    """An answer of that kind, some of whose fields are `JsonParts`; the fields in `encoded` are
+    JSON already: `"name":value,...`."""
+    return cast(A, FragmentedAnswer(fields, encoded))
 
 
 # The body
 
 
-async def pack(parts: Sequence[Part], accepted: str | None) -> None:
-    """Compress what `body_of` will want compressed: in a thread where that takes long."""
-    if accepted is None or not compression.takes_gzip(accepted):
+async def compress_fragments(parts: Sequence[Part], accepted: str | None) -> None:
+    """Compress the fragments that `body_of` will want compressed: in a thread where that takes
+    long."""
+    if accepted is None or not compression.accepts_gzip(accepted):
         return
-    missing = [one for one in parts if isinstance(one, Fragment) and not one.is_packed]
-    if sum(len(one.content) for one in missing) > LONG_PACKING:
-        await asyncio.to_thread(lambda: [one.packed for one in missing])
+    missing = [one for one in parts if isinstance(one, Fragment) and not one.is_compressed]
+    if sum(len(one.content) for one in missing) > MAX_COMPRESSED_ON_LOOP:
+        await asyncio.to_thread(lambda: [one.compressed for one in missing])
 
 
 def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping[str, str]]:
-    """The parts as one body, and the headers that say how it is encoded. `accepted` is what the
-    client says that it reads; None where the answer is never compressed."""
+    """The parts as one body, and the headers that say how it is encoded. `accepted` is the
+    client's `Accept-Encoding`; None where the answer is never compressed."""
     if accepted is None:
         return _plain(parts), {}
     vary = {"Vary": "Accept-Encoding"}
-    if not compression.takes_gzip(accepted) or _size(parts) < WORTH_PACKING:
+    if not compression.accepts_gzip(accepted) or _size(parts) < MIN_COMPRESSED:
         return _plain(parts), vary
-    packed = (part.packed if isinstance(part, Fragment) else part for part in parts)
-    return compression.joined(packed), {**vary, "Content-Encoding": "gzip"}
+    streams = (part.compressed if isinstance(part, Fragment) else part for part in parts)
+    return compression.joined(streams), {**vary, "Content-Encoding": "gzip"}
 
 
 def _plain(parts: Iterable[Part]) -> bytes:
@@ -213,50 +214,3 @@ def _plain(parts: Iterable[Part]) -> bytes:
 
 def _size(parts: Iterable[Part]) -> int:
     return sum(len(part if isinstance(part, bytes) else part.content) for part in parts)
-
-
-# Shards
-
-
-class Run(NamedTuple, Generic[T]):
-    """Some of a table's IDs, all of one kind: a stretch, or a half of one, a quarter and so on."""
-
-    first: int
-    size: int
-    """For how many IDs there is room."""
-    ids: Sequence[int]
-    """Those that there are."""
-    version: int
-    """Another one when something of them has changed."""
-    kind: T
-
-
-def runs(stretches: Shards[Any], usual: T, odd: Mapping[int, T]) -> list[Run[T]]:
-    """All of a table's IDs, ascending: of the `usual` kind, or of that which `odd` says of an ID.
-
-    Runs of different viewers are the same as far as they see the same.
-    """
-    found: list[Run[T]] = []
-    odd_ids = sorted(odd)
-    for first, ids, version in stretches:
-        _divide(Run(first, stretches.SIZE, ids, version, usual), odd, odd_ids, found)
-    return found
-
-
-def _divide(run: Run[T], odd: Mapping[int, T], odd_ids: Sequence[int], found: list[Run[T]]) -> None:
-    first, size, ids, version, usual = run
-    if not ids:
-        return
-    begin = bisect_left(odd_ids, first)
-    there = odd_ids[begin : bisect_left(odd_ids, first + size, begin)]
-    if not there:
-        found.append(run)
-        return
-    kinds = {odd[one] for one in there}
-    if len(kinds) == 1 and len(there) == len(ids):
-        found.append(Run(first, size, ids, version, kinds.pop()))
-        return
-    half = size // 2
-    middle = bisect_left(ids, first + half)
-    _divide(Run(first, half, ids[:middle], version, usual), odd, there, found)
-    _divide(Run(first + half, half, ids[middle:], version, usual), odd, there, found)

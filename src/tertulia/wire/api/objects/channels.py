@@ -215,8 +215,8 @@ def add_subscribers(
     lately: frozenset[int] = frozenset(),
 ) -> None:
     """Add the list of subscribers, as far as the viewer may know it."""
-    told = viewer is None or permissions.sees_subscribers(state, viewer, channel, now)
-    list_subscribers(state, channel, shown, wanted, lately, told=told)
+    visible = viewer is None or permissions.sees_subscribers(state, viewer, channel, now)
+    list_subscribers(state, channel, shown, wanted, lately, visible=visible)
 
 
 def list_subscribers(
@@ -226,13 +226,13 @@ def list_subscribers(
     wanted: str,
     lately: frozenset[int],
     *,
-    told: bool,
+    visible: bool,
 ) -> None:
     """Add the list of subscribers, complete (`true`) or, for large channels and `partial`, of
-    bots and those seen `lately`; an empty one if they are not `told`."""
+    bots and those seen `lately`; an empty one if they are not `visible`."""
     if wanted == "false":
         return
-    if not told:
+    if not visible:
         shown.subscribers = []
         return
     subscribers = state.subscribers(channel.id)

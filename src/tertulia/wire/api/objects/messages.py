@@ -1,20 +1,15 @@
 """Messages on the wire."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.channels.topics import toggles_resolution
-from tertulia.domain.names import EMPTY_TOPIC_NAME
-from tertulia.markup import linkifiers
-from tertulia.model.changes import MessageSent
-from tertulia.model.messages import ANY_MENTION, Edit, Flag, Message
+from tertulia.model.messages import Edit, Message
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.message_details import NO_DETAILS, MessageDetails
-from tertulia.store.queries import Relation
+from tertulia.wire.api.objects.edit_history import PastEdit, edited_at, moved_at, past_edits
 from tertulia.wire.api.objects.reactions import (
     ReactionObject,
     Reactor,
@@ -23,6 +18,7 @@ from tertulia.wire.api.objects.reactions import (
     reactor,
     submessage_object,
 )
+from tertulia.wire.api.objects.topics import TopicLink, topic_links, topic_shown
 from tertulia.wire.api.objects.users import (
     UNKNOWN_AVATAR,
     UNKNOWN_NAME,
@@ -41,19 +37,6 @@ class Participant(Struct, kw_only=True):
     is_mirror_dummy: bool = False
 
 
-class PastEdit(Struct, kw_only=True):
-    """One change of a message: what was different before."""
-
-    timestamp: int
-    user_id: int | None
-    prev_content: str | UnsetType = UNSET
-    prev_rendered_content: str | UnsetType = UNSET
-    prev_topic: str | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-    prev_stream: int | UnsetType = UNSET
-    stream: int | UnsetType = UNSET
-
-
 class MessageObject(Struct, kw_only=True):
     """A message. `flags` are in fetched messages only; events have them beside it."""
 
@@ -68,7 +51,7 @@ class MessageObject(Struct, kw_only=True):
     content_type: str
     timestamp: int
     subject: str
-    topic_links: list["TopicLink"] = []
+    topic_links: list[TopicLink] = []
     stream_id: int | UnsetType = UNSET
     display_recipient: str | list[Participant]
     recipient_id: int
@@ -78,27 +61,10 @@ class MessageObject(Struct, kw_only=True):
     submessages: list[SubmessageObject] = []
     last_edit_timestamp: int | UnsetType = UNSET
     last_moved_timestamp: int | UnsetType = UNSET
-    edit_history: list["PastEdit"] | UnsetType = UNSET
+    edit_history: list[PastEdit] | UnsetType = UNSET
     flags: list[str] | UnsetType = UNSET
     match_content: str | UnsetType = UNSET
     match_subject: str | UnsetType = UNSET
-
-
-class TopicLink(Struct, kw_only=True):
-    """A link in the name of a topic."""
-
-    text: str
-    url: str
-
-
-def topic_links(state: State, topic: str) -> list[TopicLink]:
-    """What the name of a topic links, in its order."""
-    return [TopicLink(text=text, url=url) for text, url in linkifiers.in_topic(state, topic)]
-
-
-def topic_shown(topic: str, *, empty_topic_name: bool) -> str:
-    """The topic, or for the general chat what a client that knows no empty topics is told."""
-    return topic if topic or empty_topic_name else EMPTY_TOPIC_NAME
 
 
 def recipient_id(message: Message) -> int:
@@ -109,8 +75,8 @@ def recipient_id(message: Message) -> int:
 
 
 class _Sender(Struct, frozen=True):
-    """A message's sender, as those are told who know (or do not know) of them, and see (or do not
-    see) their real address."""
+    """A message's sender as a kind of viewers see it: who know of the sender or not, and see their
+    real address or not."""
 
     id: int
     address: str
@@ -155,8 +121,8 @@ def message_object(
     empty_topic_name: bool,
     attached: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
-    """The message for all viewers alike who know (or do not know) of its sender, and see (or do not
-    see) their real address, as yet without reactions."""
+    """The message as all viewers see it who know of its sender or not (`sees_sender`), and see
+    their real address or not (`sees_address`). Without reactions."""
     sender = _sender(
         state,
         message.sender_id,
@@ -286,83 +252,9 @@ class Showing:
         )
 
     def _knows_of(self, user: User) -> bool:
-        """Spectators are told the names of those who write, and of those who react."""
+        """Spectators see the names of all who write and react."""
         viewer = self._viewer
         return viewer is None or permissions.sees_user(self._state, viewer, user, self._now)
-
-
-_NAMES = (
-    (Flag.STARRED, "starred"),
-    (Flag.COLLAPSED, "collapsed"),
-    (Flag.MENTIONED, "mentioned"),
-    (Flag.CHANNEL_WILDCARD_MENTIONED, "stream_wildcard_mentioned"),
-    (Flag.TOPIC_WILDCARD_MENTIONED, "topic_wildcard_mentioned"),
-    (Flag.HAS_ALERT_WORD, "has_alert_word"),
-)
-_WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
-
-
-def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str]:
-    """A reader's flags by name."""
-    return [*_flag_names(int(flags), read, historical)]
-
-
-@lru_cache
-def _flag_names(flags: int, read: bool, historical: bool) -> tuple[str, ...]:
-    names = ["read"] if read else []
-    names += [name for flag, name in _NAMES if flags & flag]
-    if flags & _WILDCARDS:
-        names.append("wildcard_mentioned")
-    if historical:
-        names.append("historical")
-    return tuple(names)
-
-
-def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
-    """Whether the message counts as read by the user.
-
-    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
-    marked; and what they marked as unread themselves.
-    """
-    if relation.read:
-        return True
-    if message.channel_id is None:
-        return False
-    subscription = state.subscription(user_id, message.channel_id)
-    if subscription is None or not subscription.is_active:
-        return True
-    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
-
-
-def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
-    """The user's sparse flags, with the mention of everybody where it reached them."""
-    flags = relation.flags
-    if message.mentions_all and state.received(user_id, message):
-        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
-    return flags
-
-
-def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
-    """All flags of a fetched message, by name."""
-    return flag_names(
-        effective_flags(state, user_id, message, relation),
-        read=is_read(state, user_id, message, relation),
-        historical=not state.received(user_id, message),
-    )
-
-
-def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
-    """The flags in a message's event: those that it came with."""
-    message = sent.message
-    relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
-    if not state.received(user_id, message):
-        return []
-    return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
-
-
-def is_mention(flags: Flag) -> bool:
-    """Whether one of the flags is a mention."""
-    return bool(flags & ANY_MENTION)
 
 
 def unread_key(user_ids: Sequence[int]) -> str:
@@ -373,41 +265,8 @@ def unread_key(user_ids: Sequence[int]) -> str:
 def add_history(
     state: State, shown: MessageObject, edits: Sequence[Edit], *, empty_topic_name: bool
 ) -> None:
-    """Say of a fetched message when it was edited and moved, and, where the organization shows
-    it, what it was before. `edits` are newest first."""
-    contents = [edit.at for edit in edits if edit.was_content is not None]
-    moves = [edit.at for edit in edits if _is_move(edit)]
-    if contents:
-        shown.last_edit_timestamp = contents[0]
-    if moves:
-        shown.last_moved_timestamp = moves[0]
-    policy = state.realm.message_edit_history_visibility_policy
-    past = [
-        _past(edit, empty_topic_name=empty_topic_name)
-        for edit in edits
-        if policy == "all" or (policy == "moves" and edit.was_content is None)
-    ]
-    if past:
-        shown.edit_history = past
-
-
-def _is_move(edit: Edit) -> bool:
-    """Whether the message went somewhere; a topic that is only resolved stays where it is."""
-    if edit.was_channel_id is not None:
-        return True
-    if edit.was_topic is None or edit.topic is None:
-        return False
-    return not toggles_resolution(edit.was_topic, edit.topic)
-
-
-def _past(edit: Edit, *, empty_topic_name: bool) -> PastEdit:
-    past = PastEdit(timestamp=edit.at, user_id=edit.user_id)
-    if edit.was_content is not None:
-        past.prev_content = edit.was_content
-        past.prev_rendered_content = edit.was_rendered or ""
-    if edit.was_topic is not None and edit.topic is not None:
-        past.prev_topic = topic_shown(edit.was_topic, empty_topic_name=empty_topic_name)
-        past.topic = topic_shown(edit.topic, empty_topic_name=empty_topic_name)
-    if edit.was_channel_id is not None and edit.channel_id is not None:
-        past.prev_stream, past.stream = edit.was_channel_id, edit.channel_id
-    return past
+    """Add to a fetched message when it was edited and moved, and what it was before. `edits` are
+    newest first."""
+    shown.last_edit_timestamp = edited_at(edits)
+    shown.last_moved_timestamp = moved_at(edits)
+    shown.edit_history = past_edits(state, edits, empty_topic_name=empty_topic_name) or UNSET

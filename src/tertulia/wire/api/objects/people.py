@@ -1,14 +1,16 @@
-"""Lists of accounts, in fragments that all viewers of one kind have."""
+"""Lists of accounts, made of fragments that viewers of one kind share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from tertulia.domain import permissions
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.wire.api.objects.users import unknown_user, user_object, user_shown
-from tertulia.wire.http.fragments import Fragments, Part, Run, listed, runs
+from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
+from tertulia.wire.http.fragments import Fragments, Part, array_items
 
 
 class Sight(Enum):
@@ -40,83 +42,86 @@ def deactivated(user: User) -> bool:
 
 
 def system_bot(user: User) -> bool:
-    """The server's own voices."""
+    """The server's own accounts."""
     return user.is_system_bot
 
 
 def everybody(user: User) -> bool:
-    """All but the server's own voices."""
+    """All but the server's own accounts."""
     return not user.is_system_bot
 
 
-def by_sight(state: State, viewer: User | None, now: float) -> list[Run[Sight]]:
+def by_sight(state: State, viewer: User | None, now: float) -> list[ShardRange[Sight]]:
     """All accounts, by what the viewer sees of them."""
     usual = Sight.USUAL
-    odd: dict[int, Sight] = {}
+    others: dict[int, Sight] = {}
     if viewer is not None:
         if not permissions.sees_everybody(state, viewer, now):
             usual = Sight.UNKNOWN
-            odd = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
+            others = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
         if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):
-            odd[viewer.id] = Sight.OWN
-    return runs(state.user_shards, usual, odd)
+            others[viewer.id] = Sight.OWN
+    return shard_ranges(state.user_shards, usual, others)
 
 
 def people(
     fragments: Fragments,
     state: State,
     viewer: User | None,
-    found: Sequence[Run[Sight]],
+    found: Sequence[ShardRange[Sight]],
     which: Callable[[User], bool],
     look: Look,
     host: str,
     *,
     unknown_too: bool = False,
 ) -> Iterator[Part]:
-    """A list of those accounts that are `which`, for `array`; with `unknown_too`, what stands for
-    those that the viewer does not know of is in its place."""
-    for run in found:
-        if run.kind is Sight.USUAL:
-            yield fragments.get(
-                (which, look, run.first, run.size),
-                run.version,
-                lambda run=run: listed(  # type: ignore[misc]  # the run of this turn
-                    user_shown(
-                        state,
-                        user,
-                        host,
-                        sees_address=permissions.shows_address(state, user, look.role),
-                        client_gravatar=look.client_gravatar,
-                        with_profile=look.with_profile,
-                        with_activity=look.with_activity,
-                        by_day=look.role is None,
-                    )
-                    for user in _of(state, run, which)
-                ),
+    """A list of those accounts that are `which`, for `json_array`. With `unknown_too`, accounts of
+    which the viewer does not know have a stand-in; otherwise they are left out."""
+
+    def usual(user_ids: Iterable[int]) -> bytes:
+        return array_items(
+            user_shown(
+                state,
+                user,
+                host,
+                sees_address=permissions.shows_address(state, user, look.role),
+                client_gravatar=look.client_gravatar,
+                with_profile=look.with_profile,
+                with_activity=look.with_activity,
+                by_day=look.role is None,
             )
-        elif run.kind is Sight.OWN:
-            yield listed(
-                user_object(
-                    state,
-                    viewer,
-                    user,
-                    host,
-                    client_gravatar=look.client_gravatar,
-                    with_profile=look.with_profile,
-                    with_activity=look.with_activity,
-                )
-                for user in _of(state, run, which)
+            for user in chosen(user_ids)
+        )
+
+    def own(user_ids: Iterable[int]) -> bytes:
+        return array_items(
+            user_object(
+                state,
+                viewer,
+                user,
+                host,
+                client_gravatar=look.client_gravatar,
+                with_profile=look.with_profile,
+                with_activity=look.with_activity,
             )
+            for user in chosen(user_ids)
+        )
+
+    def unknown(user_ids: Iterable[int]) -> bytes:
+        return array_items(
+            unknown_user(user, host, joined_at=joined_at) for user in chosen(user_ids)
+        )
+
+    def chosen(user_ids: Iterable[int]) -> Iterator[User]:
+        return filter(which, (state.users[user_id] for user_id in user_ids))
+
+    joined_at = state.realm.created_at
+    for one in found:
+        if one.kind is Sight.USUAL:
+            key: Hashable = (which, look, one.first, one.size)
+            yield fragments.get(key, one.version, partial(usual, one.ids))
+        elif one.kind is Sight.OWN:
+            yield own(one.ids)
         elif unknown_too:
-            joined_at = state.realm.created_at
-            yield fragments.get(
-                (which, Sight.UNKNOWN, run.first, run.size),
-                (run.version, joined_at),
-                lambda run=run, joined_at=joined_at: listed(  # type: ignore[misc]  # likewise
-                    unknown_user(user, host, joined_at=joined_at) for user in _of(state, run, which)
-                ),
-            )
-
-
-def _of(state: State, run: Run[Sight], which: Callable[[User], bool]) -> Iterator[User]:
-    return filter(which, (state.users[user_id] for user_id in run.ids))
+            key = (which, Sight.UNKNOWN, one.first, one.size)
+            yield fragments.get(key, (one.version, joined_at), partial(unknown, one.ids))

@@ -25,7 +25,7 @@ TYPE_OF: Final = {
     EmojiKind.CUSTOM: "realm_emoji",
     EmojiKind.EXTRA: "zulip_extra_emoji",
 }
-"""What clients are told of each kind."""
+"""The name of each kind in the API."""
 
 
 class Reactor(Struct, kw_only=True):
@@ -73,7 +73,7 @@ def reaction_type(reaction: Reaction) -> str:
 
 
 def reactor(state: State, user: User, host: str, *, sees_user: bool, sees_address: bool) -> Reactor:
-    """The account as a viewer who sees it, and its address, or does not, is told of it."""
+    """The account as shown to a viewer who sees it and its address, or does not."""
     if not sees_user:
         shown = unknown_user(user, host, joined_at=state.realm.created_at)
         return Reactor(user_id=user.id, email=shown.email, full_name=shown.full_name)

@@ -51,7 +51,7 @@ FOLLOWING: Final[Mapping[str, Collection[str]]] = {
     "can_mention_many_users_group": ("wildcard_mention_policy",),
     "password_sign_in": ("email_auth_enabled", "password_auth_enabled"),
 }
-"""Settings of old that follow from a field (without `realm_`); see `computed`."""
+"""Legacy settings that follow from a field (without `realm_`); see `computed`."""
 
 
 def wire_name(field: str) -> str:
@@ -61,12 +61,12 @@ def wire_name(field: str) -> str:
 
 @cache
 def shown_fields() -> tuple[str, ...]:
-    """The fields of the organization that clients are told."""
+    """The organization's fields that clients see."""
     return tuple(field for field in Realm.__struct_fields__ if field not in UNSHOWN)
 
 
 def realm_settings(state: State) -> dict[str, Any]:
-    """The organization's settings by their wire names, and those of old that follow from them."""
+    """The organization's settings by their wire names, and the legacy settings computed of them."""
     realm = state.realm
     shown: dict[str, Any] = {}
     for field in shown_fields():
@@ -100,8 +100,8 @@ _WILDCARD_POLICY: Final = {
 
 
 def _policy(setting: GroupSetting, numbers: Mapping[SystemGroup, int], otherwise: int) -> int:
-    """A permission in the numbers of old. Those have none for a group of its own: the client is
-    then told the mildest, and the server decides."""
+    """A permission as a legacy number. There is none for a group of its own: then it is the mildest
+    number, and the server decides."""
     if isinstance(setting, int) and setting in numbers:
         return numbers[SystemGroup(setting)]
     return otherwise

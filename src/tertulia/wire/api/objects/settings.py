@@ -90,7 +90,7 @@ LEGACY_NOTIFICATIONS: Final = (
     "receives_typing_notifications",
     "wildcard_mentions_notify",
 )
-"""Which settings the interface of old had among those of display, and of notifications."""
+"""The settings that the legacy events and fields have: of display, and of notifications."""
 
 
 def wire_name(field: str) -> str:

@@ -6,7 +6,7 @@ from tertulia.domain import permissions
 from tertulia.model.user_topics import UserTopic, Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 
 MutedTopic = tuple[str, str, int]
 """The channel's name, the topic, and since when (UNIX seconds)."""
@@ -35,7 +35,7 @@ def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
 def muted_topics(
     state: State, user: User, now: float, *, empty_topic_name: bool
 ) -> list[MutedTopic]:
-    """The muted topics in the form of old, of channels that the user sees."""
+    """The muted topics in the legacy format, of channels that the user sees."""
     return [
         (
             state.channels[topic.channel_id].name,

@@ -16,7 +16,7 @@ from tertulia.wire.api.objects.profiles import ProfileValueObject, profile_data
 AVATARS_PATH: Final = "/user_avatars/1"
 """Where uploaded pictures are: below the organization's ID."""
 DRAWN_PATH: Final = "/user_avatars/1/drawn"
-"""Where the pictures are of those who have uploaded none."""
+"""Where pictures are of accounts that have uploaded none."""
 
 
 class UserObject(Struct, kw_only=True):

@@ -1,14 +1,14 @@
 """Events of what administrators set up for everybody, and of hints for beginners."""
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from tertulia.domain import permissions
 from tertulia.domain.accounts import onboarding
 from tertulia.model import changes
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ForAll, ForOwner, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.administration import (
     DefaultChannelGroupObject,
     DomainObject,
@@ -22,6 +22,14 @@ from tertulia.wire.api.objects.administration import (
     playground_objects,
 )
 from tertulia.wire.api.objects.settings import settings_object, wire_name
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_everybody,
+    to_owner,
+)
 
 # Domains
 
@@ -47,39 +55,6 @@ class DomainRemoveEvent(Event, kw_only=True, tag="realm_domains"):
     domain: str
 
 
-class DomainAddedProjection(ForAll[changes.DomainAdded]):
-    """A new domain."""
-
-    of = changes.DomainAdded
-
-    def events(
-        self, context: ProjectionContext, change: changes.DomainAdded, view: Any
-    ) -> Iterable[Event]:
-        yield DomainAddEvent(realm_domain=domain_object(change.domain))
-
-
-class DomainChangedProjection(ForAll[changes.DomainChanged]):
-    """A domain is another than before."""
-
-    of = changes.DomainChanged
-
-    def events(
-        self, context: ProjectionContext, change: changes.DomainChanged, view: Any
-    ) -> Iterable[Event]:
-        yield DomainChangeEvent(realm_domain=domain_object(change.domain))
-
-
-class DomainRemovedProjection(ForAll[changes.DomainRemoved]):
-    """A domain is gone."""
-
-    of = changes.DomainRemoved
-
-    def events(
-        self, context: ProjectionContext, change: changes.DomainRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield DomainRemoveEvent(domain=change.name)
-
-
 # Linkifiers
 
 
@@ -89,42 +64,12 @@ class LinkifiersEvent(Event, kw_only=True, tag="realm_linkifiers"):
     realm_linkifiers: list[LinkifierObject]
 
 
-AnyLinkifierChange = changes.LinkifierSet | changes.LinkifierRemoved | changes.LinkifiersOrdered
+def _linkifiers(context: ProjectionContext, change: Any) -> Event:
+    return LinkifiersEvent(realm_linkifiers=linkifier_objects(context.state))
 
 
-class _LinkifiersProjection(Projection[Any]):
-    """All linkifiers, to the clients that know what to make of them."""
-
-    def audience(self, state: State, change: AnyLinkifierChange) -> None:
-        return None
-
-    def view(
-        self, context: ProjectionContext, change: AnyLinkifierChange, viewer: Viewer
-    ) -> Hashable | None:
-        return () if viewer.registration.capabilities.linkifier_url_template else None
-
-    def events(
-        self, context: ProjectionContext, change: AnyLinkifierChange, view: Any
-    ) -> Iterable[Event]:
-        yield LinkifiersEvent(realm_linkifiers=linkifier_objects(context.state))
-
-
-class LinkifierSetProjection(_LinkifiersProjection):
-    """A linkifier is new, or another than before."""
-
-    of = changes.LinkifierSet
-
-
-class LinkifierRemovedProjection(_LinkifiersProjection):
-    """A linkifier is gone."""
-
-    of = changes.LinkifierRemoved
-
-
-class LinkifiersOrderedProjection(_LinkifiersProjection):
-    """The linkifiers have another order."""
-
-    of = changes.LinkifiersOrdered
+def _knows_templates(context: ProjectionContext, change: Any, viewer: Viewer) -> bool:
+    return viewer.registration.capabilities.linkifier_url_template
 
 
 # Playgrounds
@@ -136,23 +81,8 @@ class PlaygroundsEvent(Event, kw_only=True, tag="realm_playgrounds"):
     realm_playgrounds: list[PlaygroundObject]
 
 
-class _PlaygroundsProjection(ForAll[Any]):
-    """All playgrounds."""
-
-    def events(self, context: ProjectionContext, change: Any, view: Any) -> Iterable[Event]:
-        yield PlaygroundsEvent(realm_playgrounds=playground_objects(context.state))
-
-
-class PlaygroundAddedProjection(_PlaygroundsProjection):
-    """There is one more playground."""
-
-    of = changes.PlaygroundAdded
-
-
-class PlaygroundRemovedProjection(_PlaygroundsProjection):
-    """A playground is gone."""
-
-    of = changes.PlaygroundRemoved
+def _playgrounds(context: ProjectionContext, change: Any) -> Event:
+    return PlaygroundsEvent(realm_playgrounds=playground_objects(context.state))
 
 
 # Groups of default channels
@@ -169,29 +99,12 @@ def default_channel_groups(state: State) -> DefaultChannelGroupsEvent:
     return DefaultChannelGroupsEvent(default_stream_groups=default_group_objects(state))
 
 
-class _DefaultChannelGroupsProjection(Projection[Any]):
-    """All groups, to everybody but guests, to whom most channels are nothing."""
-
-    def audience(self, state: State, change: Any) -> None:
-        return None
-
-    def view(self, context: ProjectionContext, change: Any, viewer: Viewer) -> Hashable | None:
-        return None if permissions.is_guest(context.state, viewer.user) else ()
-
-    def events(self, context: ProjectionContext, change: Any, view: Any) -> Iterable[Event]:
-        yield default_channel_groups(context.state)
+def _groups(context: ProjectionContext, change: Any) -> Event:
+    return default_channel_groups(context.state)
 
 
-class DefaultChannelGroupSetProjection(_DefaultChannelGroupsProjection):
-    """A group is new, or another than before."""
-
-    of = changes.DefaultChannelGroupSet
-
-
-class DefaultChannelGroupRemovedProjection(_DefaultChannelGroupsProjection):
-    """A group is gone."""
-
-    of = changes.DefaultChannelGroupRemoved
+def _is_no_guest(context: ProjectionContext, change: Any, viewer: Viewer) -> bool:
+    return not permissions.is_guest(context.state, viewer.user)
 
 
 # Settings that new accounts begin with
@@ -205,7 +118,7 @@ class DefaultSettingEvent(Event, kw_only=True, tag="realm_user_settings_defaults
     value: bool | int | str | None
 
 
-class RealmDefaultsChangedProjection(ForAll[changes.RealmDefaultsChanged]):
+class RealmDefaultsChangedProjection(ForEverybody[changes.RealmDefaultsChanged]):
     """New defaults."""
 
     of = changes.RealmDefaultsChanged
@@ -228,13 +141,28 @@ class OnboardingStepsEvent(Event, kw_only=True, tag="onboarding_steps"):
     onboarding_steps: list[OnboardingStepObject]
 
 
-class OnboardingStepTakenProjection(ForOwner[changes.OnboardingStepTaken]):
-    """What is left."""
-
-    of = changes.OnboardingStepTaken
-
-    def events(
-        self, context: ProjectionContext, change: changes.OnboardingStepTaken, view: Any
-    ) -> Iterable[Event]:
-        left = onboarding.left(context.state, change.user_id)
-        yield OnboardingStepsEvent(onboarding_steps=onboarding_objects(left))
+PROJECTIONS: Final[Projections] = (
+    to_everybody(
+        changes.DomainAdded,
+        lambda _, change: DomainAddEvent(realm_domain=domain_object(change.domain)),
+    ),
+    to_everybody(
+        changes.DomainChanged,
+        lambda _, change: DomainChangeEvent(realm_domain=domain_object(change.domain)),
+    ),
+    to_everybody(changes.DomainRemoved, lambda _, change: DomainRemoveEvent(domain=change.name)),
+    to_everybody(changes.LinkifierSet, _linkifiers, only_if=_knows_templates),
+    to_everybody(changes.LinkifierRemoved, _linkifiers, only_if=_knows_templates),
+    to_everybody(changes.LinkifiersOrdered, _linkifiers, only_if=_knows_templates),
+    to_everybody(changes.PlaygroundAdded, _playgrounds),
+    to_everybody(changes.PlaygroundRemoved, _playgrounds),
+    to_everybody(changes.DefaultChannelGroupSet, _groups, only_if=_is_no_guest),
+    to_everybody(changes.DefaultChannelGroupRemoved, _groups, only_if=_is_no_guest),
+    RealmDefaultsChangedProjection(),
+    to_owner(
+        changes.OnboardingStepTaken,
+        lambda context, change: OnboardingStepsEvent(
+            onboarding_steps=onboarding_objects(onboarding.left(context.state, change.user_id))
+        ),
+    ),
+)

@@ -1,7 +1,7 @@
 """Events of uploaded files, for their owners."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -9,8 +9,16 @@ from tertulia.model.changes import AttachmentAdded, AttachmentRemoved, Change, F
 from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ForOwner, Projection, ProjectionContext, Unseen, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
+from tertulia.wire.api.projection import (
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_owner,
+    unseen,
+)
 
 C = TypeVar("C", bound=Change)
 
@@ -46,7 +54,7 @@ class AttachmentRemoveEvent(Event, kw_only=True, tag="attachment"):
 
 
 class AttachmentAddedProjection(Projection[AttachmentAdded]):
-    """A file, to its owner; nobody hears of one that has been deleted since."""
+    """A file, to its owner, unless it has been deleted since."""
 
     of = AttachmentAdded
 
@@ -67,39 +75,19 @@ class AttachmentAddedProjection(Projection[AttachmentAdded]):
         )
 
 
-class AttachmentRemovedProjection(ForOwner[AttachmentRemoved]):
-    """That a file is gone, to its owner."""
-
-    of = AttachmentRemoved
-
-    def events(
-        self, context: ProjectionContext, change: AttachmentRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield AttachmentRemoveEvent(
-            attachment=GoneAttachment(id=change.attachment_id),
-            upload_space_used=context.state.uploads.space_used,
-        )
-
-
-class FilesDeletedProjection(Unseen):
-    """What is done on the disk is nobody's business."""
-
-    of = FilesDeleted
-
-
 class _Both(NamedTuple):
-    """A change's own view, if there is one, and the viewer's files that it concerns."""
+    """The inner projection's view, if there is one, and the viewer's files."""
 
     inner: Hashable | None
     files: tuple[AttachmentObject, ...]
 
 
 class WithAttachments(Projection[C], Generic[C]):
-    """A change that also attaches files to a message or takes them off, which their owners hear of
-    after what else they hear of it. `of` and all but the files are the inner projection's."""
+    """A projection of a change that also attaches files to a message or detaches them: adds events
+    for the files' owners after those of the inner projection."""
 
     def __init__(self, inner: Projection[C], ids: Callable[[C], Collection[int]]) -> None:
-        self.of = inner.of  # type: ignore[misc]  # one object for each change, not one class
+        self.of = inner.of
         self.for_all_public = inner.for_all_public  # type: ignore[misc]  # as above
         self._inner = inner
         self._ids = ids
@@ -138,3 +126,16 @@ class WithAttachments(Projection[C], Generic[C]):
             yield AttachmentUpdateEvent(
                 attachment=file, upload_space_used=context.state.uploads.space_used
             )
+
+
+PROJECTIONS: Final[Projections] = (
+    AttachmentAddedProjection(),
+    to_owner(
+        AttachmentRemoved,
+        lambda context, change: AttachmentRemoveEvent(
+            attachment=GoneAttachment(id=change.attachment_id),
+            upload_space_used=context.state.uploads.space_used,
+        ),
+    ),
+    unseen(FilesDeleted),  # The files' attachments went before.
+)

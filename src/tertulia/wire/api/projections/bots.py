@@ -9,8 +9,9 @@ from msgspec import UNSET, Struct, UnsetType
 from tertulia.domain import permissions
 from tertulia.model.changes import UserChanged
 from tertulia.model.users import Bot
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
 class BotAddEvent(Event, kw_only=True, tag="realm_bot"):

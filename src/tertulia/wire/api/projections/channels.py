@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,9 +12,10 @@ from tertulia.model.changes import ChannelChanged, ChannelCreated
 from tertulia.model.channels import Channel
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import GROUP_SETTINGS, WIRE_NAMES, excluded, post_policy
 from tertulia.wire.api.objects.groups import GroupSettingValue, group_setting
+from tertulia.wire.api.projection import ForEverybody, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.subscriptions import (
     PeerAddEvent,
     SubscriptionAddEvent,
@@ -52,14 +53,11 @@ def default_channels(state: State) -> DefaultChannelsEvent:
     )
 
 
-class ChannelCreatedProjection(Projection[ChannelCreated]):
-    """A new channel, to all who may know of it without being subscribed: its subscribers get it
-    when they become that."""
+class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
+    """A new channel, to users who see it without being subscribed; its subscribers get it with
+    their subscription."""
 
     of = ChannelCreated
-
-    def audience(self, state: State, change: ChannelCreated) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
@@ -104,13 +102,10 @@ class _ChangeView(NamedTuple):
     """Whose subscription appears with the channel: user, include_subscribers, nulls."""
 
 
-class ChannelChangedProjection(Projection[ChannelChanged]):
-    """New values, to those who see the channel; to others, that it came or went."""
+class ChannelChangedProjection(ForEverybody[ChannelChanged]):
+    """New values, to users who see the channel; to others, that it came or went."""
 
     of = ChannelChanged
-
-    def audience(self, state: State, change: ChannelChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: ChannelChanged, viewer: Viewer
@@ -145,8 +140,8 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         channel = state.channels[change.channel_id]
         knows_archived = viewer.registration.capabilities.archived_channels
         if user.id in change.lost:
-            # Who slept may have heard nothing of its archiving: they are told that it is gone
-            # whether they still know of it or not.
+            # A client that slept may not know that it was archived: the channel is taken away
+            # whether the client still has it or not.
             return _Shown.GONE
         if not sees(context, user, channel):
             return _Shown.NOTHING
@@ -186,7 +181,7 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
         channel: Channel,
         view: _ChangeView,
     ) -> Iterable[Event]:
-        """Its subscribers come as those who join do: the channel begins without any."""
+        """The channel, and then its subscribers as if they had just subscribed."""
         state = context.state
         if view.subscriber is not None:
             yield channel_appeared(state, channel, context.at, len(change.subscribers))
@@ -259,3 +254,6 @@ class ChannelChangedProjection(Projection[ChannelChanged]):
 def _with(event: ChannelUpdateEvent, **values: Any) -> ChannelUpdateEvent:
     """The event with other values."""
     return msgspec.structs.replace(event, **values)
+
+
+PROJECTIONS: Final[Projections] = (ChannelCreatedProjection(), ChannelChangedProjection())

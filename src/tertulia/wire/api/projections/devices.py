@@ -1,10 +1,10 @@
 """Events of devices, for the account that uses them. Push tokens are shown to nobody."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Final
 
 from tertulia.model import changes
-from tertulia.wire.api.events import Event, ForOwner, ProjectionContext, Unseen
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.projection import Projections, to_owner, unseen
 
 
 class DeviceAddEvent(Event, kw_only=True, tag="device"):
@@ -21,35 +21,12 @@ class DeviceRemoveEvent(Event, kw_only=True, tag="device"):
     device_id: int
 
 
-class DeviceAddedProjection(ForOwner[changes.DeviceAdded]):
-    """A new device."""
-
-    of = changes.DeviceAdded
-
-    def events(
-        self, context: ProjectionContext, change: changes.DeviceAdded, view: Any
-    ) -> Iterable[Event]:
-        yield DeviceAddEvent(device_id=change.device.id)
-
-
-class DeviceRemovedProjection(ForOwner[changes.DeviceRemoved]):
-    """A device that is gone."""
-
-    of = changes.DeviceRemoved
-
-    def events(
-        self, context: ProjectionContext, change: changes.DeviceRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield DeviceRemoveEvent(device_id=change.device_id)
-
-
-class PushTokenAddedProjection(Unseen):
-    """The device knows."""
-
-    of = changes.PushTokenAdded
-
-
-class PushTokensRemovedProjection(Unseen):
-    """The device knows, or has lost its key."""
-
-    of = changes.PushTokensRemoved
+PROJECTIONS: Final[Projections] = (
+    to_owner(changes.DeviceAdded, lambda _, change: DeviceAddEvent(device_id=change.device.id)),
+    to_owner(
+        changes.DeviceRemoved, lambda _, change: DeviceRemoveEvent(device_id=change.device_id)
+    ),
+    # The device itself knows of its tokens.
+    unseen(changes.PushTokenAdded),
+    unseen(changes.PushTokensRemoved),
+)

@@ -1,13 +1,14 @@
 """Events of the organization's own emoji."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from tertulia.model.changes import CustomEmojiAdded, CustomEmojiDeactivated
-from tertulia.wire.api.events import Event, ForAll, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.reactions import CustomEmojiObject, custom_emoji, custom_emoji_object
+from tertulia.wire.api.projection import C, ForEverybody, ProjectionContext, Projections, Viewer
 
 
 class EmojiUpdateEvent(Event, kw_only=True, tag="realm_emoji"):
@@ -38,15 +39,17 @@ class EmojiUpdateOneEvent(Event, kw_only=True, tag="realm_emoji"):
     data: EmojiNews
 
 
-class CustomEmojiAddedProjection(ForAll[CustomEmojiAdded]):
-    """A new emoji: by itself for clients that know how, with all others for those that do not."""
+class _EmojiProjection(ForEverybody[C]):
+    """One emoji by itself for clients that take them singly, all emoji for those that do not."""
+
+    def view(self, context: ProjectionContext, change: C, viewer: Viewer) -> Hashable:
+        return viewer.registration.capabilities.individual_emoji_changes
+
+
+class CustomEmojiAddedProjection(_EmojiProjection[CustomEmojiAdded]):
+    """A new emoji."""
 
     of = CustomEmojiAdded
-
-    def view(
-        self, context: ProjectionContext, change: CustomEmojiAdded, viewer: Viewer
-    ) -> Hashable:
-        return viewer.registration.capabilities.individual_emoji_changes
 
     def events(
         self, context: ProjectionContext, change: CustomEmojiAdded, view: Any
@@ -57,15 +60,10 @@ class CustomEmojiAddedProjection(ForAll[CustomEmojiAdded]):
             yield EmojiUpdateEvent(realm_emoji=custom_emoji(context.state))
 
 
-class CustomEmojiDeactivatedProjection(ForAll[CustomEmojiDeactivated]):
-    """An emoji that is not offered any more; as above."""
+class CustomEmojiDeactivatedProjection(_EmojiProjection[CustomEmojiDeactivated]):
+    """An emoji that is not offered any more."""
 
     of = CustomEmojiDeactivated
-
-    def view(
-        self, context: ProjectionContext, change: CustomEmojiDeactivated, viewer: Viewer
-    ) -> Hashable:
-        return viewer.registration.capabilities.individual_emoji_changes
 
     def events(
         self, context: ProjectionContext, change: CustomEmojiDeactivated, view: Any
@@ -76,3 +74,9 @@ class CustomEmojiDeactivatedProjection(ForAll[CustomEmojiDeactivated]):
             )
         else:
             yield EmojiUpdateEvent(realm_emoji=custom_emoji(context.state))
+
+
+PROJECTIONS: Final[Projections] = (
+    CustomEmojiAddedProjection(),
+    CustomEmojiDeactivatedProjection(),
+)

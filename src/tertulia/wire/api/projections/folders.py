@@ -1,13 +1,13 @@
 """Events of channel folders."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.model import changes
-from tertulia.wire.api.events import Event, ForAll, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.folders import ChannelFolderObject, folder_object
+from tertulia.wire.api.projection import Projections, to_everybody
 
 
 class ChannelFolderAddEvent(Event, kw_only=True, tag="channel_folder"):
@@ -41,36 +41,19 @@ class ChannelFolderReorderEvent(Event, kw_only=True, tag="channel_folder"):
     order: list[int]
 
 
-class ChannelFolderCreatedProjection(ForAll[changes.ChannelFolderCreated]):
-    """A new folder, to everybody."""
-
-    of = changes.ChannelFolderCreated
-
-    def events(
-        self, context: ProjectionContext, change: changes.ChannelFolderCreated, view: Any
-    ) -> Iterable[Event]:
-        yield ChannelFolderAddEvent(channel_folder=folder_object(change.folder))
-
-
-class ChannelFolderChangedProjection(ForAll[changes.ChannelFolderChanged]):
-    """New values, to everybody."""
-
-    of = changes.ChannelFolderChanged
-
-    def events(
-        self, context: ProjectionContext, change: changes.ChannelFolderChanged, view: Any
-    ) -> Iterable[Event]:
-        yield ChannelFolderUpdateEvent(
+PROJECTIONS: Final[Projections] = (
+    to_everybody(
+        changes.ChannelFolderCreated,
+        lambda _, change: ChannelFolderAddEvent(channel_folder=folder_object(change.folder)),
+    ),
+    to_everybody(
+        changes.ChannelFolderChanged,
+        lambda _, change: ChannelFolderUpdateEvent(
             channel_folder_id=change.folder_id, data=FolderData(**change.values)
-        )
-
-
-class ChannelFoldersReorderedProjection(ForAll[changes.ChannelFoldersReordered]):
-    """A new order, to everybody."""
-
-    of = changes.ChannelFoldersReordered
-
-    def events(
-        self, context: ProjectionContext, change: changes.ChannelFoldersReordered, view: Any
-    ) -> Iterable[Event]:
-        yield ChannelFolderReorderEvent(order=list(change.order))
+        ),
+    ),
+    to_everybody(
+        changes.ChannelFoldersReordered,
+        lambda _, change: ChannelFolderReorderEvent(order=list(change.order)),
+    ),
+)

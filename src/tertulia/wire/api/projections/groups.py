@@ -1,8 +1,8 @@
-"""Events of user groups, of their members, and of the channels that these come to see."""
+"""Events of user groups, of their members, and of channels that members gain or lose sight of."""
 
 from collections.abc import Collection, Hashable, Iterable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tertulia.domain.groups.group_settings import GROUP_SETTINGS
 from tertulia.model.changes import (
@@ -14,14 +14,22 @@ from tertulia.model.changes import (
 from tertulia.model.groups import SystemGroup
 from tertulia.state.folds.registry import revised
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.groups import (
     GroupSettingValue,
     UserGroupObject,
     group_setting,
     user_group,
 )
-from tertulia.wire.api.projections.moves import Moves, move_events, moves_of
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    Projection,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_everybody,
+)
+from tertulia.wire.api.projections.channel_sight import SightChanges, sight_changes, sight_events
 
 
 class GroupAddEvent(Event, kw_only=True, tag="user_group"):
@@ -78,33 +86,14 @@ def members_removed(group_ids: Iterable[int], user_id: int) -> Iterable[Event]:
 def groups_known(
     group_ids: Iterable[int], deactivated: Collection[int], viewer: Viewer
 ) -> tuple[int, ...]:
-    """Those of the groups that the client was told of: not all know what a deactivated one is.
-    `deactivated` are those that were it when it happened."""
+    """The groups that the client knows: deactivated ones only with the capability. `deactivated`
+    are the groups that were deactivated at the time of the entry."""
     knows_all = viewer.registration.capabilities.include_deactivated_groups
     return tuple(g for g in group_ids if knows_all or g not in deactivated)
 
 
 def _knows(viewer: Viewer, *, deactivated: bool) -> bool:
     return not deactivated or viewer.registration.capabilities.include_deactivated_groups
-
-
-class UserGroupCreatedProjection(Projection[UserGroupCreated]):
-    """A new group, to everybody."""
-
-    of = UserGroupCreated
-
-    def audience(self, state: State, change: UserGroupCreated) -> None:
-        return None
-
-    def view(
-        self, context: ProjectionContext, change: UserGroupCreated, viewer: Viewer
-    ) -> Hashable | None:
-        return () if _knows(viewer, deactivated=change.group.deactivated) else None
-
-    def events(
-        self, context: ProjectionContext, change: UserGroupCreated, view: Any
-    ) -> Iterable[Event]:
-        yield GroupAddEvent(group=user_group(context.state, change.group, context.at))
 
 
 class _Shown(Enum):
@@ -116,14 +105,11 @@ class _Shown(Enum):
     CHANGED = "changed"
 
 
-class UserGroupChangedProjection(Projection[UserGroupChanged]):
-    """New values, to everybody; to clients that know no deactivated groups, that a group went or
-    came back."""
+class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
+    """New values, to everybody; to clients without the capability, that a deactivated group is gone
+    or a reactivated one is there."""
 
     of = UserGroupChanged
-
-    def audience(self, state: State, change: UserGroupChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserGroupChanged, viewer: Viewer
@@ -155,24 +141,21 @@ class UserGroupChangedProjection(Projection[UserGroupChanged]):
 
 class _MembersView(NamedTuple):
     known: bool
-    moves: Moves
+    sight: SightChanges
 
 
-class UserGroupMembersChangedProjection(Projection[UserGroupMembersChanged]):
-    """Who is in the group now, to everybody; to those who come to see channels by it or see them
-    no more, that."""
+class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
+    """New and former members, to everybody; to users who gain or lose sight of channels by it,
+    these channels."""
 
     of = UserGroupMembersChanged
-
-    def audience(self, state: State, change: UserGroupMembersChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: UserGroupMembersChanged, viewer: Viewer
     ) -> Hashable | None:
         known = _knows(viewer, deactivated=change.deactivated)
-        moves = moves_of(context, change.sight, viewer)
-        return _MembersView(known, moves) if known or moves else None
+        sight = sight_changes(context, change.sight, viewer)
+        return _MembersView(known, sight) if known or sight else None
 
     def events(
         self, context: ProjectionContext, change: UserGroupMembersChanged, view: Any
@@ -187,7 +170,7 @@ class UserGroupMembersChangedProjection(Projection[UserGroupMembersChanged]):
                     yield GroupSubgroupsEvent(
                         op=op, group_id=change.group_id, direct_subgroup_ids=list(group_ids)
                     )
-        yield from move_events(context, view.moves)
+        yield from sight_events(context, view.sight)
 
 
 class FullMembersChangedProjection(Projection[FullMembersChanged]):
@@ -201,16 +184,30 @@ class FullMembersChangedProjection(Projection[FullMembersChanged]):
     def view(
         self, context: ProjectionContext, change: FullMembersChanged, viewer: Viewer
     ) -> Hashable:
-        return moves_of(context, change.sight, viewer)
+        return sight_changes(context, change.sight, viewer)
 
     def events(
         self, context: ProjectionContext, change: FullMembersChanged, view: Any
     ) -> Iterable[Event]:
         yield from _changed(SystemGroup.FULL_MEMBERS.value, change.joined, change.left)
-        yield from move_events(context, view)
+        yield from sight_events(context, view)
 
 
 def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Iterable[Event]:
     for op, user_ids in (("add_members", list(added)), ("remove_members", list(removed))):
         if user_ids:
             yield GroupMembersEvent(op=op, group_id=group_id, user_ids=user_ids)
+
+
+PROJECTIONS: Final[Projections] = (
+    to_everybody(
+        UserGroupCreated,
+        lambda context, change: GroupAddEvent(
+            group=user_group(context.state, change.group, context.at)
+        ),
+        only_if=lambda _, change, viewer: _knows(viewer, deactivated=change.group.deactivated),
+    ),
+    UserGroupChangedProjection(),
+    UserGroupMembersChangedProjection(),
+    FullMembersChangedProjection(),
+)

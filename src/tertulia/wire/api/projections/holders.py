@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Named
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import excluded
 from tertulia.wire.api.objects.groups import group_setting
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.channels import ChannelUpdateEvent
 from tertulia.wire.api.projections.groups import GroupUpdateEvent, groups_known
 from tertulia.wire.api.projections.organization import RealmUpdateDictEvent
@@ -19,8 +20,8 @@ from tertulia.wire.api.projections.organization import RealmUpdateDictEvent
 def named_in_sight(
     context: ProjectionContext, named: Named, deactivated: Collection[int], viewer: Viewer
 ) -> Named:
-    """Those of the settings that the viewer may know. `deactivated` are the groups that were out
-    of use when it happened."""
+    """The settings that the viewer may know. `deactivated` are the groups that were deactivated at
+    the time of the entry."""
     state, user = context.state, viewer.user
     channels = state.channels
     known = groups_known({group_id for group_id, _ in named.groups}, deactivated, viewer)

@@ -1,14 +1,16 @@
 """Events of invitations. They have no content: clients ask for the list again."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tertulia.domain import permissions
 from tertulia.model import changes
 from tertulia.model.users import Role
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Unseen, Viewer
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer, unseen
 
+InvitationChange = changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded
 C = TypeVar("C", changes.InvitationsMade, changes.InvitationSentAgain, changes.InvitationsEnded)
 
 
@@ -16,8 +18,11 @@ class InvitesChangedEvent(Event, kw_only=True, tag="invites_changed"):
     """The list of invitations is another one now."""
 
 
-class _Changed(Projection[C]):
+class InvitationsChangedProjection(Projection[C]):
     """To administrators, and to those who made the invitations."""
+
+    def __init__(self, of: type[C]) -> None:
+        self.of = of
 
     def audience(self, state: State, change: C) -> Collection[int]:
         by_role = state.users.active_by_role
@@ -34,9 +39,7 @@ class _Changed(Projection[C]):
         yield InvitesChangedEvent()
 
 
-def _inviters(
-    change: changes.InvitationsMade | changes.InvitationSentAgain | changes.InvitationsEnded,
-) -> Collection[int]:
+def _inviters(change: InvitationChange) -> Collection[int]:
     match change:
         case changes.InvitationsMade(invitations=invitations):
             return {invitation.inviter_id for invitation in invitations}
@@ -46,37 +49,12 @@ def _inviters(
             return inviter_ids
 
 
-class InvitationsMadeProjection(_Changed[changes.InvitationsMade]):
-    """New invitations."""
-
-    of = changes.InvitationsMade
-
-
-class InvitationSentAgainProjection(_Changed[changes.InvitationSentAgain]):
-    """An invitation was mailed once more."""
-
-    of = changes.InvitationSentAgain
-
-
-class InvitationsEndedProjection(_Changed[changes.InvitationsEnded]):
-    """Invitations were used or revoked."""
-
-    of = changes.InvitationsEnded
-
-
-class InvitationsRedactedProjection(Unseen):
-    """Nobody sees invitations that are over."""
-
-    of = changes.InvitationsRedacted
-
-
-class ConfirmationAskedProjection(Unseen):
-    """Nobody hears of it but whoever has the address."""
-
-    of = changes.ConfirmationAsked
-
-
-class ConfirmationsEndedProjection(Unseen):
-    """Nobody heard of it."""
-
-    of = changes.ConfirmationsEnded
+PROJECTIONS: Final[Projections] = (
+    InvitationsChangedProjection(changes.InvitationsMade),
+    InvitationsChangedProjection(changes.InvitationSentAgain),
+    InvitationsChangedProjection(changes.InvitationsEnded),
+    unseen(changes.InvitationsRedacted),  # Invitations that are over are listed nowhere.
+    # A confirmation concerns whoever has its address, and no account yet.
+    unseen(changes.ConfirmationAsked),
+    unseen(changes.ConfirmationsEnded),
+)

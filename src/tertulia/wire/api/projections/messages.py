@@ -1,34 +1,24 @@
 """Events of messages and of what readers do with them."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.accounts import users
-from tertulia.model.changes import (
-    FlagsChanged,
-    MessageEdited,
-    MessageSent,
-    MessagesRead,
-    MessagesUnread,
-)
-from tertulia.model.channels import topic_key
-from tertulia.model.messages import Flag, Message
+from tertulia.model.changes import MessageEdited, MessageSent
+from tertulia.model.messages import Message
 from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
 from tertulia.state.organization import State
 from tertulia.store.message_details import MessageDetails
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
-from tertulia.wire.api.objects.messages import (
-    MessageObject,
-    flag_names,
-    flags_on_arrival,
-    message_object,
-    topic_shown,
-)
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.objects.message_flags import flags_on_arrival
+from tertulia.wire.api.objects.messages import MessageObject, message_object
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projections.attachments import WithAttachments
+from tertulia.wire.api.projections.registered_narrow import in_narrow
 from tertulia.wire.api.projections.visibility import sees_user
 
 
@@ -65,14 +55,14 @@ class MessageSentProjection(Projection[MessageSent]):
     def view_group(
         self, state: State, change: MessageSent, user: User, queue: QueueRecord
     ) -> Hashable | None:
-        """Subscribers whom it concerns no more than others: those of a role."""
+        """The role of a subscriber whose view depends on nothing else."""
         message = change.message
         if (
             message.channel_id is None
             or user.id == message.sender_id
             or user.id in change.flags
             or user.id in change.readers
-            # Each knows of others than the next.
+            # What such a guest sees of the sender is their own.
             or user.id in state.memberships.limited_guests
             or user.id in state.contacts.gainers
             or queue.registration.narrow
@@ -154,152 +144,6 @@ def _is_public(context: ProjectionContext, message: Message, viewer: Viewer) -> 
     )
 
 
-def in_narrow(
-    context: ProjectionContext, message: Message, viewer: Viewer, flags: Collection[str]
-) -> bool:
-    """Whether the message is in the queue's narrow, which knows only a few operators."""
-    return all(
-        _holds(context, message, viewer.user, operator, operand, flags)
-        for operator, operand in viewer.registration.narrow
-    )
-
-
-def _holds(
-    context: ProjectionContext,
-    message: Message,
-    reader: User,
-    operator: str,
-    operand: str,
-    flags: Collection[str],
-) -> bool:
-    state = context.state
-    match operator, operand:
-        case "channel", _:
-            channel = state.channels.get(message.channel_id)
-            return channel is not None and (
-                channel.name.casefold() == operand.casefold() or str(channel.id) == operand
-            )
-        case "topic", _:
-            return message.channel_id is not None and topic_key(message.topic) == topic_key(operand)
-        case "sender", _:
-            named = users.account_with(state, reader, operand, context.host, context.at)
-            if named is None and str(message.sender_id) == operand:
-                return sees_user(context, reader, state.users[message.sender_id])
-            return named is not None and named.id == message.sender_id
-        case "is", "dm":
-            return message.channel_id is None
-        case "is", "unread":
-            return "read" not in flags
-        case "is", "starred":
-            return "starred" in flags
-        case "is", "mentioned":
-            return "mentioned" in flags or "wildcard_mentioned" in flags
-        case "is", "alerted":
-            return "has_alert_word" in flags
-        case "is", "resolved":
-            return message.channel_id is not None and message.topic.startswith("✔ ")
-        case _:
-            return False
-
-
-class UnreadDetails(Struct, kw_only=True):
-    """Where a message is that became unread."""
-
-    type: str
-    mentioned: bool | UnsetType = UNSET
-    user_ids: list[int] | UnsetType = UNSET
-    stream_id: int | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-
-
-class FlagsEvent(Event, kw_only=True, tag="update_message_flags"):
-    """One's own messages gained or lost a flag. `operation` is what `op` was called before."""
-
-    op: str
-    operation: str
-    flag: str
-    messages: list[int]
-    all: bool
-    message_details: dict[str, UnreadDetails] | UnsetType = UNSET
-
-
-class FlagsChangedProjection(Projection[FlagsChanged]):
-    """A flag, to the one whose it is."""
-
-    of = FlagsChanged
-
-    def audience(self, state: State, change: FlagsChanged) -> Collection[int]:
-        return (change.user_id,)
-
-    def view(self, context: ProjectionContext, change: FlagsChanged, viewer: Viewer) -> Hashable:
-        return ()
-
-    def events(
-        self, context: ProjectionContext, change: FlagsChanged, view: Any
-    ) -> Iterable[Event]:
-        op = "add" if change.added else "remove"
-        (name,) = flag_names(Flag(change.flag), read=False)
-        yield FlagsEvent(
-            op=op, operation=op, flag=name, messages=list(change.message_ids), all=False
-        )
-
-
-class MessagesReadProjection(Projection[MessagesRead]):
-    """What one has read, to one's other clients."""
-
-    of = MessagesRead
-
-    def audience(self, state: State, change: MessagesRead) -> Collection[int]:
-        return (change.user_id,)
-
-    def view(self, context: ProjectionContext, change: MessagesRead, viewer: Viewer) -> Hashable:
-        return ()
-
-    def events(
-        self, context: ProjectionContext, change: MessagesRead, view: Any
-    ) -> Iterable[Event]:
-        yield FlagsEvent(
-            op="add",
-            operation="add",
-            flag="read",
-            messages=[] if change.everything else list(change.message_ids),
-            all=change.everything,
-        )
-
-
-class MessagesUnreadProjection(Projection[MessagesUnread]):
-    """What one made unread again, to one's other clients."""
-
-    of = MessagesUnread
-
-    def audience(self, state: State, change: MessagesUnread) -> Collection[int]:
-        return (change.user_id,)
-
-    def view(self, context: ProjectionContext, change: MessagesUnread, viewer: Viewer) -> Hashable:
-        return viewer.registration.capabilities.empty_topic_name
-
-    def events(
-        self, context: ProjectionContext, change: MessagesUnread, view: Any
-    ) -> Iterable[Event]:
-        details = {}
-        for message in change.messages:
-            mentioned = True if message.mentioned else UNSET
-            if message.channel_id is None:
-                details[str(message.id)] = UnreadDetails(
-                    type="private", user_ids=list(message.others), mentioned=mentioned
-                )
-            else:
-                details[str(message.id)] = UnreadDetails(
-                    type="stream",
-                    stream_id=message.channel_id,
-                    topic=topic_shown(message.topic, empty_topic_name=view),
-                    mentioned=mentioned,
-                )
-        yield FlagsEvent(
-            op="remove",
-            operation="remove",
-            flag="read",
-            messages=[message.id for message in change.messages],
-            all=False,
-            message_details=details,
-        )
+PROJECTIONS: Final[Projections] = (
+    WithAttachments(MessageSentProjection(), lambda change: change.attachment_ids),
+)

@@ -1,13 +1,13 @@
 """Events of navigation views, for their owner."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tertulia.model import changes
-from tertulia.wire.api.events import Event, ForOwner, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.navigation import NavigationViewObject, view_object
+from tertulia.wire.api.projection import Projections, to_owner
 
 
 class NavigationViewAddEvent(Event, kw_only=True, tag="navigation_view"):
@@ -39,38 +39,23 @@ class NavigationViewRemoveEvent(Event, kw_only=True, tag="navigation_view"):
     fragment: str
 
 
-class NavigationViewAddedProjection(ForOwner[changes.NavigationViewAdded]):
-    """A new view."""
-
-    of = changes.NavigationViewAdded
-
-    def events(
-        self, context: ProjectionContext, change: changes.NavigationViewAdded, view: Any
-    ) -> Iterable[Event]:
-        yield NavigationViewAddEvent(navigation_view=view_object(change.view))
-
-
-class NavigationViewChangedProjection(ForOwner[changes.NavigationViewChanged]):
-    """What is new about a view."""
-
-    of = changes.NavigationViewChanged
-
-    def events(
-        self, context: ProjectionContext, change: changes.NavigationViewChanged, view: Any
-    ) -> Iterable[Event]:
-        news = NavigationViewNews(
-            name=UNSET if change.name is None else change.name,
-            is_pinned=UNSET if change.is_pinned is None else change.is_pinned,
-        )
-        yield NavigationViewUpdateEvent(fragment=change.fragment, data=news)
-
-
-class NavigationViewRemovedProjection(ForOwner[changes.NavigationViewRemoved]):
-    """A view that is gone."""
-
-    of = changes.NavigationViewRemoved
-
-    def events(
-        self, context: ProjectionContext, change: changes.NavigationViewRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield NavigationViewRemoveEvent(fragment=change.fragment)
+PROJECTIONS: Final[Projections] = (
+    to_owner(
+        changes.NavigationViewAdded,
+        lambda _, change: NavigationViewAddEvent(navigation_view=view_object(change.view)),
+    ),
+    to_owner(
+        changes.NavigationViewChanged,
+        lambda _, change: NavigationViewUpdateEvent(
+            fragment=change.fragment,
+            data=NavigationViewNews(
+                name=UNSET if change.name is None else change.name,
+                is_pinned=UNSET if change.is_pinned is None else change.is_pinned,
+            ),
+        ),
+    ),
+    to_owner(
+        changes.NavigationViewRemoved,
+        lambda _, change: NavigationViewRemoveEvent(fragment=change.fragment),
+    ),
+)

@@ -7,8 +7,7 @@ from tertulia.domain.groups.group_settings import REALM_SETTINGS
 from tertulia.model import changes
 from tertulia.model.realm import Realm
 from tertulia.state.folds.registry import revised
-from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ForAll, Projection, ProjectionContext, Unseen, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.groups import group_setting
 from tertulia.wire.api.objects.realm import (
     FOLLOWING,
@@ -19,9 +18,17 @@ from tertulia.wire.api.objects.realm import (
     picture_fields,
     wire_name,
 )
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_everybody,
+    unseen,
+)
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.administration import DefaultSettingEvent
-from tertulia.wire.api.projections.people import Sight, sight_of
+from tertulia.wire.api.projections.people import AccountView, account_view
 
 
 class RealmUpdateEvent(Event, kw_only=True, tag="realm"):
@@ -47,29 +54,6 @@ class RealmDeactivatedEvent(Event, kw_only=True, tag="realm"):
     realm_id: int
 
 
-class RealmCreatedProjection(Unseen):
-    """Nobody was there yet."""
-
-    of = changes.RealmCreated
-
-
-class RealmDeactivatedProjection(ForAll[changes.RealmDeactivated]):
-    """The end, to everybody."""
-
-    of = changes.RealmDeactivated
-
-    def events(
-        self, context: ProjectionContext, change: changes.RealmDeactivated, view: Any
-    ) -> Iterable[Event]:
-        yield RealmDeactivatedEvent(realm_id=context.state.realm.id)
-
-
-class RealmReactivatedProjection(Unseen):
-    """Those who come back see for themselves."""
-
-    of = changes.RealmReactivated
-
-
 _TOGETHER: Final = frozenset(
     {
         "allow_message_editing",
@@ -80,31 +64,28 @@ _TOGETHER: Final = frozenset(
         "topics_policy",
     }
 )
-"""Settings that clients hear of in one event with their permissions, and not each by itself."""
+"""Settings that share one event with the permissions, instead of an event for each."""
 
 
 class _View(NamedTuple):
-    """What a guest learns and forgets by the way; nothing, for everybody else."""
+    """Accounts that a guest lost and gained by it."""
 
     lost: tuple[int, ...] = ()
-    gained: tuple[tuple[int, Sight], ...] = ()
+    gained: tuple[tuple[int, AccountView], ...] = ()
 
 
-class RealmChangedProjection(Projection[changes.RealmChanged]):
+class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
     """New settings, to everybody; and, where 0.1.0 wrote them down, to guests the accounts that
     they may know of because of it."""
 
     of = changes.RealmChanged
-
-    def audience(self, state: State, change: changes.RealmChanged) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: changes.RealmChanged, viewer: Viewer
     ) -> Hashable:
         users, viewer_id = context.state.users, viewer.user.id
         gained = (
-            (user_id, sight_of(context, users[user_id], viewer))
+            (user_id, account_view(context, users[user_id], viewer))
             for user_id in change.gained.get(viewer_id, ())
         )
         return _View(
@@ -146,7 +127,13 @@ class RealmChangedProjection(Projection[changes.RealmChanged]):
             yield RealmUpdateDictEvent(data=together)
 
 
-class CredentialChangedProjection(Unseen):
-    """Nobody's business; polls with the old key end by themselves."""
-
-    of = changes.CredentialChanged
+PROJECTIONS: Final[Projections] = (
+    unseen(changes.RealmCreated),  # There are no accounts yet.
+    to_everybody(
+        changes.RealmDeactivated,
+        lambda context, _: RealmDeactivatedEvent(realm_id=context.state.realm.id),
+    ),
+    unseen(changes.RealmReactivated),  # Clients see it when they are let in again.
+    RealmChangedProjection(),
+    unseen(changes.CredentialChanged),  # Polls with the old key end by themselves.
+)

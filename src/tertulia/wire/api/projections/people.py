@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.domain import permissions
 from tertulia.model.users import AddressVisibility, User
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.users import (
     UNKNOWN_NAME,
     UserObject,
@@ -18,6 +18,7 @@ from tertulia.wire.api.objects.users import (
     unknown_user,
     user_shown,
 )
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.visibility import sees_user
 
 
@@ -137,21 +138,26 @@ class UserUpdateEvent(Event, kw_only=True, tag="realm_user"):
     person: AnyPerson
 
 
-class Sight(NamedTuple):
+class AccountView(NamedTuple):
     """How a queue sees an account that its owner may know of."""
 
     address: bool
     client_gravatar: bool
 
 
-def sight_of(context: ProjectionContext, user: User, viewer: Viewer) -> Sight | None:
+def account_view(context: ProjectionContext, user: User, viewer: Viewer) -> AccountView | None:
     """How the queue sees the account; None where its owner may not know of it."""
     state = context.state
     if not sees_user(context, viewer.user, user):
         return None
-    return Sight(
+    return AccountView(
         permissions.sees_address(state, viewer.user, user), viewer.registration.client_gravatar
     )
+
+
+def wants_stand_ins(viewer: Viewer) -> bool:
+    """Whether the client needs stand-ins for accounts that are out of sight."""
+    return not viewer.registration.capabilities.user_list_incomplete
 
 
 def is_shown_to_all(state: State, user: User) -> bool:
@@ -160,7 +166,7 @@ def is_shown_to_all(state: State, user: User) -> bool:
     return user.is_bot or visibility is AddressVisibility.EVERYONE
 
 
-def added(context: ProjectionContext, user_id: int, sight: Sight) -> UserAddEvent:
+def added(context: ProjectionContext, user_id: int, sight: AccountView) -> UserAddEvent:
     """The account, with all that may be seen of it."""
     return UserAddEvent(
         person=user_shown(
@@ -192,7 +198,7 @@ def named(user: User) -> UserUpdateEvent:
     return UserUpdateEvent(person=PersonName(user_id=user.id, full_name=user.full_name))
 
 
-def delivery_email(user: User, sight: Sight) -> UserUpdateEvent:
+def delivery_email(user: User, sight: AccountView) -> UserUpdateEvent:
     """The account's real address, where it is seen."""
     shown = user.address if sight.address else None
     return UserUpdateEvent(person=PersonDeliveryEmail(user_id=user.id, delivery_email=shown))
@@ -212,7 +218,7 @@ def timezone(context: ProjectionContext, user: User) -> UserUpdateEvent:
     )
 
 
-def avatar(user: User, sight: Sight) -> UserUpdateEvent:
+def avatar(user: User, sight: AccountView) -> UserUpdateEvent:
     """The account's picture."""
     url = avatar_url(user, gravatar_by_client=sight.client_gravatar, sees_address=sight.address)
     return UserUpdateEvent(
@@ -228,7 +234,7 @@ def avatar(user: User, sight: Sight) -> UserUpdateEvent:
     )
 
 
-def address_seen(user: User, sight: Sight) -> Iterable[UserUpdateEvent]:
+def address_seen(user: User, sight: AccountView) -> Iterable[UserUpdateEvent]:
     """The real address came into sight, or went out of it, and the default picture with it."""
     yield delivery_email(user, sight)
     if user.avatar_source == "G":

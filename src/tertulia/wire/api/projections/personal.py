@@ -1,11 +1,11 @@
 """Events of what people set up for themselves, to their own clients."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Final
 
 from tertulia.model.changes import AlertWordsChanged, UserMuted, UserUnmuted
-from tertulia.wire.api.events import Event, ForOwner, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.muting import MutedUserObject, muted_users
+from tertulia.wire.api.projection import ProjectionContext, Projections, to_owner
 
 
 class AlertWordsEvent(Event, kw_only=True, tag="alert_words"):
@@ -14,36 +14,18 @@ class AlertWordsEvent(Event, kw_only=True, tag="alert_words"):
     alert_words: list[str]
 
 
-class AlertWordsProjection(ForOwner[AlertWordsChanged]):
-    """Other alert words."""
-
-    of = AlertWordsChanged
-
-    def events(
-        self, context: ProjectionContext, change: AlertWordsChanged, view: Any
-    ) -> Iterable[Event]:
-        yield AlertWordsEvent(alert_words=list(change.words))
-
-
 class MutedUsersEvent(Event, kw_only=True, tag="muted_users"):
     """One has muted these users now, all of them."""
 
     muted_users: list[MutedUserObject]
 
 
-class UserMutedProjection(ForOwner[UserMuted]):
-    """One more is muted."""
-
-    of = UserMuted
-
-    def events(self, context: ProjectionContext, change: UserMuted, view: Any) -> Iterable[Event]:
-        yield MutedUsersEvent(muted_users=muted_users(context.state, change.user_id))
+def _muted_users(context: ProjectionContext, change: UserMuted | UserUnmuted) -> Event:
+    return MutedUsersEvent(muted_users=muted_users(context.state, change.user_id))
 
 
-class UserUnmutedProjection(ForOwner[UserUnmuted]):
-    """One less is muted."""
-
-    of = UserUnmuted
-
-    def events(self, context: ProjectionContext, change: UserUnmuted, view: Any) -> Iterable[Event]:
-        yield MutedUsersEvent(muted_users=muted_users(context.state, change.user_id))
+PROJECTIONS: Final[Projections] = (
+    to_owner(AlertWordsChanged, lambda _, change: AlertWordsEvent(alert_words=list(change.words))),
+    to_owner(UserMuted, _muted_users),
+    to_owner(UserUnmuted, _muted_users),
+)

@@ -1,7 +1,7 @@
 """Events of profiles, and of the fields that they have."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,10 +12,16 @@ from tertulia.model.changes import (
     ProfileFieldDeleted,
     ProfileFieldsOrdered,
 )
-from tertulia.state.organization import State
-from tertulia.wire.api.events import C, Event, ForAll, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.profiles import ProfileFieldObject, profile_fields
-from tertulia.wire.api.projections.visibility import sees_user
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    ProjectionContext,
+    Projections,
+    Viewer,
+    to_everybody,
+)
+from tertulia.wire.api.projections.visibility import sees_account, sees_user
 
 
 class ProfileFieldsEvent(Event, kw_only=True, tag="custom_profile_fields"):
@@ -55,32 +61,11 @@ def profile_news(
     return ProfileEvent(person=PersonProfileField(user_id=user_id, custom_profile_field=news))
 
 
-class _Fields(ForAll[C]):
-    """Everybody hears of all the fields."""
-
-    def events(self, context: ProjectionContext, change: C, view: Any) -> Iterable[Event]:
-        yield ProfileFieldsEvent(fields=profile_fields(context.state))
+def _all_fields(context: ProjectionContext, change: Any) -> Event:
+    return ProfileFieldsEvent(fields=profile_fields(context.state))
 
 
-class ProfileFieldCreatedProjection(_Fields[ProfileFieldCreated]):
-    """One more field."""
-
-    of = ProfileFieldCreated
-
-
-class ProfileFieldsOrderedProjection(_Fields[ProfileFieldsOrdered]):
-    """Another order."""
-
-    of = ProfileFieldsOrdered
-
-
-class ProfileFieldDeletedProjection(_Fields[ProfileFieldDeleted]):
-    """One field less."""
-
-    of = ProfileFieldDeleted
-
-
-class ProfileFieldChangedProjection(_Fields[ProfileFieldChanged]):
+class ProfileFieldChangedProjection(ForEverybody[ProfileFieldChanged]):
     """A field is otherwise, and some profiles have nothing in it any more."""
 
     of = ProfileFieldChanged
@@ -100,22 +85,18 @@ class ProfileFieldChangedProjection(_Fields[ProfileFieldChanged]):
     ) -> Iterable[Event]:
         for user_id in view:
             yield profile_news(user_id, change.field.id)
-        yield from super().events(context, change, view)
+        yield _all_fields(context, change)
 
 
-class ProfileChangedProjection(Projection[ProfileChanged]):
+class ProfileChangedProjection(ForEverybody[ProfileChanged]):
     """Somebody's profile, to those who may know of the account."""
 
     of = ProfileChanged
 
-    def audience(self, state: State, change: ProfileChanged) -> None:
-        return None
-
     def view(
         self, context: ProjectionContext, change: ProfileChanged, viewer: Viewer
     ) -> Hashable | None:
-        user = context.state.users[change.user_id]
-        return () if sees_user(context, viewer.user, user) else None
+        return () if sees_account(context, change, viewer) else None
 
     def events(
         self, context: ProjectionContext, change: ProfileChanged, view: Any
@@ -124,3 +105,12 @@ class ProfileChangedProjection(Projection[ProfileChanged]):
             yield profile_news(change.user_id, value.field_id, value.value, value.rendered)
         for field_id in change.emptied:
             yield profile_news(change.user_id, field_id)
+
+
+PROJECTIONS: Final[Projections] = (
+    to_everybody(ProfileFieldCreated, _all_fields),
+    to_everybody(ProfileFieldsOrdered, _all_fields),
+    to_everybody(ProfileFieldDeleted, _all_fields),
+    ProfileFieldChangedProjection(),
+    ProfileChangedProjection(),
+)

@@ -1,15 +1,18 @@
 """Events of what people add to messages: reactions, and what they do with widgets."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tertulia.domain import permissions
 from tertulia.model.changes import ReactionAdded, ReactionRemoved, SubmessageAdded
 from tertulia.model.messages import MessagePlace
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.reactions import Reactor, reaction_type, reactor
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections.visibility import sees_user
+
+R = TypeVar("R", ReactionAdded, ReactionRemoved)
 
 
 class ReactionEvent(Event, kw_only=True, tag="reaction"):
@@ -24,19 +27,19 @@ class ReactionEvent(Event, kw_only=True, tag="reaction"):
     user: Reactor
 
 
-def around(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
-    """Whom something at a message may concern; `own` have a relation of their own to it."""
+def message_audience(state: State, place: MessagePlace, own: Collection[int]) -> Collection[int]:
+    """The users who may follow a message; `own` have a relation of their own to it."""
     if place.channel_id is None:
         return state.directs[place.direct_id].members
     return {*state.subscriptions.of_channel[place.channel_id], *own}
 
 
-def concerns(
+def follows_message(
     context: ProjectionContext, place: MessagePlace, own: Collection[int], viewer: Viewer
 ) -> bool:
-    """Whether the viewer can read the message, and it is among those that their client follows:
-    it was delivered to them, or is in a channel to which they are subscribed, or they have a
-    relation of their own to it, or the queue follows all public channels."""
+    """Whether the viewer can read the message, and has a reason to be shown what happens to it:
+    they received it, are subscribed to its channel or have a relation of their own to it, or the
+    queue follows all public channels."""
     state, user = context.state, viewer.user
     if not permissions.reads_message(state, user, place, context.at):
         return False
@@ -54,20 +57,21 @@ class _ReactorView(NamedTuple):
     sees_address: bool
 
 
-class _OfReaction(Projection[Any]):
+class ReactionProjection(Projection[R]):
     """A reaction, to those who follow the message."""
 
     for_all_public = True
-    op: str
 
-    def audience(self, state: State, change: ReactionAdded | ReactionRemoved) -> Collection[int]:
-        return around(state, change.place, (*change.holders, change.reaction.user_id))
+    def __init__(self, of: type[R], op: str) -> None:
+        self.of = of
+        self._op = op
 
-    def view(
-        self, context: ProjectionContext, change: ReactionAdded | ReactionRemoved, viewer: Viewer
-    ) -> Hashable | None:
+    def audience(self, state: State, change: R) -> Collection[int]:
+        return message_audience(state, change.place, (*change.holders, change.reaction.user_id))
+
+    def view(self, context: ProjectionContext, change: R, viewer: Viewer) -> Hashable | None:
         own = (*change.holders, change.reaction.user_id)
-        if not concerns(context, change.place, own, viewer):
+        if not follows_message(context, change.place, own, viewer):
             return None
         user = context.state.users[change.reaction.user_id]
         return _ReactorView(
@@ -75,12 +79,10 @@ class _OfReaction(Projection[Any]):
             sees_address=permissions.sees_address(context.state, viewer.user, user),
         )
 
-    def events(
-        self, context: ProjectionContext, change: ReactionAdded | ReactionRemoved, view: Any
-    ) -> Iterable[Event]:
+    def events(self, context: ProjectionContext, change: R, view: Any) -> Iterable[Event]:
         reaction = change.reaction
         yield ReactionEvent(
-            op=self.op,
+            op=self._op,
             message_id=reaction.message_id,
             emoji_name=reaction.name,
             emoji_code=reaction.code,
@@ -94,20 +96,6 @@ class _OfReaction(Projection[Any]):
                 sees_address=view.sees_address,
             ),
         )
-
-
-class ReactionAddedProjection(_OfReaction):
-    """A new reaction."""
-
-    of = ReactionAdded
-    op = "add"
-
-
-class ReactionRemovedProjection(_OfReaction):
-    """A reaction that is gone."""
-
-    of = ReactionRemoved
-    op = "remove"
 
 
 class SubmessageEvent(Event, kw_only=True, tag="submessage"):
@@ -127,13 +115,13 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
     for_all_public = True
 
     def audience(self, state: State, change: SubmessageAdded) -> Collection[int]:
-        return around(state, change.place, (*change.holders, change.submessage.sender_id))
+        return message_audience(state, change.place, (*change.holders, change.submessage.sender_id))
 
     def view(
         self, context: ProjectionContext, change: SubmessageAdded, viewer: Viewer
     ) -> Hashable | None:
         own = (*change.holders, change.submessage.sender_id)
-        if change.gone or not concerns(context, change.place, own, viewer):
+        if change.gone or not follows_message(context, change.place, own, viewer):
             return None
         return ()
 
@@ -148,3 +136,10 @@ class SubmessageAddedProjection(Projection[SubmessageAdded]):
             sender_id=part.sender_id,
             submessage_id=part.id,
         )
+
+
+PROJECTIONS: Final[Projections] = (
+    ReactionProjection(ReactionAdded, "add"),
+    ReactionProjection(ReactionRemoved, "remove"),
+    SubmessageAddedProjection(),
+)

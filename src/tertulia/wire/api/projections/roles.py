@@ -1,4 +1,4 @@
-"""What a new role shows and hides to the one who has it."""
+"""What a new role shows to its owner, and hides from them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -8,26 +8,27 @@ import msgspec
 from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight, UserChanged
 from tertulia.model.users import Role, User
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.bots import BotObject, administers_bot, bot_object
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections import people
 from tertulia.wire.api.projections.administration import (
     DefaultChannelGroupsEvent,
     default_channel_groups,
 )
 from tertulia.wire.api.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
+from tertulia.wire.api.projections.channel_sight import SightChanges, sight_changes, sight_events
 from tertulia.wire.api.projections.channels import DefaultChannelsEvent, default_channels
-from tertulia.wire.api.projections.moves import Moves, move_events, moves_of
-from tertulia.wire.api.projections.people import Sight, sight_of
+from tertulia.wire.api.projections.people import AccountView, account_view
 
 
 class OwnView(NamedTuple):
     """What came into sight of the one whose role is new, and what went out of it."""
 
-    addresses: tuple[tuple[int, Sight], ...]
+    addresses: tuple[tuple[int, AccountView], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
-    channels: Moves
+    channels: SightChanges
     defaults: bool | None
     """Whether the default channels came into sight (or went out of it)."""
 
@@ -81,21 +82,21 @@ def _defaults(context: ProjectionContext, was: User, became: User, present: User
     return not permissions.is_guest(state, present)
 
 
-def _moves(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> Moves:
+def _moves(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> SightChanges:
     own, subscribers = (change.user_id,), change.subscribers
     gained = [
         ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers.get(channel_id, ()))
         for channel_id in change.gained
     ]
     lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]
-    return moves_of(context, [*lost, *gained, *change.sight], viewer)
+    return sight_changes(context, [*lost, *gained, *change.sight], viewer)
 
 
 def _in_sight(
     context: ProjectionContext, user_ids: Iterable[int], viewer: Viewer
-) -> tuple[tuple[int, Sight], ...]:
+) -> tuple[tuple[int, AccountView], ...]:
     users = context.state.users
-    found = ((user_id, sight_of(context, users[user_id], viewer)) for user_id in user_ids)
+    found = ((user_id, account_view(context, users[user_id], viewer)) for user_id in user_ids)
     return tuple((user_id, sight) for user_id, sight in found if sight is not None)
 
 
@@ -135,7 +136,7 @@ def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:
         yield BotDeleteEvent(bot=BotGone(user_id=user_id))
     for bot in view.bots_gained:
         yield BotAddEvent(bot=bot)
-    yield from move_events(context, view.channels)
+    yield from sight_events(context, view.channels)
     if view.defaults is not None:
         yield (
             default_channels(context.state)

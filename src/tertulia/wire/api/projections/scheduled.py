@@ -1,16 +1,16 @@
 """Events of what waits for its time, for the one who set it."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Final
 
 from tertulia.model import changes
-from tertulia.wire.api.events import Event, ForOwner, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.scheduled import (
     ReminderObject,
     ScheduledMessageObject,
     reminder_object,
     scheduled_object,
 )
+from tertulia.wire.api.projection import Projections, to_owner
 
 
 class ScheduledMessagesAddEvent(Event, kw_only=True, tag="scheduled_messages"):
@@ -48,56 +48,29 @@ class RemindersRemoveEvent(Event, kw_only=True, tag="reminders"):
     reminder_id: int
 
 
-class MessageScheduledProjection(ForOwner[changes.MessageScheduled]):
-    """A message that waits."""
-
-    of = changes.MessageScheduled
-
-    def events(
-        self, context: ProjectionContext, change: changes.MessageScheduled, view: Any
-    ) -> Iterable[Event]:
-        yield ScheduledMessagesAddEvent(scheduled_messages=[scheduled_object(change.message)])
-
-
-class ScheduledMessageChangedProjection(ForOwner[changes.ScheduledMessageChanged]):
-    """A message that waits, as it is now."""
-
-    of = changes.ScheduledMessageChanged
-
-    def events(
-        self, context: ProjectionContext, change: changes.ScheduledMessageChanged, view: Any
-    ) -> Iterable[Event]:
-        yield ScheduledMessagesUpdateEvent(scheduled_message=scheduled_object(change.message))
-
-
-class ScheduledMessageRemovedProjection(ForOwner[changes.ScheduledMessageRemoved]):
-    """A message that waits no more."""
-
-    of = changes.ScheduledMessageRemoved
-
-    def events(
-        self, context: ProjectionContext, change: changes.ScheduledMessageRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield ScheduledMessagesRemoveEvent(scheduled_message_id=change.scheduled_id)
-
-
-class ReminderSetProjection(ForOwner[changes.ReminderSet]):
-    """A reminder that waits."""
-
-    of = changes.ReminderSet
-
-    def events(
-        self, context: ProjectionContext, change: changes.ReminderSet, view: Any
-    ) -> Iterable[Event]:
-        yield RemindersAddEvent(reminders=[reminder_object(change.reminder)])
-
-
-class ReminderRemovedProjection(ForOwner[changes.ReminderRemoved]):
-    """A reminder that waits no more."""
-
-    of = changes.ReminderRemoved
-
-    def events(
-        self, context: ProjectionContext, change: changes.ReminderRemoved, view: Any
-    ) -> Iterable[Event]:
-        yield RemindersRemoveEvent(reminder_id=change.reminder_id)
+PROJECTIONS: Final[Projections] = (
+    to_owner(
+        changes.MessageScheduled,
+        lambda _, change: ScheduledMessagesAddEvent(
+            scheduled_messages=[scheduled_object(change.message)]
+        ),
+    ),
+    to_owner(
+        changes.ScheduledMessageChanged,
+        lambda _, change: ScheduledMessagesUpdateEvent(
+            scheduled_message=scheduled_object(change.message)
+        ),
+    ),
+    to_owner(
+        changes.ScheduledMessageRemoved,
+        lambda _, change: ScheduledMessagesRemoveEvent(scheduled_message_id=change.scheduled_id),
+    ),
+    to_owner(
+        changes.ReminderSet,
+        lambda _, change: RemindersAddEvent(reminders=[reminder_object(change.reminder)]),
+    ),
+    to_owner(
+        changes.ReminderRemoved,
+        lambda _, change: RemindersRemoveEvent(reminder_id=change.reminder_id),
+    ),
+)

@@ -1,28 +1,13 @@
-"""Sessions are shown to whoever asks for their own; no event tells of them."""
+"""No event tells of sessions: a browser knows its own, and polls of one that ends, end."""
+
+from typing import Final
 
 from tertulia.model import changes
-from tertulia.wire.api.events import Unseen
+from tertulia.wire.api.projection import Projections, unseen
 
-
-class SessionBegunProjection(Unseen):
-    """The browser knows."""
-
-    of = changes.SessionBegun
-
-
-class SessionUsedProjection(Unseen):
-    """It is the same session."""
-
-    of = changes.SessionUsed
-
-
-class SessionConfirmedProjection(Unseen):
-    """The browser knows."""
-
-    of = changes.SessionConfirmed
-
-
-class SessionsEndedProjection(Unseen):
-    """Polls of these sessions end by themselves."""
-
-    of = changes.SessionsEnded
+PROJECTIONS: Final[Projections] = (
+    unseen(changes.SessionBegun),
+    unseen(changes.SessionUsed),
+    unseen(changes.SessionConfirmed),
+    unseen(changes.SessionsEnded),
+)

@@ -10,11 +10,12 @@ from tertulia.domain.organization.languages import LANGUAGES
 from tertulia.model.changes import SettingsChanged
 from tertulia.model.users import AddressVisibility
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.settings import LEGACY_DISPLAY, LEGACY_NOTIFICATIONS, wire_name
 from tertulia.wire.api.objects.users import api_email
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
 from tertulia.wire.api.projections import people
-from tertulia.wire.api.projections.people import Sight, sight_of
+from tertulia.wire.api.projections.people import AccountView, account_view
 from tertulia.wire.api.projections.status import UserStatusEvent
 
 
@@ -44,31 +45,31 @@ class NotificationSettingEvent(Event, kw_only=True, tag="update_global_notificat
     setting: Any
 
 
-class Asked(NamedTuple):
-    """Which events of old the owner's client asked for."""
+class LegacyEvents(NamedTuple):
+    """Which of the legacy events of settings the client asked for by name."""
 
     display: bool
     notifications: bool
 
 
-def asked_by(viewer: Viewer) -> Asked:
-    """Those that are among the event types that the client named."""
+def legacy_events(viewer: Viewer) -> LegacyEvents:
+    """The legacy events among the event types of the queue."""
     types = viewer.registration.event_types or ()
-    return Asked("update_display_settings" in types, "update_global_notifications" in types)
+    return LegacyEvents("update_display_settings" in types, "update_global_notifications" in types)
 
 
-def told_to_owner(
-    context: ProjectionContext, user_id: int, asked: Asked, name: str, value: Any
+def own_setting_events(
+    context: ProjectionContext, user_id: int, legacy: LegacyEvents, name: str, value: Any
 ) -> Iterable[Event]:
-    """One setting, by the name that clients call it, in all the ways that it is told in."""
+    """The events of one setting, named as in the API: the current one and the legacy ones."""
     language = LANGUAGES.get(value, UNSET) if name == "default_language" else UNSET
     yield UserSettingsEvent(property=name, value=value, language_name=language)
     address = api_email(context.state, context.state.users[user_id], context.host)
-    if asked.display and name in LEGACY_DISPLAY:
+    if legacy.display and name in LEGACY_DISPLAY:
         yield DisplaySettingEvent(
             user=address, setting_name=name, setting=value, language_name=language
         )
-    if asked.notifications and name in LEGACY_NOTIFICATIONS:
+    if legacy.notifications and name in LEGACY_NOTIFICATIONS:
         yield NotificationSettingEvent(user=address, notification_name=name, setting=value)
 
 
@@ -80,8 +81,8 @@ class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
 
 
 class _View(NamedTuple):
-    own: Asked | None
-    sight: Sight | None
+    own: LegacyEvents | None
+    sight: AccountView | None
     address_changed: bool
     consent: bool = False
     """Whether the viewer administers exports."""
@@ -92,7 +93,7 @@ _SEEN_BY_OTHERS: Final = frozenset({_CONSENT, "email_address_visibility", "prese
 
 
 class SettingsChangedProjection(Projection[SettingsChanged]):
-    """New settings, to the one whose they are; and what others see of them."""
+    """New settings, to their owner; and to others what they see of them."""
 
     of = SettingsChanged
 
@@ -102,19 +103,26 @@ class SettingsChangedProjection(Projection[SettingsChanged]):
     def view(
         self, context: ProjectionContext, change: SettingsChanged, viewer: Viewer
     ) -> Hashable | None:
-        own = asked_by(viewer) if viewer.user.id == change.user_id else None
+        own = legacy_events(viewer) if viewer.user.id == change.user_id else None
         if not _SEEN_BY_OTHERS & change.values.keys():
             return None if own is None else _View(own, None, False)
         user = context.state.users[change.user_id]
         consent = permissions.is_administrator(context.state, viewer.user) and not user.is_bot
-        return _View(own, sight_of(context, user, viewer), _opens(context, change, viewer), consent)
+        return _View(
+            own,
+            account_view(context, user, viewer),
+            _address_changes(context, change, viewer),
+            consent,
+        )
 
     def events(
         self, context: ProjectionContext, change: SettingsChanged, view: Any
     ) -> Iterable[Event]:
         if view.own is not None:
             for name, value in change.values.items():
-                yield from told_to_owner(context, change.user_id, view.own, wire_name(name), value)
+                yield from own_setting_events(
+                    context, change.user_id, view.own, wire_name(name), value
+                )
         if view.consent and _CONSENT in change.values:
             yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
         if view.sight is None:
@@ -135,7 +143,7 @@ def _visibilities(change: SettingsChanged) -> tuple[AddressVisibility, AddressVi
     return AddressVisibility(change.was[name]), AddressVisibility(change.values[name])
 
 
-def _opens(context: ProjectionContext, change: SettingsChanged, viewer: Viewer) -> bool:
+def _address_changes(context: ProjectionContext, change: SettingsChanged, viewer: Viewer) -> bool:
     """Whether the address came into the viewer's sight, or went out of it."""
     both = _visibilities(change)
     if both is None or viewer.user.id == change.user_id:
@@ -149,3 +157,6 @@ def _is_new_name(change: SettingsChanged) -> bool:
     """Whether the interface knows the account by another address now."""
     both = _visibilities(change)
     return both is not None and (AddressVisibility.EVERYONE in both)
+
+
+PROJECTIONS: Final[Projections] = (SettingsChangedProjection(),)

@@ -1,19 +1,26 @@
 """Events of subscriptions: one's own, and those of one's peers."""
 
-from collections.abc import Collection, Hashable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.model.changes import Subscribed, SubscriptionChanged, Unsubscribed
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import (
     SubscriptionObject,
     add_subscribers,
     excluded,
     subscription_object,
+)
+from tertulia.wire.api.projection import (
+    ForEverybody,
+    ForOwner,
+    ProjectionContext,
+    Projections,
+    Viewer,
 )
 from tertulia.wire.api.projections.visibility import (
     channel_appeared,
@@ -100,13 +107,10 @@ class _PeerView(NamedTuple):
     """Other people's subscriptions, which all who see them see alike."""
 
 
-class SubscribedProjection(Projection[Subscribed]):
-    """To those who are subscribed, the channel with its settings; to others, who they are."""
+class SubscribedProjection(ForEverybody[Subscribed]):
+    """To the subscribers, the channel with their settings; to others, the subscribers."""
 
     of = Subscribed
-
-    def audience(self, state: State, change: Subscribed) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: Subscribed, viewer: Viewer
@@ -118,15 +122,15 @@ class SubscribedProjection(Projection[Subscribed]):
         if user.id not in change.colors:
             sees = sees_subscribers(context, user, channel)
             return _PeerView() if sees else None
-        # One who has lost sight of it since is told of that by what follows.
+        # A viewer who has lost sight of the channel since gets that from a later entry.
         if not permissions.sees_channel(state, user, channel, context.at):
             return None
         return _OwnView(
             user.id,
             registration.include_subscribers,
             registration.capabilities.notification_settings_null,
-            # Who sees it as a subscriber only, and could see it anyway before, may never have been
-            # told of it; once more does no harm.
+            # A viewer who sees the channel only as a subscriber may never have got it; to get it
+            # twice does no harm.
             user.id in change.gained
             or not permissions.sees_unsubscribed(state, user, channel, context.at),
         )
@@ -160,14 +164,11 @@ class _GoneView(NamedTuple):
     """Whether the client could know of the subscription: not where the channel was archived."""
 
 
-class UnsubscribedProjection(Projection[Unsubscribed]):
-    """To those who were unsubscribed, that they are, and that the channel is gone where it is; to
-    others, who they are."""
+class UnsubscribedProjection(ForEverybody[Unsubscribed]):
+    """To the unsubscribed, that they are, and that the channel is gone where they lost sight of it;
+    to others, who was unsubscribed."""
 
     of = Unsubscribed
-
-    def audience(self, state: State, change: Unsubscribed) -> None:
-        return None
 
     def view(
         self, context: ProjectionContext, change: Unsubscribed, viewer: Viewer
@@ -180,7 +181,7 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
             return _PeerView() if sees else None
         lost = user.id in change.lost
         known = not (change.archived and archived)
-        # Archived or not: who has lost sight of it may be told of that by nothing else.
+        # Nothing else may tell a viewer who has lost sight of the channel, be it archived or not.
         if not known and not lost:
             return None
         others = tuple(other for other in change.user_ids if other != user.id)
@@ -201,13 +202,10 @@ class UnsubscribedProjection(Projection[Unsubscribed]):
             yield channel_gone(change.channel_id)
 
 
-class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
-    """One's own setting, to one's other clients; muting under its name of old as well."""
+class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
+    """A setting of a subscription, to its owner; muting under its legacy name as well."""
 
     of = SubscriptionChanged
-
-    def audience(self, state: State, change: SubscriptionChanged) -> Collection[int]:
-        return (change.user_id,)
 
     def view(
         self, context: ProjectionContext, change: SubscriptionChanged, viewer: Viewer
@@ -217,7 +215,7 @@ class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
         state, channel = context.state, context.state.channels[change.channel_id]
         if excluded(channel, viewer.registration, archived=change.archived):
             return None
-        # Who has lost sight of the channel since may never have heard of the subscription.
+        # A viewer who has lost sight of the channel since may never have got the subscription.
         return () if permissions.sees_channel(state, viewer.user, channel, context.at) else None
 
     def events(
@@ -229,3 +227,10 @@ class SubscriptionChangedProjection(Projection[SubscriptionChanged]):
             yield SubscriptionUpdateEvent(
                 stream_id=channel_id, property="in_home_view", value=not value
             )
+
+
+PROJECTIONS: Final[Projections] = (
+    SubscribedProjection(),
+    UnsubscribedProjection(),
+    SubscriptionChangedProjection(),
+)

@@ -1,13 +1,14 @@
 """Events of how somebody wants to hear of topics."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tertulia.model.changes import UserTopicChanged
 from tertulia.model.user_topics import Visibility
-from tertulia.wire.api.events import Event, ForOwner, ProjectionContext, Viewer
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.events import Event
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.user_topics import MutedTopic, muted_topics
+from tertulia.wire.api.projection import ForOwner, ProjectionContext, Projections, Viewer
 
 
 class UserTopicEvent(Event, kw_only=True, tag="user_topic"):
@@ -61,3 +62,6 @@ class UserTopicChangedProjection(ForOwner[UserTopicChanged]):
                     context.state, user, context.at, empty_topic_name=view.empty_topic_name
                 )
             )
+
+
+PROJECTIONS: Final[Projections] = (UserTopicChangedProjection(),)

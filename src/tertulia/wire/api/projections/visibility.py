@@ -3,11 +3,13 @@
 from msgspec import Struct
 
 from tertulia.domain import permissions
+from tertulia.model.changes import ProfileChanged, StatusChanged
 from tertulia.model.channels import Channel
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.events import Event, ProjectionContext
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import ChannelObject, channel_object
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 
 
 class ChannelCreateEvent(Event, kw_only=True, tag="stream"):
@@ -47,15 +49,22 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
 
 def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
     """Whether the user may know of the other account, and did when the entry was written: a client
-    that has slept is first told of the account by what let its owner know."""
+    that has slept gets the account first by the entry that let its owner know of it."""
     state = context.state
     return permissions.sees_user(
         state, user, other, context.at
     ) and not state.contacts.gained_since(context.entry.seq, user.id, other.id)
 
 
+def sees_account(
+    context: ProjectionContext, change: StatusChanged | ProfileChanged, viewer: Viewer
+) -> bool:
+    """Whether the viewer may know of the account whose change it is."""
+    return sees_user(context, viewer.user, context.state.users[change.user_id])
+
+
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
-    """The same for who is subscribed to it."""
+    """Whether the user sees the channel's subscribers, and did when the entry was written."""
     return sees(context, user, channel) and permissions.sees_subscribers(
         context.state, user, channel, context.at
     )

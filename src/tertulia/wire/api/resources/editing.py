@@ -19,7 +19,7 @@ from tertulia.service.file_access import opened_by
 from tertulia.store import editing as rows
 from tertulia.store import queries
 from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.resources.history import readable
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path

@@ -18,7 +18,7 @@ from tertulia.state.organization import State
 from tertulia.store.writing import QueueDeleted
 from tertulia.wire.api import narrow, snapshot
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.fragments import Fragment, TakesLong, spliced
+from tertulia.wire.http.fragments import Fragment, TooLongForOneTurn, fragmented
 from tertulia.wire.http.parameters import Params, Reads
 from tertulia.wire.http.routing import Answer, OpenAnswer
 
@@ -219,14 +219,14 @@ async def register(call: Call, params: Register) -> Registered:
 
     try:
         data, kept = await shot(
-            lambda state, _: node.fragments.at_once(lambda: taken(state, fetch))
+            lambda state, _: node.fragments.in_one_turn(lambda: taken(state, fetch))
         )
-    except TakesLong:
+    except TooLongForOneTurn:
         if made:
             node.log.note(QueueDeleted(made.pop().id), soon=False)
         wanted = snapshot.TYPES if fetch is None else snapshot.TYPES & set(fetch)
         without = wanted - snapshot.READS
-        await node.fragments.without_hurry(lambda: taken(node.state, without))
+        await node.fragments.in_turns(lambda: taken(node.state, without))
         data, kept = await shot(lambda state, _: taken(state, fetch))
     if made:
         node.delivery.add(made[-1])
@@ -235,7 +235,7 @@ async def register(call: Call, params: Register) -> Registered:
         "last_event_id": event_ids.end_of(made[-1].start) if made else -1,
         "idle_queue_timeout_secs": idle,
     }
-    return spliced(Registered, {**queue_fields, **data}, kept)
+    return fragmented(Registered, {**queue_fields, **data}, kept)
 
 
 class GetEvents(Params, kw_only=True, frozen=True):

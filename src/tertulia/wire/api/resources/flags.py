@@ -16,7 +16,7 @@ from tertulia.state.moment import Verb
 from tertulia.store import queries
 from tertulia.store.database import Connection
 from tertulia.wire.api import narrow as wire_narrow
-from tertulia.wire.api.objects.messages import effective_flags, is_mention, is_read
+from tertulia.wire.api.objects.message_flags import effective_flags, is_mention, is_read
 from tertulia.wire.api.resources.history import GetMessages, messages_asked_for
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Reads

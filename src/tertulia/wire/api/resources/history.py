@@ -22,7 +22,8 @@ from tertulia.store import editing, message_details, message_search, queries
 from tertulia.store.database import Connection
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
-from tertulia.wire.api.objects.messages import MessageObject, Showing, add_history, flags_of
+from tertulia.wire.api.objects.message_flags import flags_of
+from tertulia.wire.api.objects.messages import MessageObject, Showing, add_history
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
 from tertulia.wire.http.routing import Answer

@@ -15,7 +15,7 @@ from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.users import presence_key
 from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.fragments import Pieces, fields, mapping
+from tertulia.wire.http.fragments import JsonParts, json_object, object_fields
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -99,17 +99,17 @@ def presences(
     return shown, presence.last_update_id
 
 
-def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[Pieces, int]:
+def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[JsonParts, int]:
     """The same, in the modern format and in fragments."""
     state, presence = node.state, node.delivery.presence
     if state.realm.presence_disabled:
-        return mapping(()), -1
+        return json_object(()), -1
     oldest = now - days * DAY
 
     def made(user_ids: Sequence[int]) -> bytes:
         active = (user_id for user_id in user_ids if state.users[user_id].is_active)
         found = ((user_id, presence.of(user_id)) for user_id in active)
-        return fields(
+        return object_fields(
             {
                 str(user_id): _modern(latest)
                 for user_id, latest in found
@@ -118,14 +118,14 @@ def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[
         )
 
     limited = node.config.can_access_all_users_group_limits_presence
-    shown = mapping(
+    shown = json_object(
         node.fragments.get(
-            ("presences", run.first, run.size),
-            (run.version, presence.stamp(run.first, oldest)),
-            partial(made, run.ids),
+            ("presences", one.first, one.size),
+            (one.version, presence.stamp(one.first, oldest)),
+            partial(made, one.ids),
         )
-        for run in people.by_sight(state, viewer, now)
-        if not limited or run.kind is not people.Sight.UNKNOWN
+        for one in people.by_sight(state, viewer, now)
+        if not limited or one.kind is not people.Sight.UNKNOWN
     )
     return shown, presence.last_update_id
 

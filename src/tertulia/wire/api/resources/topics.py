@@ -9,7 +9,7 @@ from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.store import queries
-from tertulia.wire.api.objects.messages import topic_shown
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer

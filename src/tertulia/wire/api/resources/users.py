@@ -18,7 +18,7 @@ from tertulia.wire.api.resources.profile_fields import ProfileEntry, new_profile
 from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.http import sign_in
 from tertulia.wire.http.call import Call
-from tertulia.wire.http.fragments import array, spliced
+from tertulia.wire.http.fragments import fragmented, json_array
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
 
@@ -53,13 +53,13 @@ def _everybody(call: Call, params: GetUsers) -> Users:
     )
     found = people.by_sight(state, viewer, call.now)
     listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
-    return spliced(Users, {"members": array(listed)})
+    return fragmented(Users, {"members": json_array(listed)})
 
 
 async def get_users(call: Call, params: GetUsers) -> Users:
     """The accounts that the caller may know of, people and bots."""
     if params.user_ids is None:
-        return await call.node.fragments.without_hurry(lambda: _everybody(call, params))
+        return await call.node.fragments.in_turns(lambda: _everybody(call, params))
     state, viewer = call.state, None if call.user_id is None else call.user
     host = call.node.config.address_host
     wanted = [state.users[one] for one in sorted(set(params.user_ids)) if one in state.users]

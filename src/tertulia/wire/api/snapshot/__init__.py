@@ -52,10 +52,9 @@ def always() -> dict[str, Any]:
 def taken(
     context: SnapshotContext, fetch: Collection[str] | None
 ) -> tuple[dict[str, Any], list[Fragment]]:
-    """The sections that were asked for (None: all), for `spliced`. Unknown types are passed over.
+    """The sections of the fetch types (None: all), for `fragmented`. Unknown types are ignored.
 
-    Where a type of `READS` is asked for and somebody is signed in, what they have read must be
-    loaded.
+    Where a type of `READS` is asked for and there is a viewer, what they have read must be loaded.
     """
     wanted = [
         section
@@ -68,11 +67,11 @@ def taken(
             for types, section in settings.LEGACY.items()
             if all(name in fetch for name in types)
         ]
-    data, kept = always(), []
+    data, encoded = always(), []
     for section in wanted:
         found = section(context)
         if isinstance(found, Fragment):
-            kept.append(found)
+            encoded.append(found)
         else:
             data |= found
-    return data, kept
+    return data, encoded

@@ -16,8 +16,9 @@ from tertulia.wire.api.objects.channels import (
     subscription_fields,
 )
 from tertulia.wire.api.objects.folders import folder_object
+from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import Fragment, Run, array, fields, listed, runs
+from tertulia.wire.http.fragments import Fragment, array_items, json_array, object_fields
 
 
 class _Relation(Enum):
@@ -28,20 +29,27 @@ class _Relation(Enum):
     UNKNOWN = "does not know of it"
 
 
-def _by_relation(context: SnapshotContext, own: Mapping[int, Subscription]) -> list[Run[_Relation]]:
+def _by_relation(
+    context: SnapshotContext, own: Mapping[int, Subscription]
+) -> list[ShardRange[_Relation]]:
     """All channels, those to which the viewer has these subscriptions apart."""
     seen = context.channels
-    odd = {one: _Relation.UNKNOWN for one in context.state.channels.rows if one not in seen}
-    odd |= {one: _Relation.OWN for one in own if one in seen}
-    return runs(context.state.channel_shards, _Relation.NONE, odd)
+    others = {one: _Relation.UNKNOWN for one in context.state.channels.rows if one not in seen}
+    others |= {one: _Relation.OWN for one in own if one in seen}
+    return shard_ranges(context.state.channel_shards, _Relation.NONE, others)
 
 
 def _channels(
-    context: SnapshotContext, ids: Sequence[int], run: Run[Any], wanted: str, told: bool
+    context: SnapshotContext,
+    ids: Sequence[int],
+    shard_range: ShardRange[Any],
+    wanted: str,
+    sees_subscribers: bool,
 ) -> Fragment:
-    """These channels of the run, with so much of their subscribers if the viewer is `told`."""
+    """These channels of the range, with their subscribers as far as they are `wanted`
+    (`include_subscribers`) and the viewer sees them."""
     state = context.state
-    told = told and wanted != "false"
+    listed = sees_subscribers and wanted != "false"
     seen = context.node.delivery.presence.lately if wanted == "partial" else None
 
     def made() -> bytes:
@@ -49,14 +57,14 @@ def _channels(
         for channel_id in ids:
             channel = state.channels[channel_id]
             shown = channel_object(state, channel, context.now)
-            list_subscribers(state, channel, shown, wanted, seen or frozenset(), told=told)
+            list_subscribers(state, channel, shown, wanted, seen or frozenset(), visible=listed)
             found.append(shown)
-        return listed(found)
+        return array_items(found)
 
     traffic = tuple([context.traffic[channel_id] for channel_id in ids])
     return context.node.fragments.get(
-        ("channels", wanted, told, ids[0], len(ids)),
-        (run.version, state.users.activity.number, traffic, seen),
+        ("channels", wanted, listed, ids[0], len(ids)),
+        (shard_range.version, state.users.activity.number, traffic, seen),
         made,
     )
 
@@ -64,7 +72,7 @@ def _channels(
 @lru_cache(maxsize=1024)
 def _settings(own: tuple[Any, ...]) -> bytes:
     """What a subscriber has set: most have set the same of most channels."""
-    return fields(subscription_fields(own))
+    return object_fields(subscription_fields(own))
 
 
 def subscriptions(context: SnapshotContext) -> dict[str, Any]:
@@ -75,39 +83,41 @@ def subscriptions(context: SnapshotContext) -> dict[str, Any]:
     """
     state, viewer = context.state, context.viewer
     own = {} if viewer is None else state.subscriptions.of_user[viewer.id]
-    to_others = viewer is not None and not permissions.is_guest(state, viewer)
+    is_member = viewer is not None and not permissions.is_guest(state, viewer)
     nulls = context.registration.capabilities.notification_settings_null
     wanted = context.registration.include_subscribers
     present: list[bytes] = []
     past: list[bytes] = []
     never: list[Fragment] = []
-    for run in _by_relation(context, own):
-        if run.kind is _Relation.NONE:
-            never.append(_channels(context, run.ids, run, wanted, to_others))
-        elif run.kind is _Relation.OWN:
-            for channel_id in run.ids:
+    for one in _by_relation(context, own):
+        if one.kind is _Relation.NONE:
+            never.append(_channels(context, one.ids, one, wanted, is_member))
+        elif one.kind is _Relation.OWN:
+            for channel_id in one.ids:
                 subscription = own[channel_id]
-                told = subscription.is_active or to_others
-                channel = _channels(context, (channel_id,), run, wanted, told).content
+                sees_subscribers = subscription.is_active or is_member
+                channel = _channels(context, (channel_id,), one, wanted, sees_subscribers).content
                 settings = _settings(own_settings(state, subscription, nulls=nulls))
                 shown = b"%b,%b}" % (channel[:-1], settings)
                 (present if subscription.is_active else past).append(shown)
     return {
-        "subscriptions": array([b",".join(present)]),
-        "unsubscribed": array([b",".join(past)]),
-        "never_subscribed": array(never),
+        "subscriptions": json_array([b",".join(present)]),
+        "unsubscribed": json_array([b",".join(past)]),
+        "never_subscribed": json_array(never),
     }
 
 
 def channels(context: SnapshotContext) -> dict[str, Any]:
     """All channels that the viewer sees, without anything of the viewer's own."""
-    found = [run for run in _by_relation(context, {}) if run.kind is _Relation.NONE]
-    return {"streams": array(_channels(context, run.ids, run, "false", False) for run in found)}
+    found = [one for one in _by_relation(context, {}) if one.kind is _Relation.NONE]
+    return {
+        "streams": json_array(_channels(context, one.ids, one, "false", False) for one in found)
+    }
 
 
 def default_channels(context: SnapshotContext) -> dict[str, Any]:
-    """The channels that new users are subscribed to, as far as the viewer sees them; guests are
-    not told."""
+    """The channels that new users are subscribed to, as far as the viewer sees them; none for
+    guests."""
     if context.viewer is not None and permissions.is_guest(context.state, context.viewer):
         return {"realm_default_streams": []}
     defaults = [
@@ -119,9 +129,13 @@ def default_channels(context: SnapshotContext) -> dict[str, Any]:
 
 
 def default_channel_groups(context: SnapshotContext) -> dict[str, Any]:
-    """The groups of channels that new users can choose; neither guests nor spectators are told."""
-    told = context.viewer is not None and not permissions.is_guest(context.state, context.viewer)
-    return {"realm_default_stream_groups": default_group_objects(context.state) if told else []}
+    """The groups of channels that new users can choose; none for guests and spectators."""
+    is_member = context.viewer is not None and not permissions.is_guest(
+        context.state, context.viewer
+    )
+    return {
+        "realm_default_stream_groups": default_group_objects(context.state) if is_member else []
+    }
 
 
 def channel_folders(context: SnapshotContext) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from tertulia.model.messages import Flag
 from tertulia.model.user_topics import Visibility
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.wire.api.objects.messages import topic_shown, unread_key
+from tertulia.wire.api.objects.messages import unread_key
+from tertulia.wire.api.objects.topics import topic_shown
 from tertulia.wire.api.objects.user_topics import muted_topics as shown_muted_topics
 from tertulia.wire.api.objects.user_topics import user_topic
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
 
 MAX_UNREAD: Final = 50_000
-"""Of more unread messages than that, the newest are told."""
+"""Of more unread messages than that, the newest are sent."""
 
 
 class UnreadDirect(Struct, kw_only=True):
@@ -164,7 +165,7 @@ def muted_topics(context: SnapshotContext) -> dict[str, Any]:
 
 
 def user_topics(context: SnapshotContext) -> dict[str, Any]:
-    """How the viewer wants to hear of topics, where it is not as of the channel."""
+    """The viewer's settings of topics that differ from the channel's."""
     own = () if context.viewer is None else context.state.user_topics.of_user[context.viewer.id]
     empty_topic_name = context.registration.capabilities.empty_topic_name
     return {"user_topics": [user_topic(one, empty_topic_name=empty_topic_name) for one in own]}

@@ -15,7 +15,7 @@ from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, api_email, avatar_ad
 from tertulia.wire.api.resources.presence import all_presences
 from tertulia.wire.api.resources.presence import presences as presences_seen
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import Pieces, array, encode, fields, mapping
+from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_object, object_fields
 
 
 def accounts(context: SnapshotContext) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
     )
     unknown_too = not context.registration.capabilities.user_list_incomplete
 
-    def those(which: Callable[[User], bool], look: people.Look, *, unknown_too: bool) -> Pieces:
+    def those(which: Callable[[User], bool], look: people.Look, *, unknown_too: bool) -> JsonParts:
         listed = people.people(
             context.node.fragments,
             state,
@@ -42,7 +42,7 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
             context.host,
             unknown_too=unknown_too,
         )
-        return array(listed)
+        return json_array(listed)
 
     own = _spectator() if viewer is None else _own(context, viewer)
     return {
@@ -119,7 +119,7 @@ def groups(context: SnapshotContext) -> dict[str, Any]:
     state = context.state
     with_deactivated = context.registration.capabilities.include_deactivated_groups
 
-    def listed() -> bytes:
+    def all_groups() -> bytes:
         return encode(
             [
                 user_group(state, group, context.now)
@@ -129,15 +129,15 @@ def groups(context: SnapshotContext) -> dict[str, Any]:
         )
 
     key = ("realm_user_groups", with_deactivated)
-    kept = context.node.fragments.get(key, state.memberships.version, listed)
-    return {"realm_user_groups": Pieces([kept])}
+    kept = context.node.fragments.get(key, state.memberships.version, all_groups)
+    return {"realm_user_groups": JsonParts([kept])}
 
 
 def presences(context: SnapshotContext) -> dict[str, Any]:
-    """Who is there, or was of late. Spectators are not told."""
+    """Presence of the last days; none for spectators."""
     registration = context.registration
     modern = registration.slim_presence or registration.capabilities.simplified_presence_events
-    found: Pieces | dict[str, Any] = {}
+    found: JsonParts | dict[str, Any] = {}
     last, viewer, days = -1, context.viewer, context.presence_days
     if viewer is not None and modern:
         found, last = all_presences(context.node, viewer, days, context.now)
@@ -151,22 +151,22 @@ def presences(context: SnapshotContext) -> dict[str, Any]:
 
 
 def statuses(context: SnapshotContext) -> dict[str, Any]:
-    """What people say that they are doing, without those who say nothing."""
+    """The statuses that people have set."""
     state, viewer = context.state, context.viewer
     if viewer is None:
         return {"user_status": {}}
 
-    def said(user_ids: Iterable[int]) -> bytes:
+    def statuses_of(user_ids: Iterable[int]) -> bytes:
         shown = {str(one): status_object(state, state.users[one]) for one in user_ids}
-        return fields({user_id: status for user_id, status in shown.items() if status})
+        return object_fields({user_id: status for user_id, status in shown.items() if status})
 
     return {
-        "user_status": mapping(
+        "user_status": json_object(
             context.node.fragments.get(
-                ("user_status", run.first, run.size), run.version, partial(said, run.ids)
+                ("user_status", one.first, one.size), one.version, partial(statuses_of, one.ids)
             )
-            for run in people.by_sight(state, viewer, context.now)
-            if run.kind is not people.Sight.UNKNOWN
+            for one in people.by_sight(state, viewer, context.now)
+            if one.kind is not people.Sight.UNKNOWN
         )
     }
 

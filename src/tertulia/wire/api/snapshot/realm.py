@@ -18,7 +18,7 @@ from tertulia.wire.api.emoji import emoji_url
 from tertulia.wire.api.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.api.objects.realm import authentication_methods, realm_settings
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext
-from tertulia.wire.http.fragments import Fragment, fields
+from tertulia.wire.http.fragments import Fragment, object_fields
 
 JITSI_URL: Final = "https://meet.jit.si"
 """Where video calls are held unless the organization names another place."""
@@ -50,7 +50,7 @@ def realm(context: SnapshotContext) -> Fragment:
     config = context.node.config
 
     def settings() -> bytes:
-        return fields(
+        return object_fields(
             {
                 **realm_settings(state),
                 **_organization(context, state.realm),

@@ -50,7 +50,7 @@ def onboarding(context: SnapshotContext) -> dict[str, Any]:
 
 
 def alert_words(context: SnapshotContext) -> dict[str, Any]:
-    """The words of whose use the viewer wants to hear."""
+    """The viewer's alert words."""
     own = None if context.viewer is None else context.state.alert_words.get(context.viewer.id)
     return {"alert_words": list(own.words) if own else []}
 

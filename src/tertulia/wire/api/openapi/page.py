@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any, Final
 
-Json = dict[str, Any]
+from tertulia.wire.api.openapi.schemas import REF, Json
 
-_REF: Final = "#/components/schemas/"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _ACCESS: Final = {
     "none": "Nobody needs to sign in.",
@@ -127,7 +126,7 @@ def _answer_fields(document: Json, schema: Json) -> Iterator[str]:
 
 
 def _component(document: Json, schema: Json) -> Json | None:
-    name = schema.get("$ref", "").removeprefix(_REF)
+    name = schema.get("$ref", "").removeprefix(REF)
     component: Json | None = document["components"]["schemas"].get(name)
     return component
 
@@ -143,9 +142,9 @@ def _fields(component: Json, without: Iterable[str] = ()) -> Iterator[str]:
 
 def _records(document: Json) -> Iterator[str]:
     schemas = document["components"]["schemas"]
-    events = [one["$ref"].removeprefix(_REF) for one in schemas["Event"]["anyOf"]]
+    events = [one["$ref"].removeprefix(REF) for one in schemas["Event"]["anyOf"]]
     answers = {
-        option.get("$ref", "").removeprefix(_REF)
+        option.get("$ref", "").removeprefix(REF)
         for methods in document["paths"].values()
         for operation in methods.values()
         for body in [_success(operation)]
@@ -203,7 +202,7 @@ def _literal(value: Any) -> str:
 def _kind(schema: Json) -> str:
     """The type in words."""
     if "$ref" in schema:
-        name = schema["$ref"].removeprefix(_REF)
+        name = schema["$ref"].removeprefix(REF)
         return f'<a href="#schema-{_anchor(name)}">{escape(name)}</a>'
     if "const" in schema:
         return f"<code>{escape(_literal(schema['const']))}</code>"

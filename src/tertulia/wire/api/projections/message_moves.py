@@ -1,168 +1,30 @@
-"""Events of messages that change after they were sent."""
+"""Events of messages that were moved."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
 from pyroaring import BitMap
 
 from tertulia.domain import permissions
-from tertulia.model.changes import (
-    MessageEdited,
-    MessagesDeleted,
-    MessagesMoved,
-    PreviewsGivenUp,
-)
+from tertulia.model.changes import MessagesMoved
 from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.model.ranges import IdRanges, Places, Spans, ids_at, ids_of, places, ranges_of
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
 from tertulia.store.message_details import MessageDetails
-from tertulia.store.queries import Relation
-from tertulia.wire.api.events import (
-    Encoded,
-    Event,
-    Projection,
-    ProjectionContext,
-    Unseen,
-    Viewer,
-    encoded,
-)
-from tertulia.wire.api.objects.messages import (
-    TopicLink,
-    flag_names,
-    flags_of,
-    message_object,
-    topic_links,
-    topic_shown,
-)
+from tertulia.wire.api.events import EncodedEvent, Event, encoded
+from tertulia.wire.api.objects.message_flags import flag_names
+from tertulia.wire.api.objects.messages import message_object
 from tertulia.wire.api.objects.reactions import Reactor, reaction_object, reactor
-from tertulia.wire.api.projections.messages import (
-    FlagsEvent,
-    MessageEvent,
-    in_narrow,
-    reads_where_it_is,
-)
+from tertulia.wire.api.objects.topics import topic_links, topic_shown
+from tertulia.wire.api.projection import Projection, ProjectionContext, Projections, Viewer
+from tertulia.wire.api.projections.message_deletions import messages_gone
+from tertulia.wire.api.projections.message_edits import UpdateMessageEvent, flags_by_name
+from tertulia.wire.api.projections.messages import MessageEvent
+from tertulia.wire.api.projections.registered_narrow import in_narrow
 from tertulia.wire.api.projections.visibility import sees_user
-
-
-class UpdateMessageEvent(Event, kw_only=True, tag="update_message"):
-    """A message says something else, or messages are somewhere else.
-
-    The fields of the content are there where that changed; those of the move (`propagate_mode`,
-    `orig_subject` and what follows) where the channel or the topic did.
-    """
-
-    user_id: int | None
-    rendering_only: bool
-    message_id: int
-    message_ids: list[int]
-    flags: list[str]
-    edit_timestamp: int
-    stream_id: int | UnsetType = UNSET
-    stream_name: str | UnsetType = UNSET
-    orig_content: str | UnsetType = UNSET
-    orig_rendered_content: str | UnsetType = UNSET
-    content: str | UnsetType = UNSET
-    rendered_content: str | UnsetType = UNSET
-    is_me_message: bool | UnsetType = UNSET
-    propagate_mode: str | UnsetType = UNSET
-    orig_subject: str | UnsetType = UNSET
-    subject: str | UnsetType = UNSET
-    topic_links: list[TopicLink] | UnsetType = UNSET
-    new_stream_id: int | UnsetType = UNSET
-
-
-class DeleteMessagesEvent(Event, kw_only=True, tag="delete_message"):
-    """Messages of one conversation are gone, or out of sight."""
-
-    message_ids: list[int]
-    message_type: str
-    stream_id: int | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-
-
-class DeleteMessageEvent(Event, kw_only=True, tag="delete_message"):
-    """One message is gone, or out of sight: for clients that take them singly."""
-
-    message_id: int
-    message_type: str
-    stream_id: int | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-
-
-def _flags(
-    state: State,
-    user_id: int,
-    message: Message,
-    flags: dict[int, Flag],
-    read_by: Collection[int],
-) -> tuple[str, ...]:
-    relation = Relation(flags.get(user_id, Flag(0)), user_id in read_by)
-    return tuple(flags_of(state, user_id, message, relation))
-
-
-class _EditView(NamedTuple):
-    flags: tuple[str, ...]
-    empty_topic_name: bool
-
-
-class MessageEditedProjection(Projection[MessageEdited]):
-    """New content, to those who may read the message and may have it."""
-
-    of = MessageEdited
-
-    def audience(self, state: State, change: MessageEdited) -> Collection[int]:
-        message = change.message
-        if message.channel_id is None:
-            return state.directs[message.direct_id].members
-        return {*state.subscriptions.of_channel[message.channel_id], *change.flags}
-
-    def view(
-        self, context: ProjectionContext, change: MessageEdited, viewer: Viewer
-    ) -> Hashable | None:
-        state, user, message = context.state, viewer.user, change.message
-        if (
-            change.gone
-            or not permissions.reads_message(state, user, message, context.at)
-            or not reads_where_it_is(context, change, viewer)
-        ):
-            return None
-        return _EditView(
-            _flags(state, user.id, message, change.flags, change.read_by),
-            viewer.registration.capabilities.empty_topic_name,
-        )
-
-    def events(
-        self, context: ProjectionContext, change: MessageEdited, view: Any
-    ) -> Iterable[Event]:
-        message = change.message
-        event = UpdateMessageEvent(
-            user_id=None if change.rendering_only else context.entry.actor_id,
-            rendering_only=change.rendering_only,
-            message_id=message.id,
-            message_ids=[message.id],
-            flags=list(view.flags),
-            edit_timestamp=int(context.at),
-            content=message.content,
-            rendered_content=message.rendered,
-        )
-        if message.channel_id is not None:
-            event.stream_id = message.channel_id
-            event.stream_name = context.state.channels[message.channel_id].name
-        if not change.rendering_only:
-            event.orig_content = change.was_content
-            event.orig_rendered_content = change.was_rendered
-            event.is_me_message = message.is_me
-        yield event
-
-
-class PreviewsGivenUpProjection(Unseen):
-    """What is not shown is nobody's business."""
-
-    of = PreviewsGivenUp
 
 
 class _NewView(NamedTuple):
@@ -194,8 +56,8 @@ class _MoveView(NamedTuple):
     news: _NewView | None
 
 
-class _Moved:
-    """A move, as it is looked up for each who hears of it."""
+class _Move:
+    """A move, indexed by user."""
 
     def __init__(self, change: MessagesMoved) -> None:
         self.change = change
@@ -268,18 +130,19 @@ class _Moved:
 
 
 class MessagesMovedProjection(Projection[MessagesMoved]):
-    """A move, to those who may read the messages where they were and where they are. To those who
-    cannot read them any more, they are deleted; to those who could not, the newest come in."""
+    """A move, to users who may read the messages both in the old channel and in the new one. For
+    users who can read only the old one the messages are deleted; for users who can read only the
+    new one the newest messages come in."""
 
     of = MessagesMoved
     for_all_public = True
 
     def __init__(self) -> None:
-        self._last: _Moved | None = None
+        self._last: _Move | None = None
 
-    def _moved(self, change: MessagesMoved) -> _Moved:
+    def _moved(self, change: MessagesMoved) -> _Move:
         if self._last is None or self._last.change is not change:
-            self._last = _Moved(change)
+            self._last = _Move(change)
         return self._last
 
     def audience(self, state: State, change: MessagesMoved) -> Collection[int]:
@@ -306,7 +169,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
     ) -> Hashable | None:
         state, user, moved = context.state, viewer.user, self._moved(change)
         channel = state.channels[change.new_channel_id]
-        # Who read them where they were may have lost sight of where they are since.
+        # A user who could read both channels then may not read one of them now.
         before: Spans | None = None
         if change.changes_channel:
             source = state.channels[change.channel_id]
@@ -331,13 +194,13 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
                 channel_id=change.new_channel_id,
                 mentions_all=change.mentions_all,
             )
-            flags = _flags(state, user.id, anchor, change.flags, moved.read_by)
+            flags = flags_by_name(state, user.id, anchor, change.flags, moved.read_by)
         capabilities = viewer.registration.capabilities
         bulk = bool(lost) and capabilities.bulk_message_deletion
         return _MoveView(lost, shown, flags, capabilities.empty_topic_name, bulk, news)
 
     def _news(
-        self, context: ProjectionContext, moved: _Moved, viewer: Viewer, before: Spans, after: Spans
+        self, context: ProjectionContext, moved: _Move, viewer: Viewer, before: Spans, after: Spans
     ) -> _NewView | None:
         """What of it is new to the viewer, where their queue wants it."""
         state, change, user = context.state, moved.change, viewer.user
@@ -380,7 +243,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
 
     def encoded(
         self, context: ProjectionContext, change: MessagesMoved, view: Any
-    ) -> Sequence[Encoded]:
+    ) -> Sequence[EncodedEvent]:
         # Each arrival has a place of its own: others may be gone by the next time.
         place_of = {one.message_id: place for place, one in enumerate(change.arrivals)}
         place = len(place_of)
@@ -408,14 +271,14 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         moved = self._moved(change)
         if view.lost:
             lost = ids_of(view.lost, moved.ids)
-            yield from _gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
+            yield from messages_gone(lost, change.channel_id, old_topic, in_bulk=view.bulk)
         if not view.shown:
             return
         shown = list(ids_of(view.shown, moved.ids))
         event = UpdateMessageEvent(
             user_id=context.entry.actor_id,
             rendering_only=False,
-            # Who cannot read the message that was asked about hears of the others.
+            # The viewer may be unable to read the message that was asked to be moved.
             message_id=change.anchor_id if change.anchor_id in shown else shown[0],
             message_ids=shown,
             flags=list(view.flags),
@@ -447,7 +310,7 @@ def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[in
     return tuple(one for one in people if not sees_user(context, user, state.users[one]))
 
 
-def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
+def _new_messages(moved: _Move, view: _NewView) -> Iterable[tuple[Message, list[str]]]:
     """The arrivals of a view, with their flags as they are when they arrive: what is new to
     somebody counts as read."""
     new, received, mentioned = (
@@ -465,7 +328,7 @@ def _new_messages(moved: _Moved, view: _NewView) -> Iterable[tuple[Message, list
 
 
 def _news_events(
-    context: ProjectionContext, moved: _Moved, view: _NewView, empty_topic_name: bool
+    context: ProjectionContext, moved: _Move, view: _NewView, empty_topic_name: bool
 ) -> Iterable[Event]:
     state, unknown = context.state, frozenset(view.unknown)
     arrivals = {one.message_id: one for one in moved.change.arrivals}
@@ -500,70 +363,4 @@ def _news_events(
         yield MessageEvent(message=shown, flags=flags)
 
 
-class _DeletedView(NamedTuple):
-    bulk: bool
-    empty_topic_name: bool
-
-
-class _HeldView(NamedTuple):
-    message_ids: tuple[int, ...]
-    """Messages that the viewer had flags on."""
-
-
-class MessagesDeletedProjection(Projection[MessagesDeleted]):
-    """A deletion, to those who may have the messages; and to those who cannot read them any more
-    but noted something about them, that this is gone."""
-
-    of = MessagesDeleted
-
-    def audience(self, state: State, change: MessagesDeleted) -> Collection[int]:
-        if change.channel_id is None:
-            return state.directs[change.direct_id].members
-        holders = (user_id for _, user_ids in change.holders for user_id in user_ids)
-        return {*state.subscriptions.of_channel[change.channel_id], *holders}
-
-    def view(
-        self, context: ProjectionContext, change: MessagesDeleted, viewer: Viewer
-    ) -> Hashable | None:
-        state, user = context.state, viewer.user
-        one = Message(
-            id=change.message_ids[-1],
-            sender_id=0,
-            sent_at=0,
-            channel_id=change.channel_id,
-            direct_id=change.direct_id,
-        )
-        if not permissions.reads_message(state, user, one, context.at):
-            held = next((ids for ids, users in change.holders if user.id in users), ())
-            return _HeldView(held) if held else None
-        capabilities = viewer.registration.capabilities
-        return _DeletedView(capabilities.bulk_message_deletion, capabilities.empty_topic_name)
-
-    def events(
-        self, context: ProjectionContext, change: MessagesDeleted, view: Any
-    ) -> Iterable[Event]:
-        if isinstance(view, _HeldView):
-            yield FlagsEvent(
-                op="remove",
-                operation="remove",
-                flag="starred",
-                messages=list(view.message_ids),
-                all=False,
-            )
-            return
-        in_bulk, empty_topic_name = view
-        topic = topic_shown(change.topic, empty_topic_name=empty_topic_name)
-        yield from _gone(change.message_ids, change.channel_id, topic, in_bulk=in_bulk)
-
-
-def _gone(
-    message_ids: Iterable[int], channel_id: int | None, topic: str, *, in_bulk: bool
-) -> Iterable[Event]:
-    where: dict[str, Any] = {"message_type": "private"}
-    if channel_id is not None:
-        where = {"message_type": "stream", "stream_id": channel_id, "topic": topic}
-    if in_bulk:
-        yield DeleteMessagesEvent(message_ids=list(message_ids), **where)
-    else:
-        for message_id in message_ids:
-            yield DeleteMessageEvent(message_id=message_id, **where)
+PROJECTIONS: Final[Projections] = (MessagesMovedProjection(),)

@@ -1,4 +1,4 @@
-"""Channels that come into sight of somebody who has not joined them, and go out of it."""
+"""Channels that come into sight of users who are not subscribed to them, and go out of it."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from tertulia.domain import permissions
 from tertulia.model.changes import ChannelSight
-from tertulia.wire.api.events import Event, ProjectionContext, Viewer
+from tertulia.wire.api.events import Event
 from tertulia.wire.api.objects.channels import excluded
+from tertulia.wire.api.projection import ProjectionContext, Viewer
 from tertulia.wire.api.projections.subscriptions import PeerAddEvent
 from tertulia.wire.api.projections.visibility import channel_appeared, channel_gone
 
@@ -20,7 +21,7 @@ class Appeared(NamedTuple):
     sees_subscribers: bool
 
 
-class Moves(NamedTuple):
+class SightChanges(NamedTuple):
     """The channels of one viewer."""
 
     lost: tuple[int, ...] = ()
@@ -30,9 +31,11 @@ class Moves(NamedTuple):
         return bool(self.lost or self.gained)
 
 
-def moves_of(context: ProjectionContext, sight: Iterable[ChannelSight], viewer: Viewer) -> Moves:
-    """The viewer's part of it. What was gained then is shown if it is still in sight; what was lost
-    is gone, whatever became of it: a client may not have heard that it was archived before."""
+def sight_changes(
+    context: ProjectionContext, sight: Iterable[ChannelSight], viewer: Viewer
+) -> SightChanges:
+    """The channels that the viewer gained and lost. A gained one is shown if it is still in sight;
+    a lost one is always taken away, as the client may know of it even where it was archived."""
     state, user = context.state, viewer.user
     lost: list[int] = []
     gained: list[Appeared] = []
@@ -47,7 +50,7 @@ def moves_of(context: ProjectionContext, sight: Iterable[ChannelSight], viewer: 
         ):
             sees = permissions.sees_subscribers(state, user, channel, context.at)
             gained.append(Appeared(channel.id, one.subscribers, sees))
-    return Moves(tuple(lost), tuple(gained))
+    return SightChanges(tuple(lost), tuple(gained))
 
 
 def _has(ascending: Sequence[int], user_id: int) -> bool:
@@ -55,13 +58,13 @@ def _has(ascending: Sequence[int], user_id: int) -> bool:
     return index < len(ascending) and ascending[index] == user_id
 
 
-def move_events(context: ProjectionContext, moves: Moves) -> Iterable[Event]:
+def sight_events(context: ProjectionContext, sight: SightChanges) -> Iterable[Event]:
     """The events that take the channels away and bring them, each with its subscribers as if they
     came after it."""
     state = context.state
-    for channel_id in moves.lost:
+    for channel_id in sight.lost:
         yield channel_gone(channel_id)
-    for channel_id, subscribers, sees_subscribers in moves.gained:
+    for channel_id, subscribers, sees_subscribers in sight.gained:
         follow = sees_subscribers and bool(subscribers)
         count = 0 if follow else len(subscribers)
         yield channel_appeared(state, state.channels[channel_id], context.at, count)

@@ -1,0 +1,117 @@
+"""From entries and transient events to the bytes of each queue's events."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.model.changes import AnyChange, Change, Entry
+from tertulia.model.queues import QueueRecord
+from tertulia.model.transients import Transient
+from tertulia.service.config import Config
+from tertulia.state.organization import State
+from tertulia.wire.api.events import Event, HeartbeatEvent, with_id
+from tertulia.wire.api.projection import Projection, ProjectionContext, Viewer, unseen
+
+_UNSEEN: Projection[Any] = unseen(Change)
+
+
+class TransientViews(ABC):
+    """How transient events are shown."""
+
+    @abstractmethod
+    def audience(self, state: State, transient: Transient) -> Collection[int] | None:
+        """The users whom it may concern; None for everybody."""
+
+    @abstractmethod
+    def event(self, state: State, transient: Transient, viewer: Viewer, host: str) -> Event | None:
+        """The viewer's event, if they have one."""
+
+
+class EventEncoder:
+    """The API's side of delivery. See `tertulia.delivery.cached_entry.Encoder`."""
+
+    def __init__(
+        self,
+        state: Callable[[], State],
+        config: Config,
+        projections: Iterable[Projection[Any]],
+        transients: TransientViews,
+    ) -> None:
+        self._state = state
+        self._host = config.address_host
+        self._dev = config.dev
+        self._projections = {projection.of: projection for projection in projections}
+        self._transients = transients
+        self.encoded = 0
+        """How many events were encoded: tests see by it that queues share them."""
+
+    def _projection(self, change: AnyChange) -> Projection[Any]:
+        return self._projections.get(type(change), _UNSEEN)
+
+    def audience(self, entry: Entry) -> Collection[int] | None:
+        return self._projection(entry.change).audience(self._state(), entry.change)
+
+    def events(self, cached: CachedEntry, queue: QueueRecord) -> Sequence[bytes]:
+        state = self._state()
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return ()
+        change = cached.entry.change
+        projection = self._projection(change)
+        view_group = projection.view_group(state, change, user, queue)
+        if view_group is None:
+            return self._viewed(projection, cached, Viewer(user, queue))
+        # A group's events hold for one state: in another, the same group may see more, or less.
+        if cached.view_groups_at != state.seq:
+            cached.view_groups.clear()
+            cached.view_groups_at = state.seq
+        key = (view_group, queue.registration)
+        found = cached.view_groups.get(key)
+        if found is None:
+            found = self._viewed(projection, cached, Viewer(user, queue))
+            cached.view_groups[key] = found
+        return found
+
+    def _viewed(
+        self, projection: Projection[Any], cached: CachedEntry, viewer: Viewer
+    ) -> Sequence[bytes]:
+        """The events that the viewer has of the entry."""
+        state, change, registration = self._state(), cached.entry.change, viewer.registration
+        if registration.all_public_channels and not projection.for_all_public:
+            # Delivery asks such queues of every entry; most are for their audience alone.
+            audience = projection.audience(state, change)
+            if audience is not None and viewer.user.id not in audience:
+                return ()
+        context = ProjectionContext(state, self._host, cached.entry, self._dev)
+        view = projection.view(context, change, viewer)
+        if view is None:
+            return ()
+        found = cached.views.get(view)
+        if found is None:
+            found = projection.encoded(context, change, view)
+            cached.views[view] = found
+            self.encoded += len(found)
+        # A queue's event types are no part of the view: a client may choose any of them, and each
+        # choice would be kept.
+        types = registration.event_types
+        return [body for tag, body in found if types is None or tag in types]
+
+    def transient_audience(self, transient: Transient) -> Collection[int] | None:
+        return self._transients.audience(self._state(), transient)
+
+    def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
+        state = self._state()
+        user = state.users.get(queue.user_id)
+        if user is None or not user.is_active:
+            return None
+        event = self._transients.event(state, transient, Viewer(user, queue), self._host)
+        if event is None:
+            return None
+        types = queue.registration.event_types
+        if types is not None and event.__struct_config__.tag not in types:
+            return None
+        return with_id(event, event_id)
+
+    def heartbeat(self, event_id: int) -> bytes:
+        return with_id(HeartbeatEvent(), event_id)

@@ -1,0 +1,81 @@
+"""The flags that a reader has on a message, by name."""
+
+from functools import lru_cache
+
+from tertulia.model.changes import MessageSent
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.state.organization import State
+from tertulia.store.queries import Relation
+
+_NAMES = (
+    (Flag.STARRED, "starred"),
+    (Flag.COLLAPSED, "collapsed"),
+    (Flag.MENTIONED, "mentioned"),
+    (Flag.CHANNEL_WILDCARD_MENTIONED, "stream_wildcard_mentioned"),
+    (Flag.TOPIC_WILDCARD_MENTIONED, "topic_wildcard_mentioned"),
+    (Flag.HAS_ALERT_WORD, "has_alert_word"),
+)
+_WILDCARDS = Flag.CHANNEL_WILDCARD_MENTIONED | Flag.TOPIC_WILDCARD_MENTIONED
+
+
+def flag_names(flags: Flag, *, read: bool, historical: bool = False) -> list[str]:
+    """A reader's flags by name."""
+    return [*_flag_names(int(flags), read, historical)]
+
+
+def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
+    """All flags of a fetched message, by name."""
+    return flag_names(
+        effective_flags(state, user_id, message, relation),
+        read=is_read(state, user_id, message, relation),
+        historical=not state.received(user_id, message),
+    )
+
+
+def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]:
+    """The flags in a message's event: those that it came with."""
+    message = sent.message
+    relation = Relation(sent.flags.get(user_id, Flag(0)), user_id in sent.readers)
+    if not state.received(user_id, message):
+        return []
+    return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
+
+
+def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
+    """The user's sparse flags, with the mention of everybody where it reached them."""
+    flags = relation.flags
+    if message.mentions_all and state.received(user_id, message):
+        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
+    return flags
+
+
+def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
+    """Whether the message counts as read by the user.
+
+    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
+    marked; and what they marked as unread themselves.
+    """
+    if relation.read:
+        return True
+    if message.channel_id is None:
+        return False
+    subscription = state.subscription(user_id, message.channel_id)
+    if subscription is None or not subscription.is_active:
+        return True
+    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
+
+
+def is_mention(flags: Flag) -> bool:
+    """Whether one of the flags is a mention."""
+    return bool(flags & ANY_MENTION)
+
+
+@lru_cache
+def _flag_names(flags: int, read: bool, historical: bool) -> tuple[str, ...]:
+    names = ["read"] if read else []
+    names += [name for flag, name in _NAMES if flags & flag]
+    if flags & _WILDCARDS:
+        names.append("wildcard_mentioned")
+    if historical:
+        names.append("historical")
+    return tuple(names)

@@ -1,0 +1,184 @@
+"""What each endpoint is: its name, its parameters, who may call it."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from tertulia.wire.api.openapi.responses import responses
+from tertulia.wire.api.openapi.schemas import Json, Schemas
+from tertulia.wire.http.parameters import Parameter, declared
+from tertulia.wire.http.routing import Access, Route
+
+_JSON: Final = "application/json"
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+_FILE: Final[Json] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "properties": {"file": {"type": "string", "format": "binary"}},
+                "required": ["file"],
+            }
+        }
+    },
+}
+"""The body of an endpoint that takes a file. Its field may have any name."""
+
+
+def operations(
+    routes: Sequence[Route], bodies: Sequence[Json], inputs: dict[Parameter, Json]
+) -> dict[str, Json]:
+    """The operations by path and method. `bodies` are the schemas of what the routes answer,
+    `inputs` those of their parameters."""
+    paths: dict[str, Json] = {}
+    used: set[str] = set()
+    for route, body in zip(routes, bodies, strict=True):
+        operation = _operation(route, body, inputs)
+        if operation["operationId"] in used:
+            operation["operationId"] = _unique(route)
+        used.add(operation["operationId"])
+        paths.setdefault(_template(route.path), {})[route.method.lower()] = operation
+    return paths
+
+
+def _operation(route: Route, body: Json, inputs: dict[Parameter, Json]) -> Json:
+    parameters = declared(route.params)
+    described = [
+        _described(p, "path" if p.in_path else "query", inputs[p])
+        for p in parameters
+        if p.in_path or route.method == "GET"
+    ]
+    operation: Json = {
+        "operationId": route.name,
+        "tags": [_module(route)],
+        "summary": route.summary,
+        "description": _description(route),
+        "security": _security(route),
+    }
+    if described:
+        operation["parameters"] = described
+    form = [p for p in parameters if not p.in_path]
+    if route.file:
+        operation["requestBody"] = _FILE
+    elif form and route.method != "GET":
+        operation["requestBody"] = _form(form, inputs)
+    operation["responses"] = responses(route, body)
+    return operation
+
+
+def inputs_of(routes: Sequence[Route], schemas: Schemas) -> dict[Parameter, Json]:
+    """The schema of every parameter."""
+    found: dict[Parameter, Json] = {}
+    for parameter in dict.fromkeys(p for route in routes for p in declared(route.params)):
+        if parameter.schema is not None:
+            found[parameter] = dict(parameter.schema)
+            continue
+        schema = schemas.of(parameter.type, sent=False)
+        found[parameter] = dict(schema if parameter.is_json else _as_text(schema))
+    for parameter, schema in found.items():
+        if parameter.description:
+            schema["description"] = parameter.description
+        # What has a reader of its own may have a default that is not as it is written.
+        if parameter.schema is None and parameter.default not in (None, UNSET):
+            schema["default"] = msgspec.to_builtins(parameter.default)
+        if parameter.aliases:
+            schema["x-aliases"] = list(parameter.aliases)
+    return found
+
+
+def _as_text(schema: Json) -> Json:
+    """Without null, which as text would be a word like any other: it is left out instead."""
+    options = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(options) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
+
+
+def _described(parameter: Parameter, place: str, schema: Json) -> Json:
+    described: Json = {"name": parameter.name, "in": place}
+    if parameter.description:
+        described["description"] = parameter.description
+    described["required"] = parameter.in_path or parameter.required
+    if place == "query" and _as_json(parameter):
+        described["content"] = {_JSON: {"schema": schema}}
+    else:
+        described["schema"] = schema
+    return described
+
+
+def _form(parameters: Sequence[Parameter], inputs: dict[Parameter, Json]) -> Json:
+    schema: Json = {"type": "object", "properties": {p.name: inputs[p] for p in parameters}}
+    required = [p.name for p in parameters if p.required]
+    if required:
+        schema["required"] = required
+    content: Json = {"schema": schema}
+    encoding = {p.name: {"contentType": _JSON} for p in parameters if _as_json(p)}
+    if encoding:
+        content["encoding"] = encoding
+    return {"required": bool(required), "content": dict.fromkeys(_FORMS, content)}
+
+
+def _as_json(parameter: Parameter) -> bool:
+    """Whether the parameter's text is JSON, as a list or an object among strings must be."""
+    if parameter.schema is not None:
+        return parameter.schema.get("type") in {"array", "object"}
+    return parameter.is_json
+
+
+def _description(route: Route) -> str:
+    lines = [(route.handler.__doc__ or "").strip().replace("\n    ", "\n")]
+    if route.webhooks:
+        lines.append("Incoming webhook bots may call it.")
+    if route.dev:
+        lines.append("On development servers only.")
+    return "\n\n".join(lines)
+
+
+def _security(route: Route) -> list[Json]:
+    match route.access:
+        case Access.ANYONE:
+            return []
+        case Access.SPECTATOR:
+            return [*_accounts(route), {}]
+        case _:
+            return _accounts(route)
+
+
+def _accounts(route: Route) -> list[Json]:
+    session: Json = {"session": []} if route.method == "GET" else {"session": [], "csrf": []}
+    return [{"basic": []}, session]
+
+
+def _template(path: str) -> str:
+    """The path without its parts' converters."""
+    return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
+
+
+def _unique(route: Route) -> str:
+    """A name for an endpoint whose handler has several."""
+    return re.sub(r"\W+", "_", f"{route.method.lower()}{_template(route.path)}").strip("_")
+
+
+_TAGS: Final = {"history": "fetching"}
+"""Tags that have another name than their module: generated clients are built on them."""
+
+
+def _module(route: Route) -> str:
+    module = route.handler.__module__.rpartition(".")[2]
+    return _TAGS.get(module, module)
+
+
+def tags(routes: Sequence[Route]) -> list[Json]:
+    """The tags, one for each module of `resources`, with the first line that it says of itself."""
+    found: dict[str, Json] = {}
+    for route in routes:
+        name = _module(route)
+        doc = (sys.modules[route.handler.__module__].__doc__ or "").strip()
+        found.setdefault(name, {"name": name, "description": doc.splitlines()[0] if doc else ""})
+    return list(found.values())
