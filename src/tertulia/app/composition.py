@@ -8,7 +8,6 @@ from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
 from tertulia.delivery.queues import Delivery
-from tertulia.jobs.previews import shown_elsewhere
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
@@ -18,6 +17,7 @@ from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.messages.previews import shown_elsewhere
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import modes
 from tertulia.store.files import Files

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tertulia.domain.accounts import users
+from tertulia.domain.messages.notices import Render
 from tertulia.model.errors import NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.node import Node
@@ -40,6 +41,12 @@ class Caller:
     def moment(self) -> Moment:
         """The caller's view of the organization as of now, for questions."""
         return Moment(self.state, self.now, self.user.id)
+
+    @property
+    def render(self) -> Render:
+        """Renders what a verb writes, for verbs that take it. What is costly of a text is plain,
+        unless it was prepared (`prepare`)."""
+        return self.node.renderer.render
 
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""

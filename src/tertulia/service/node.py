@@ -7,6 +7,7 @@ from tertulia.delivery.queues import Delivery
 from tertulia.log.writer import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
+from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
@@ -16,6 +17,9 @@ from tertulia.state.organization import State
 from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import Uploads
+
+Previews = Mapping[str, LinkPreview | None]
+"""What pages say of themselves, by their URLs; None for those that have no preview."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +65,13 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
-    async def rendered(self, content: str, author_id: int | None) -> Rendered:
+    async def rendered(
+        self, content: str, author_id: int | None, known: Previews | None = None
+    ) -> Rendered:
         """What the author writes as HTML, with what it refers to; what is costly of it is computed
-        by a worker."""
+        by a worker. `known` is what linked pages say of themselves."""
         await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
-        return self.render(content, author_id)
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
         """The same at once: code and formulas that nobody prepared are plain."""

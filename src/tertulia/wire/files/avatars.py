@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia import pictures
-from tertulia.service.avatars import MEDIUM_SIZE, SIZE
+from tertulia.service.files.avatars import MEDIUM_SIZE, SIZE
 from tertulia.wire.api.objects.users import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.http.caching import unless_known
 from tertulia.wire.http.content_policies import PICTURE

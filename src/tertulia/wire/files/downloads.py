@@ -18,8 +18,8 @@ from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
 from tertulia.service import links
-from tertulia.service.file_access import may_open
-from tertulia.service.thumbnails import thumbnail
+from tertulia.service.files.access import may_open
+from tertulia.service.files.thumbnails import thumbnail
 from tertulia.wire.api.resources.uploads import TICKET
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response

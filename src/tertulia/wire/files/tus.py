@@ -18,7 +18,7 @@ from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.uploads import stored
+from tertulia.service.files.uploads import stored
 from tertulia.store.partial import InUse, Partial, Partials, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (

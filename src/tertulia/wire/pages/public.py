@@ -26,8 +26,8 @@ from tertulia.wire.api.objects.realm import (
     picture_path,
 )
 from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, avatar_address
-from tertulia.wire.api.resources.emoji import emoji_pages
 from tertulia.wire.files.avatars import avatar_pages
+from tertulia.wire.files.emoji import emoji_pages
 from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.caching import unless_known
 from tertulia.wire.http.content_policies import PICTURE

@@ -10,8 +10,9 @@ from tertulia.domain.channels.topics import toggles_resolution
 from tertulia.domain.names import EMPTY_TOPIC_NAME
 from tertulia.markup import linkifiers
 from tertulia.model.changes import MessageSent
-from tertulia.model.messages import ANY_MENTION, Edit, Flag, Message
+from tertulia.model.messages import Edit, Flag, Message
 from tertulia.model.users import User
+from tertulia.service.messages.flags import effective_flags, is_read
 from tertulia.state.organization import State
 from tertulia.store.attached import NOTHING, Attached
 from tertulia.store.queries import Relation
@@ -318,30 +319,6 @@ def _flag_names(flags: int, read: bool, historical: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
-def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
-    """Whether the message counts as read by the user.
-
-    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
-    marked; and what they marked as unread themselves.
-    """
-    if relation.read:
-        return True
-    if message.channel_id is None:
-        return False
-    subscription = state.subscription(user_id, message.channel_id)
-    if subscription is None or not subscription.is_active:
-        return True
-    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
-
-
-def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
-    """The user's sparse flags, with the mention of everybody where it reached them."""
-    flags = relation.flags
-    if message.mentions_all and state.received(user_id, message):
-        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
-    return flags
-
-
 def flags_of(state: State, user_id: int, message: Message, relation: Relation) -> list[str]:
     """All flags of a fetched message, by name."""
     return flag_names(
@@ -358,11 +335,6 @@ def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]
     if not state.received(user_id, message):
         return []
     return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
-
-
-def is_mention(flags: Flag) -> bool:
-    """Whether one of the flags is a mention."""
-    return bool(flags & ANY_MENTION)
 
 
 def unread_key(user_ids: Sequence[int]) -> str:
