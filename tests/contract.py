@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from referencing import Registry, Resource
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # without types
+from jsonschema.exceptions import best_match  # type: ignore[import-untyped]  # as above
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from tertulia.wire.api.openapi import document
@@ -26,7 +26,7 @@ def _document() -> dict[str, Any]:
 @cache
 def _validator(pointer: str) -> Draft202012Validator:
     """Of the schema at that place of the document."""
-    resource = Resource(contents=_document(), specification=DRAFT202012)
+    resource = DRAFT202012.create_resource(_document())
     registry: Registry[Any] = Registry().with_resource(_URN, resource)
     return Draft202012Validator({"$ref": f"{_URN}#{pointer}"}, registry=registry)
 

@@ -72,12 +72,13 @@ class Person:
     async def request(self, method: str, path: str, **parameters: Any) -> Reply:
         """A request to a path below `/api/v1`, whose response must be as documented."""
         texts = {n.rstrip("_"): _text(v) for n, v in parameters.items() if v is not None}
-        place = {"params": texts} if method in {"GET", "HEAD"} else {"data": texts}
+        in_query = method in {"GET", "HEAD"}
         response = await self.http.request(
             method,
             f"/api/v1{path}",
             auth=(self.email, self.api_key) if self.api_key else None,
-            **place,
+            params=texts if in_query else None,
+            data=None if in_query else texts,
         )
         contract.check(method, path, response)
         body = response.json() if response.content else {}

@@ -16,8 +16,7 @@ from tertulia.demo import cast as cast_of
 from tertulia.demo import places, portraits, script
 from tertulia.demo.stage import CLIENT, Stage
 from tertulia.service.config import Config
-from tertulia.service.files import custom_emoji
-from tertulia.wire.files import avatars
+from tertulia.service.files import avatars, custom_emoji
 from tests.cli.support import Place
 from tests.support import Person, reopened
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tertulia.service.config import Config
@@ -17,6 +18,10 @@ async def test_people_who_give_input_are_counted_by_the_day(place: Place) -> Non
         await asyncio.to_thread(place.add, name)
     assert await counted(place) == {"today": 0, "days_7": 0, "days_30": 0}
     clock = TestClock()
+
+    def days_ago(days: int) -> Callable[[], float]:
+        return lambda: clock() - days * DAY
+
     config = Config(data_dir=str(place.data_dir), database_url=place.database_url)
     async with reopened(config, clock=clock) as org:
         # Midnight must not come between these.
@@ -28,7 +33,7 @@ async def test_people_who_give_input_are_counted_by_the_day(place: Place) -> Non
             (0, "ann", True),
             (0, "cleo", False),
         ]:
-            org.node.delivery.presence._clock = lambda ago=ago: clock() - ago * DAY
+            org.node.delivery.presence._clock = days_ago(ago)
             report = {"status": "active", "new_user_input": given}
             assert (await org[name].post("/users/me/presence", **report)).ok
     assert await counted(place) == {"today": 1, "days_7": 2, "days_30": 3}

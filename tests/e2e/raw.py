@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from tests.e2e.server import Account, Server
 
@@ -45,7 +45,8 @@ class Connection:
 
     def read(self, method: str = "GET") -> Response:
         """The next response."""
-        response = http.client.HTTPResponse(_Borrowed(self._file), method=method)
+        borrowed = cast(socket.socket, _Borrowed(self._file))  # All that is asked of it is a file.
+        response = http.client.HTTPResponse(borrowed, method=method)
         response.begin()
         body = response.read()
         return Response(response.status, {k.lower(): v for k, v in response.getheaders()}, body)

@@ -1,9 +1,11 @@
 """People and bots talk, each through Zulip's own client; meanwhile the server is killed."""
 
+from collections.abc import Callable
+
 import zulip
 
 from tests.e2e.conftest import Town
-from tests.e2e.people import Listener, client_of, listening, ok
+from tests.e2e.people import Event, Listener, client_of, listening, ok
 from tests.e2e.senders import sending
 from tests.e2e.server import Account
 
@@ -94,6 +96,10 @@ def in_direct_messages(
     assert [m["id"] for m in ok(ann.get_messages(window))["messages"]] == [whispered]
 
 
+def is_typing(op: str) -> Callable[[Event], bool]:
+    return lambda event: event["type"] == "typing" and event["op"] == op
+
+
 def presence_and_typing(ann: zulip.Client, ben: Account, listeners: list[Listener]) -> None:
     ann_id = listeners[0].account.user_id
     ok(ann.update_presence({"status": "active", "ping_only": False, "new_user_input": True}))
@@ -101,7 +107,7 @@ def presence_and_typing(ann: zulip.Client, ben: Account, listeners: list[Listene
     assert seen["presence"]["website"]["status"] == "active"
     for op in ("start", "stop"):
         ok(ann.set_typing_status({"op": op, "to": [ben.user_id]}))
-        typing = listeners[1].hears(lambda e, op=op: e["type"] == "typing" and e["op"] == op)
+        typing = listeners[1].hears(is_typing(op))
         assert typing["sender"]["user_id"] == ann_id
 
 

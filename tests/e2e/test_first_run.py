@@ -20,7 +20,8 @@ FILLED = {
 def printed_code(server: Server) -> str:
     """The code in the address that the newest process printed."""
     server.wait_for_log("/setup?code=")
-    return re.findall(r"/setup\?code=(\S+)", server.log_text())[-1]
+    code: str = re.findall(r"/setup\?code=(\S+)", server.log_text())[-1]
+    return code
 
 
 def browser(server: Server) -> httpx.Client:

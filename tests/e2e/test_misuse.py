@@ -55,7 +55,7 @@ def pushed(plug: socket.socket, data: bytes, seconds: float) -> int:
     return sent
 
 
-def pipelining(server: Server, _: Account) -> None:
+def pipelining(server: Server, _ann: Account) -> None:
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", server.port)) as plug:
             pushed(plug, HEALTH * 1000, 1)

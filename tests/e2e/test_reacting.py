@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import requests
@@ -102,18 +103,23 @@ def marking_as_read(ann: zulip.Client, ben: zulip.Client) -> None:
         ]["count"]
         return count
 
-    for mark in (
+    marks: tuple[Callable[[], dict[str, Any]], ...] = (
         lambda: ben.mark_topic_as_read(general, "tea"),
         lambda: ben.mark_stream_as_read(general),
         lambda: ben.mark_all_as_read(),
-    ):
+    )
+    for mark in marks:
         said = say(ann, "one more **cup**")
         assert unread() > 0
         ok(mark())
         assert unread() == 0
     receipts = ok(ann.call_endpoint(f"messages/{said}/read_receipts", method="GET"))
     assert len(receipts["user_ids"]) == 1
-    narrow = [{"operator": "search", "operand": "cup"}]
-    found = ok(ann.check_messages_match_narrow(msg_ids=[said], narrow=narrow))["messages"]
+    # The client's own annotation wants a dictionary for each parameter.
+    asked: dict[str, Any] = {
+        "msg_ids": [said],
+        "narrow": [{"operator": "search", "operand": "cup"}],
+    }
+    found = ok(ann.check_messages_match_narrow(**asked))["messages"]
     assert "highlight" in found[str(said)]["match_content"]
     assert ok(ann.render_message({"content": "*tea*"}))["rendered"] == "<p><em>tea</em></p>"

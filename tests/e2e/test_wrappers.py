@@ -80,11 +80,12 @@ def test_messages_are_flagged_read_and_rendered(town: Town) -> None:
         assert messages(ben, ("is", "starred")) == []
         rendered = ok(ben.render_message({"content": "~~no~~"}))["rendered"]
         assert rendered == "<p><del>no</del></p>"
-        matching = ok(
-            ben.check_messages_match_narrow(
-                msg_ids=[said], narrow=[{"operator": "has", "operand": "link"}]
-            )
-        )
+        # The client's own annotation wants a dictionary for each parameter.
+        asked: dict[str, Any] = {
+            "msg_ids": [said],
+            "narrow": [{"operator": "has", "operand": "link"}],
+        }
+        matching = ok(ben.check_messages_match_narrow(**asked))
         assert matching["messages"] == {}
 
 

@@ -39,7 +39,7 @@ SMALL = 15
 
 
 def _schema() -> schemathesis.BaseSchema:
-    schema = schemathesis.openapi.from_dict(document())
+    schema: schemathesis.BaseSchema = schemathesis.openapi.from_dict(document())
     schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     schema.config.phases.coverage.unexpected_methods = set()
     for method, path in SPARED:
@@ -92,13 +92,13 @@ def nearer(value: Any) -> Any:
             return value
 
 
-def pick_of(case: Case) -> int:
+def pick_of(case: Case[Any]) -> int:
     """A number that is the case's own."""
     every = (case.path_parameters, case.query, case.body)
     return zlib.crc32(repr(every).encode(errors="replace"))
 
 
-def existing(case: Case, pick: int) -> dict[str, Any]:
+def existing(case: Case[Any], pick: int) -> dict[str, Any]:
     """The parts of the path, with IDs of something wherever there is a number."""
     return {
         name: pick % SMALL if str(value).lstrip("-").isdecimal() else value
@@ -151,7 +151,7 @@ def parameters_of(operation: dict[str, Any]) -> tuple[dict[str, dict[str, Any]],
     phases=[Phase.explicit, Phase.generate],
     derandomize=EXAMPLES <= SHORT,
 )
-def test_every_request_is_answered_as_documented(case: Case, town: Town) -> None:
+def test_every_request_is_answered_as_documented(case: Case[Any], town: Town) -> None:
     schemas, required = parameters_of(case.operation.definition.raw)
     pick = pick_of(case)
     case.path_parameters = existing(case, pick)

@@ -479,7 +479,9 @@ async def limit_guests(history: History) -> None:
 
 async def change_default_settings(history: History) -> None:
     rng = history.rng
-    values = rng.choice([{"enter_sends": rng.random() < 0.5}, {"color_scheme": rng.randint(1, 3)}])
+    values: dict[str, int] = rng.choice(
+        [{"enter_sends": rng.random() < 0.5}, {"color_scheme": rng.randint(1, 3)}]
+    )
     history.accepted(await history.org["ann"].patch("/realm/user_settings_defaults", **values))
 
 
@@ -488,36 +490,35 @@ async def set_up(history: History) -> None:
     rng, ann = history.rng, history.org["ann"]
     place, domain = rng.randint(1, 4), rng.choice(["a.com", "b.com"])
     pattern, template = f"{rng.choice('abc')}(?P<id>[0-9]+)", "https://example.com/{id}"
-    linkifier = {"pattern": pattern, "url_template": template}
+    linkifier: dict[str, object] = {"pattern": pattern, "url_template": template}
     code = {"pygments_language": "C", "url_template": "https://example.com/{code}"}
     channel = history.channel()
     channels = [channel.name] if channel else []
     order = [one.id for one in history.state.linkifiers]
     rng.shuffle(order)
-    method, path, values = rng.choice(
-        [
-            ("POST", "/realm/domains", {"domain": domain, "allow_subdomains": False}),
-            ("PATCH", f"/realm/domains/{domain}", {"allow_subdomains": rng.random() < 0.5}),
-            ("DELETE", f"/realm/domains/{domain}", {}),
-            ("POST", "/realm/filters", linkifier),
-            ("PATCH", f"/realm/filters/{place}", linkifier),
-            ("DELETE", f"/realm/filters/{place}", {}),
-            ("PATCH", "/realm/linkifiers", {"ordered_linkifier_ids": order}),
-            ("POST", "/realm/playgrounds", {"name": domain, **code}),
-            ("DELETE", f"/realm/playgrounds/{place}", {}),
-            (
-                "POST",
-                "/default_stream_groups/create",
-                {"group_name": domain, "description": "", "stream_names": channels},
-            ),
-            (
-                "PATCH",
-                f"/default_stream_groups/{place}/streams",
-                {"op": rng.choice(["add", "remove"]), "stream_names": channels},
-            ),
-            ("DELETE", f"/default_stream_groups/{place}", {}),
-        ]
-    )
+    requests: list[tuple[str, str, dict[str, object]]] = [
+        ("POST", "/realm/domains", {"domain": domain, "allow_subdomains": False}),
+        ("PATCH", f"/realm/domains/{domain}", {"allow_subdomains": rng.random() < 0.5}),
+        ("DELETE", f"/realm/domains/{domain}", {}),
+        ("POST", "/realm/filters", linkifier),
+        ("PATCH", f"/realm/filters/{place}", linkifier),
+        ("DELETE", f"/realm/filters/{place}", {}),
+        ("PATCH", "/realm/linkifiers", {"ordered_linkifier_ids": order}),
+        ("POST", "/realm/playgrounds", {"name": domain, **code}),
+        ("DELETE", f"/realm/playgrounds/{place}", {}),
+        (
+            "POST",
+            "/default_stream_groups/create",
+            {"group_name": domain, "description": "", "stream_names": channels},
+        ),
+        (
+            "PATCH",
+            f"/default_stream_groups/{place}/streams",
+            {"op": rng.choice(["add", "remove"]), "stream_names": channels},
+        ),
+        ("DELETE", f"/default_stream_groups/{place}", {}),
+    ]
+    method, path, values = rng.choice(requests)
     history.done[-1] += f" {method} {path}"
     history.accepted(await ann.request(method, path, **values))
 

@@ -49,7 +49,7 @@ async def change_scheduled(history: History) -> None:
     if rng.random() < 0.3:
         history.accepted(await person.delete(path))
         return
-    edit = rng.choice(
+    edit: dict[str, object] = rng.choice(
         [
             {"content": rng.choice(WORDS)},
             {"topic": "plans"},
@@ -74,7 +74,7 @@ async def remind(history: History) -> None:
 async def draft(history: History) -> None:
     rng, person, channel = history.rng, history.org[history.who()], history.channel()
     own = history.state.drafts_of_user[person.user_id]
-    to = {"type": "", "to": [], "topic": ""}
+    to: dict[str, object] = {"type": "", "to": [], "topic": ""}
     if channel is not None and rng.random() < 0.5:
         to = {"type": "stream", "to": [channel.id], "topic": "tea"}
     content = {**to, "content": rng.choice(WORDS), "timestamp": rng.randint(1, 9)}

@@ -251,6 +251,10 @@ class Narrow:
     """Those that hold of all that can be read, received or not."""
 
 
+def unless(negated: bool, holds: Holds) -> Holds:
+    return lambda m: holds(m) is not negated
+
+
 def narrow_at_random(reader: Reader, rng: random.Random, chosen: Sequence[Any]) -> Narrow:
     """The terms, some of them negated."""
     terms: list[dict[str, Any]] = []
@@ -264,7 +268,7 @@ def narrow_at_random(reader: Reader, rng: random.Random, chosen: Sequence[Any]) 
         elif operator in {"in", "near"}:
             tests.append(holds)
         else:
-            tests.append(lambda m, holds=holds, negated=negated: holds(m) is not negated)
+            tests.append(unless(negated, holds))
         if not negated:
             opens_channels |= operator in {"channel", "channels"}
             opens_all |= operator == "id"

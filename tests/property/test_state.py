@@ -38,7 +38,7 @@ HISTORIES = int(os.environ.get("HISTORIES", 1))
 """
 
 
-def examples(count: int) -> Any:
+def examples(count: int) -> settings:
     """So many examples, always the same ones; or `HISTORIES` times as many."""
     return settings(
         max_examples=count * HISTORIES,

@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import io
+import re
 import tokenize
 import typing
 from collections.abc import Iterator
@@ -17,28 +18,25 @@ from tertulia.wire.api.projections import PROJECTIONS
 
 ROOT = Path(tertulia.__file__).parent
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-EVERYTHING = {path.parts[0].removesuffix(".py") for path in FILES} | {"tertulia"}
-ON_TOP = {"cli", "app", "demo", "__main__", "__init__"}
-BELOW_SERVICE = {"model", "state", "domain", "markup", "store", "log", "delivery"}
-BELOW_WIRE = {*BELOW_SERVICE, "service", "jobs"}
-
-MAY_IMPORT: dict[str, set[str]] = {
-    "model": set(),
-    "state": {"model"},
-    "domain": {"model", "state"},
-    "workers": set(),
-    "pictures": {"model", "workers"},
-    "markup": {"model", "state", "domain", "workers"},
-    "store": {"model"},
-    "log": {"model", "state", "store"},
-    "delivery": {"model", "state", "log", "store"},
-    "outbound": {"model", "state", "store", "log", "workers"},
-    "service": {*BELOW_SERVICE, "outbound", "pictures"},
-    "jobs": {*BELOW_SERVICE, "outbound", "service"},
-    "wire": {*BELOW_SERVICE, "outbound", "pictures", "service"},
+ARCHITECTURE = ROOT.parents[1] / "docs" / "architecture.md"
+BELOW_WIRE = {
+    *("model", "state", "domain", "markup", "store", "log", "delivery"),
+    *("service", "jobs"),
 }
-"""What each package may import of ours, besides itself. What is on top may import everything, and
-nothing below imports it."""
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """The cells of the table that stands under that heading of the architecture page."""
+    section = ARCHITECTURE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+PACKAGES = {
+    name.strip("`"): set(filter(None, imported.split(", ")))
+    for name, _, imported in rows_of("The packages")
+}
+"""What each package imports of ours, besides itself."""
 
 WIRE_ORDER = ("http", "api", "files", "pages", "protocol")
 """The parts of `wire`: each may import those before it, and `protocol` of them `http` alone."""
@@ -95,16 +93,62 @@ def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "tertulia"
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_run_downwards(path: Path) -> None:
-    own = path.parts[0].removesuffix(".py")
-    allowed = EVERYTHING if own in ON_TOP else MAY_IMPORT[own]
-    wrong = [
-        f"{path}:{line} imports {module}"
-        for line, module in imports(path)
-        if package_of(module) not in allowed | {own, "tertulia", "__version__"}
-    ]
-    assert not wrong
+@pytest.mark.parametrize("package", sorted({p.parts[0] for p in FILES if len(p.parts) > 1}))
+def test_a_package_imports_what_the_architecture_says(package: str) -> None:
+    found = {
+        package_of(module)
+        for path in FILES
+        if path.parts[0] == package
+        for module in imported_modules(path)
+    }
+    assert found - {package, "tertulia"} == PACKAGES[package]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.parts[0] in {"service", "jobs"}], ids=str
+)
+def test_the_organization_is_used_without_http(path: Path) -> None:
+    """Mails, jobs, imports and the command line stand on it."""
+    http = {"starlette", "uvicorn", "tertulia.wire", "tertulia.app"}
+    tree = ast.parse((ROOT / path).read_text())
+    imported = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [f"{node.module}.{alias.name}" for alias in node.names]
+        )
+    }
+    assert not [name for name in imported for one in http if f"{name}.".startswith(f"{one}.")]
+
+
+def test_packages_import_downwards() -> None:
+    graphlib.TopologicalSorter(PACKAGES).prepare()  # Raises CycleError, which names them.
+
+
+@pytest.mark.parametrize(("task", "places"), rows_of("Where to change what"))
+def test_the_places_that_newcomers_are_sent_to_exist(task: str, places: str) -> None:
+    named = [path for path in places.split("`")[1::2] if "/" in path]
+    assert named
+    assert [path for path in named if not (ARCHITECTURE.parents[1] / path).exists()] == []
+
+
+def test_the_modules_that_the_architecture_names_exist() -> None:
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", ARCHITECTURE.read_text()))
+    assert len(named) > 20
+    bases = (ROOT, ARCHITECTURE.parents[1])
+    assert [
+        path for path in sorted(named) if not any((base / path).exists() for base in bases)
+    ] == []
+
+
+def test_the_places_in_the_glossary_exist() -> None:
+    lines = (ARCHITECTURE.parent / "glossary.md").read_text().splitlines()
+    places = [row.rpartition("| `")[2].rstrip("` |") for row in lines if row.endswith("` |")]
+    assert len(places) > 20
+    assert [place for place in places if not (ROOT / place).exists()] == []
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parts[0] == "wire"], ids=str)

@@ -356,7 +356,7 @@ async def test_a_certificate_must_be_for_the_name(
 async def test_somebody_must_vouch_for_a_certificate(tmp_path: Path) -> None:
     names: list[str | None] = []
     context = _context(tmp_path)
-    context.sni_callback = lambda _socket, name, _context: names.append(name)  # type: ignore[assignment]  # it wants None
+    context.sni_callback = lambda _socket, name, _context: names.append(name)
     async with elsewhere(context) as there:
         there.pages["/"] = Page(b"secret")
         with pytest.raises(NotFetched, match="certificate"):

@@ -16,6 +16,7 @@ from tertulia.log import replay
 from tertulia.model.changes import CredentialChanged, InvitationsMade
 from tertulia.model.invitations import Invitation
 from tertulia.model.mail import Mail, MailKind
+from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import outbox, pruning, queries
@@ -217,7 +218,12 @@ async def live(org: Organization) -> int:
     """Zoë comes, does many things, and her ID is returned."""
     ann = org["ann"]
     invitation = Invitation(
-        id=1, inviter_id=ann.user_id, address=ADDRESS, created_at=1, nonce="n", role=400
+        id=1,
+        inviter_id=ann.user_id,
+        address=ADDRESS,
+        created_at=1,
+        nonce="n",
+        role=Role.MEMBER,
     )
     await org.do(InvitationsMade(invitations=(invitation,)))
     zoe = await org.add("zoe")

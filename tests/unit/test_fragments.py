@@ -1,13 +1,14 @@
 """Fragments: kept until they are made of something else, and while there is room."""
 
 import random
+from functools import partial
 
 import pytest
 
 from tertulia.model.nouns import NOUNS
 from tertulia.model.users import User
 from tertulia.state.tables import Shards, Table
-from tertulia.wire.http.fragments import Fragments, array, body_of, runs
+from tertulia.wire.http.fragments import Fragments, Part, array, body_of, runs
 
 
 def stretches_of(*user_ids: int) -> Shards[User]:
@@ -41,8 +42,13 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
     fragments.get("a", 0, lambda: b"")
     fragments.get("d", 0, lambda: bytes(2000))
     made: list[str] = []
+
+    def make(name: str) -> bytes:
+        made.append(name)
+        return b""
+
     for name in "acdb":
-        fragments.get(name, 0, lambda name=name: made.append(name) or b"")  # type: ignore[misc]
+        fragments.get(name, 0, partial(make, name))
     assert made == ["b"]
 
 
@@ -87,7 +93,8 @@ def test_viewers_share_what_they_see_alike() -> None:
 
 def test_a_list_of_nothing_is_a_list() -> None:
     nothing = Fragments().get("a", 0, bytes)
-    for parts in ([], [b""], [nothing, b""]):
+    empty: tuple[list[Part], ...] = ([], [b""], [nothing, b""])
+    for parts in empty:
         body, _ = body_of(array(parts).parts, None)
         assert body == b"[]"
     body, _ = body_of(array([nothing, b"1,2", nothing, b"3"]).parts, None)

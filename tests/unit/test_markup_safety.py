@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tertulia.markup import katex, linkifiers, mathml
+from tertulia.markup.addresses import safe
 from tertulia.markup.elements import ALLOWED, VOID, element, opened
 from tertulia.model.organization import Linkifier
 from tests.unit.markup_stage import EVE, html, organization, path, rendered
@@ -210,7 +211,6 @@ def test_linkifiers_that_find_the_same_are_bounded_together(
             )
         )
     calls = 0
-    safe = linkifiers.safe
 
     def counted(url: str) -> str | None:
         nonlocal calls

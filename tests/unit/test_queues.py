@@ -1,7 +1,7 @@
 """Delivery: what a queue gives out, to whom, and how a poll ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +36,7 @@ class Clock:
         return self.now
 
 
-def decoded(events: list[bytes]) -> list[dict[str, Any]]:
+def decoded(events: Sequence[bytes]) -> list[dict[str, Any]]:
     return [msgspec.json.decode(event) for event in events]
 
 
@@ -48,7 +48,7 @@ def is_parked(delivery: Delivery, queue_id: str) -> bool:
 @asynccontextmanager
 async def polling(
     org: Organization, listener: Listener, *, last: int | None = None
-) -> AsyncIterator["asyncio.Task[list[bytes]]"]:
+) -> AsyncIterator["asyncio.Task[Sequence[bytes]]"]:
     """A poll of the listener that waits already."""
     delivery = org.node.delivery
     cursor = listener.last_event_id if last is None else last
@@ -234,7 +234,7 @@ async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
     delivery, gate = org.node.delivery, asyncio.Event()
     real = delivery._pending
 
-    async def slow(queue: Any, cursor: int) -> list[bytes]:
+    async def slow(queue: Queue, cursor: int) -> Sequence[bytes]:
         await gate.wait()
         return await real(queue, cursor)
 

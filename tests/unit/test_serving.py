@@ -14,6 +14,7 @@ import tertulia
 from tertulia.service.config import Config
 from tertulia.store import migrations
 from tertulia.store.database import Database, DatabaseError
+from tertulia.store.history import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.store import database_at
 
@@ -117,7 +118,7 @@ def test_a_command_does_not_migrate_under_a_server(
 def test_a_format_of_the_log_is_raised_as_the_tables_are(
     config: Config, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrations, "LOG_FORMAT", migrations.LOG_FORMAT + 1)
+    monkeypatch.setattr(migrations, "LOG_FORMAT", LOG_FORMAT + 1)
     with another_server(config), pytest.raises(DatabaseError, match="a server"):
         migrate(database, lambda _: None)
     migrate(database, lambda _: None)

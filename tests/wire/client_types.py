@@ -37,20 +37,23 @@ class Channel(TypedDict):
     can_subscribe_group: Setting
 
 
-class Subscription(Channel):
+class AnySubscription(Channel):
     color: str
     is_muted: bool
     in_home_view: bool
     pin_to_top: bool
-    desktop_notifications: bool | None
     audible_notifications: bool | None
     push_notifications: bool | None
     email_notifications: bool | None
     wildcard_mentions_notify: bool | None
+
+
+class Subscription(AnySubscription):
+    desktop_notifications: bool | None
     subscribers: NotRequired[list[int]]
 
 
-class PlainSubscription(Subscription):
+class PlainSubscription(AnySubscription):
     """For clients that take no nulls, and want the subscribers."""
 
     subscribers: list[int]

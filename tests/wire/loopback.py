@@ -106,14 +106,14 @@ class Line:
 
 
 class CountedPolls(Polls):
-    """Counts the polls that it took."""
+    """Counts the polls that it started."""
 
-    taken = 0
+    started = 0
 
-    def take(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
-        parked = super().take(connection, headers, query)
-        self.taken += parked is not None
-        return parked
+    def start(self, connection: Connection, headers: Headers, query: bytes) -> WaitingPoll | None:
+        poll = super().start(connection, headers, query)
+        self.started += poll is not None
+        return poll
 
 
 class Loopback:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pygments.lexers import get_all_lexers
+from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # without types
 
 from tertulia.domain import names
 from tertulia.model.users import Role

@@ -7,7 +7,8 @@ import pytest
 
 from tertulia.store import attached
 from tertulia.store.attached import MAX_ARRIVALS
-from tests.support import Organization
+from tertulia.wire.api.events import EventEncoder
+from tests.support import Listener, Organization
 
 Data = dict[str, Any]
 LOUNGE = [{"operator": "channel", "operand": "lounge"}]
@@ -201,7 +202,7 @@ async def test_notices_of_moves_name_no_channel_that_is_not_their_readers(
     assert not any("vault" in text for text in notices)
 
 
-async def arrived(org: Organization, listener: Any, message_ids: list[int]) -> list[Data]:
+async def arrived(org: Organization, listener: Listener, message_ids: list[int]) -> list[Data]:
     """The messages that came in, which must be as they are fetched."""
     events = await listener.events()
     found = [event for event in events if event["type"] == "message"]
@@ -383,7 +384,9 @@ async def test_what_is_new_is_encoded_once_for_all_who_see_alike(org: Organizati
         for who in ("ben", "cleo", "ben", "cleo", "ben")
     ]
     await move(org, ids[0], lounge, propagate_mode="change_all")
-    before = org.node.delivery.encoder.encoded
+    encoder = org.node.delivery.encoder
+    assert isinstance(encoder, EventEncoder)
+    before = encoder.encoded
     for listener in listeners:
         assert [event["message"]["id"] for event in await listener.events()] == ids
-    assert org.node.delivery.encoder.encoded == before + len(ids)
+    assert encoder.encoded == before + len(ids)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tertulia.model.channels import Channel
 from tertulia.service.config import Config
 from tertulia.state.activity import Activity
 from tests.support import Listener, Organization, TestClock, founded, reopened
@@ -91,7 +92,8 @@ async def test_a_quiet_archived_channel_is_told_to_those_who_know_archived_ones(
 
 
 def test_nothing_is_due_without_channels() -> None:
-    assert Activity().next({}.__getitem__, 0) is None
+    channels: dict[int, Channel] = {}
+    assert Activity().next(channels.__getitem__, 0) is None
 
 
 @pytest.mark.parametrize(

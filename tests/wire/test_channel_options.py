@@ -27,6 +27,7 @@ async def make(org: Organization, who: str, way: str, **options: Any) -> Any:
 async def shown(org: Organization) -> dict[str, Any]:
     """The channel `den` as the owner sees it."""
     reply = await org["ann"].get("/streams", include_default=True, include_all=True)
+    channel: dict[str, Any]
     (channel,) = [one for one in reply.ok["streams"] if one["name"] == "den"]
     return channel
 

@@ -14,6 +14,7 @@ from tertulia.app.composition import asgi
 from tertulia.service.config import Config
 from tertulia.wire.http import attempt_limits
 from tertulia.wire.http.authentication import DEVICE_COOKIE
+from tertulia.wire.http.errors import TooManyTries
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded
 
@@ -161,7 +162,7 @@ def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
         tries.require(f"192.0.2.{number}", "ann@example.com")
     for number in range(2 * attempt_limits.MAX_KNOWN):
         tries.require(f"198.51.{number}", f"{number}@example.com")
-    with pytest.raises(attempt_limits.TooManyTries):
+    with pytest.raises(TooManyTries):
         tries.require("203.0.113.1", "ann@example.com")
 
 

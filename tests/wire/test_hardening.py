@@ -5,9 +5,9 @@ import time
 import msgspec
 import pytest
 
+from tertulia.app import config as settings
 from tertulia.app.config import ConfigError
 from tertulia.model.sessions import LIFETIME
-from tertulia.service import config as settings
 from tertulia.service.config import Config
 from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tests.browsers import fresh, signed_in

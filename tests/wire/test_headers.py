@@ -47,10 +47,15 @@ async def test_no_answer_is_framed_elsewhere_or_taken_for_something_else(
 ) -> None:
     browser, ann = await signed_in(org), org["ann"]
     uploaded = await ann.upload(content=picture(20, 20), name="a.png")
-    sent = {"auth": (ann.email, ann.api_key), "files": {"f": ("a.png", picture(64, 64))}}
-    assert (await org.http.post("/api/v1/realm/emoji/tea", **sent)).status_code == 200
+
+    async def post_picture(path: str) -> None:
+        auth, files = (ann.email, ann.api_key), {"f": ("a.png", picture(64, 64))}
+        response = await org.http.post(f"/api/v1{path}", auth=auth, files=files)
+        assert response.status_code == 200
+
+    await post_picture("/realm/emoji/tea")
     emoji = (await ann.get("/realm/emoji")).ok["emoji"]
-    assert (await org.http.post("/api/v1/users/me/avatar", **sent)).status_code == 200
+    await post_picture("/users/me/avatar")
     avatar = (await ann.get("/users/me")).ok["avatar_url"]
     own = [f"/user_uploads/{uploaded}", *(one["source_url"] for one in emoji.values()), avatar]
     for path in own:

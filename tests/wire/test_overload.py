@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 from tests.support import Organization
 from tests.unit.test_log import until
@@ -41,6 +42,16 @@ class Town(Loopback):
     @property
     def in_progress(self) -> int:
         return self.load.in_progress
+
+    @property
+    def in_a_request(self) -> TertuliaHttp:
+        """The one connection on which something was asked for."""
+        (found,) = (
+            one
+            for one in self.state.connections
+            if isinstance(one, TertuliaHttp) and one.cycle is not None
+        )
+        return found
 
 
 @pytest.fixture(params=WAYS)
@@ -119,7 +130,7 @@ async def test_of_a_large_body_nothing_is_gathered(server: Town) -> None:
     line = await server.connect()
     line.write(request("/messages", None, FORM, sized(LARGE), method="POST", body="x" * LARGE)[:-1])
     await server.settle()
-    (connection,) = (c for c in server.state.connections if c.cycle is not None)
+    connection = server.in_a_request
     assert not hasattr(connection.cycle, "body")
     line.write(b"x")
     assert is_refusal(await line.read())
@@ -172,7 +183,7 @@ async def test_a_client_that_reads_nothing_is_not_sent_refusal_after_refusal(ser
     server.told_load.too_high = True
     line = await server.connect()
     await line.ask(SERVER_SETTINGS)
-    (connection,) = (c for c in server.state.connections if c.cycle is not None)
+    connection = server.in_a_request
     connection.pause_writing()  # As when what was sent before is not taken.
     line.write(SERVER_SETTINGS * 3)
     await server.settle()

@@ -18,9 +18,12 @@ async def answered(
 ) -> tuple[httpx.Headers, bytes]:
     """The headers and the body as it came over the wire."""
     who = org[name]
-    where = {"data": sent} if method == "POST" else {"params": sent}
     request = org.http.build_request(
-        method, f"/api/v1{path}", headers={"Accept-Encoding": accepted}, **where
+        method,
+        f"/api/v1{path}",
+        headers={"Accept-Encoding": accepted},
+        data=sent if method == "POST" else None,
+        params=None if method == "POST" else sent,
     )
     auth = httpx.BasicAuth(who.email, who.api_key)
     response = await org.http.send(request, auth=auth, stream=True)

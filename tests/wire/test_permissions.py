@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from tertulia.domain import permissions
 from tertulia.domain.groups.group_settings import CHANNEL_SETTINGS, GROUP_SETTINGS, REALM_SETTINGS
@@ -62,7 +63,7 @@ async def staffed(org: Organization) -> Organization:
     await org.do(
         UserGroupCreated(group=UserGroup(id=INNER, name="inner", members=inner)),
         UserGroupCreated(group=UserGroup(id=OUTER, name="outer", subgroups=(INNER,))),
-        UserGroupCreated(group=UserGroup(id=OWN, name="own", **shut)),
+        UserGroupCreated(group=replace(UserGroup(id=OWN, name="own"), **shut)),
         RealmChanged(
             values={
                 "can_add_subscribers_group": NOBODY,
@@ -80,8 +81,10 @@ async def settle(org: Organization) -> None:
     """Of the members, only ben has waited long enough."""
     joined = int(org.node.clock()) - 5 * 86400
     ben = org.node.state.users[org["ben"].user_id]
-    change = {"user_id": ben.id, "values": {"joined_at": joined}, "was": {"joined_at": 0}}
-    await org.do(UserChanged(**change), RealmChanged(values={"waiting_period_threshold": 2}))
+    await org.do(
+        UserChanged(user_id=ben.id, values={"joined_at": joined}, was={"joined_at": 0}),
+        RealmChanged(values={"waiting_period_threshold": 2}),
+    )
     await org.tick()
 
 

@@ -235,7 +235,7 @@ async def test_a_choice_that_is_taken_back_goes_from_the_profiles(org: Organizat
     assert told["type"] == "custom_profile_fields"
     assert await profile(org, "ben") == {}
     assert await profile(org, "cleo") == {str(field_id): {"value": "b"}}
-    gone = {"field_data": {}}
+    gone: dict[str, dict[str, object]] = {"field_data": {}}
     (await org["ann"].patch(f"/realm/profile_fields/{field_id}", **gone)).refused()
 
 

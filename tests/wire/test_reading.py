@@ -111,8 +111,8 @@ async def test_a_flag_is_set_on_a_page_of_a_narrow(org: Organization) -> None:
     assert (answer["found_oldest"], answer["found_newest"]) == (True, True)
     assert (await unread_now(ben))["count"] == 1
     sent["op"] = "remove"
-    page = {"anchor": "newest", "num_before": 2, "num_after": 0}
-    answer = (await ben.post("/messages/flags/narrow", **page, **sent)).ok
+    newest = {"anchor": "newest", "num_before": 2, "num_after": 0}
+    answer = (await ben.post("/messages/flags/narrow", **newest, **sent)).ok
     assert (answer["updated_count"], answer["last_processed_id"]) == (2, ids[4])
     assert (await unread_now(ben))["count"] == 3
 

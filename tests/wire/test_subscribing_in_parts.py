@@ -120,11 +120,11 @@ async def test_what_is_refused_of_any_part_is_refused_before_the_first(org: Orga
         if "nobody" in people:
             wanted["principals"].append(99999)
         (await org["ben"].post("/users/me/subscriptions", **wanted)).refused()
-    people = {"principals": [org[who].user_id for who in PEOPLE]}
+    everybody = {"principals": [org[who].user_id for who in PEOPLE]}
     await org.channel("lounge", *PEOPLE)
     head = org.node.log.durable
     for names in (["lounge", "nowhere"], ["lounge", "vault"]):
-        reply = await org["ben"].delete("/users/me/subscriptions", subscriptions=names, **people)
+        reply = await org["ben"].delete("/users/me/subscriptions", subscriptions=names, **everybody)
         reply.refused()
     assert org.node.log.durable == head
     wanted = request(org, ["lounge 2", "lounge 3", "vault"])

@@ -1,6 +1,7 @@
 """User groups: creating, listing and changing them, and taking them out of use."""
 
 import asyncio
+from collections.abc import Set
 from typing import Any
 
 import pytest
@@ -200,7 +201,7 @@ async def test_its_first_members_and_subgroups_need_no_permission_of_the_groups(
     assert (await group(org, group_id))["direct_subgroup_ids"] == [inner]
 
 
-SYSTEM = {
+SYSTEM: dict[str, Set[int]] = {
     "can_add_members_group": {NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS},
     "can_join_group": {NOBODY, OWNERS, ADMINISTRATORS, MODERATORS, FULL_MEMBERS, MEMBERS},
     "can_leave_group": set(SystemGroup) - {INTERNET},

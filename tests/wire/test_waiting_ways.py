@@ -37,7 +37,7 @@ class Both:
         method = how.get("method", "GET")
         closes = how.get("version") == "1.0" or "Connection: close" in headers
         assert self.below.polls is not None
-        before = self.below.polls.taken
+        before = self.below.polls.started
         answers = []
         for server in (self.below, self.endpoint):
             line = await server.connect()
@@ -48,7 +48,7 @@ class Both:
                 assert (await line.ask(data, method)) == answers[-1]
         below, endpoint = answers
         assert below == endpoint
-        return below, self.below.polls.taken > before
+        return below, self.below.polls.started > before
 
 
 @pytest.fixture
