@@ -26,9 +26,9 @@ from tertulia.wire.api.events import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
-from tertulia.wire.http.attempt_limits import SignIns
+from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limits import Rates
+from tertulia.wire.http.rate_limits import RequestLimits
 
 
 @asynccontextmanager
@@ -139,8 +139,8 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
-            sign_ins=SignIns(log.elapsed),
-            rates=Rates(config, log.clock, log.elapsed),
+            sign_in_limits=SignInLimits(log.elapsed),
+            request_limits=RequestLimits(config, log.clock, log.elapsed),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
         )

@@ -19,9 +19,8 @@ from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.api.schemas import REF, Json, Schemas
 from tertulia.wire.api.versions import FEATURE_LEVEL
 from tertulia.wire.http.authentication import CSRF_COOKIE, SESSION_COOKIE
-from tertulia.wire.http.dispatch import PREFIX
 from tertulia.wire.http.parameters import Parameter, declared
-from tertulia.wire.http.routing import Access, Answer, OpenAnswer, Redirect, Route
+from tertulia.wire.http.routing import PREFIX, Access, Answer, OpenAnswer, Redirect, Route
 
 _JSON: Final = "application/json"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -388,13 +387,16 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
     if route.forbids:
         yield "403", "It is there, and not for the caller."
-    elif route.method != "GET" and (route.access is not Access.ANYONE or route.paced):
+    elif route.method != "GET" and (route.access is not Access.ANYONE or route.limits_guesses):
         yield "403", "A browser's session is used without its X-CSRF-Token, or by a foreign page."
     if "{" in route.path:
         yield "404", "There is nothing at this path."
     if route.method != "GET":
         yield "413", "The request is too large."
-    yield "429", _TOO_OFTEN if not route.paced else f"{_TOO_OFTEN} Or it was tried too often."
+    yield (
+        "429",
+        _TOO_OFTEN if not route.limits_guesses else f"{_TOO_OFTEN} Or it was tried too often.",
+    )
     yield "503", _NOT_NOW
 
 

@@ -13,9 +13,9 @@ from tertulia.service.files.avatars import MEDIUM_SIZE, SIZE
 from tertulia.wire.api.objects.users import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.http.caching import unless_known
 from tertulia.wire.http.content_policies import PICTURE
-from tertulia.wire.http.dispatch import failure
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import failure
 
 _YEAR_SECONDS: Final = 31_536_000
 _HEADERS: Final = {

@@ -148,7 +148,7 @@ async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
     user = _who(node, request)
     request.state.user = user
     if user is None:
-        node.rates.count(request, None)
+        node.request_limits.count(request, None)
     attachment = node.state.uploads.at_path(path)
     if attachment is None:
         raise Gone

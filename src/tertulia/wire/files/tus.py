@@ -30,13 +30,14 @@ from tertulia.wire.files.tus_headers import (
     number_in,
 )
 from tertulia.wire.http.authentication import authenticate
-from tertulia.wire.http.dispatch import PREFIX, JsonResponse, failure, success
 from tertulia.wire.http.errors import TusRefused
 from tertulia.wire.http.file_bodies import Body, drained
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import EXPOSED
+from tertulia.wire.http.responses import JsonResponse, failure, success
+from tertulia.wire.http.routing import PREFIX
 
 logger = logging.getLogger("tertulia.http")
 
@@ -100,7 +101,7 @@ class _Tus:
         try:
             if request.headers.get("tus-resumable") != VERSION:
                 raise TusRefused(412, "This server speaks tus 1.0.0.")
-            user = self._node.rates.admitted(request, lambda: self._who(request))
+            user = self._node.request_limits.admitted(request, lambda: self._who(request))
             answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
                 {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
                 if "key" in request.path_params

@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tertulia.model.errors import Unavailable
-from tertulia.wire.http.dispatch import failure
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import failure
 
 HEALTH: Final = "/health"
 READY: Final = "/ready"
