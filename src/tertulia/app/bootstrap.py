@@ -54,16 +54,16 @@ class Bootstrap:
 
     @asynccontextmanager
     async def opened(
-        self, config: Config, tell: Callable[[str], None], residents: Iterable[str]
+        self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
         """Be in for the time of the context, which ends with what went wrong in between."""
         if is_founded(config):
-            async with opened_node(config, tell, residents=residents) as node:
+            async with opened_node(config, report, residents=residents) as node:
                 self._enter(node)
                 yield
             return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        life = asyncio.create_task(self._first_run(config, tell, ready))
+        life = asyncio.create_task(self._first_run(config, report, ready))
         try:
             await asyncio.wait({life, ready}, return_when=asyncio.FIRST_COMPLETED)
             if not life.done():
@@ -75,11 +75,11 @@ class Bootstrap:
             await life
 
     async def _first_run(
-        self, config: Config, tell: Callable[[str], None], ready: "asyncio.Future[None]"
+        self, config: Config, report: Callable[[str], None], ready: "asyncio.Future[None]"
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, tell, serves=True) as log:
+            async with opened_log(config, report, serves=True) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:
@@ -97,7 +97,7 @@ class Bootstrap:
                     if self._leaving.is_set():
                         return
                     await forget_code(log)
-            async with opened_node(config, tell) as node:
+            async with opened_node(config, report) as node:
                 self._enter(node)
                 await self._leaving.wait()
         finally:

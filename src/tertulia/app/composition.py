@@ -34,9 +34,9 @@ from tertulia.wire.http.rate_limits import RequestLimits
 @asynccontextmanager
 async def opened_log(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
-    heard: Callable[[str], None] | None = None,
+    on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     serves: bool = False,
@@ -46,10 +46,10 @@ async def opened_log(
     modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
-        await store.migrate(tell)
+        await store.migrate(report)
         bookmark = Bookmark(config.data_path) if serves else None
         log = Log(store, clock, elapsed, bookmark=bookmark)
-        await log.open(heard or (lambda _: None))
+        await log.open(on_announcement or (lambda _: None))
         try:
             yield log
         finally:
@@ -66,9 +66,9 @@ def opened_vault(config: Config, *, create: bool = False) -> Vault:
 @asynccontextmanager
 async def opened_organization(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
-    heard: Callable[[str], None] | None = None,
+    on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     serves: bool = False,
@@ -80,7 +80,7 @@ async def opened_organization(
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
     async with opened_log(
-        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=serves
+        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=serves
     ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
@@ -95,7 +95,7 @@ async def opened_organization(
 @asynccontextmanager
 async def opened_node(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     residents: Iterable[str] = (),
     clock: Callable[[], float] = time.time,
@@ -105,14 +105,15 @@ async def opened_node(
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
     end."""
-    hearing: list[Delivery] = []
+    deliveries: list[Delivery] = []
+    """None until the log is open."""
 
-    def heard(text: str) -> None:
-        for delivery in hearing:
+    def on_announcement(text: str) -> None:
+        for delivery in deliveries:
             delivery.heard(text)
 
     opened = opened_organization(
-        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=True
+        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True
     )
     async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
@@ -124,7 +125,7 @@ async def opened_node(
             poll_seconds=(longest * 0.5, longest * 0.6),
             queues_per_user=config.queues_per_user,
         )
-        hearing.append(delivery)
+        deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
         supervisor = Supervisor(reporter(log, await log.store.read(troubles)))

@@ -4,12 +4,12 @@ and what a crash left half done is ended."""
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import Job, SetAside
 from tertulia.log.writer import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
-from tertulia.state.moment import Verb
 from tertulia.store.partial import Partial, Partials
 from tertulia.store.uploads import Uploads
 
@@ -20,17 +20,13 @@ LEFTOVER_SECONDS: Final = 86400
 """What arrived so long ago and is not in its place does not arrive any more."""
 
 
-class FileKeeper:
-    """Keeps the files as the log says. Several nodes may do it at once.
+class FileCleanup:
+    """Keeps the files as the log says. Several nodes may do it at once."""
 
-    `deleted` is a verb: it takes the attachments' IDs whose files are deleted.
-    """
-
-    def __init__(self, log: Log, uploads: Uploads, deleted: Verb[Any]) -> None:
+    def __init__(self, log: Log, uploads: Uploads) -> None:
         self._log = log
         self._uploads = uploads
         self._partials = Partials(uploads)
-        self._deleted = deleted
         self._set_aside = SetAside()
 
     def job(self) -> Job:
@@ -76,7 +72,7 @@ class FileKeeper:
                 self._set_aside.done(file.path)
                 deleted.append(file.id)
         if deleted:
-            await self._log.submit(None, self._deleted, deleted)
+            await self._log.submit(None, attachments.files_deleted, deleted)
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()

@@ -1,7 +1,7 @@
 """A node: the organization, and everything by which it is read and changed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tertulia.delivery.queues import Delivery
 from tertulia.log.writer import Log
@@ -11,6 +11,7 @@ from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
@@ -36,6 +37,10 @@ class Node:
     web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
+    thumbnails: SingleFlight = field(
+        default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
+    )
+    """Those that are being made."""
     started: float
     """UNIX seconds."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict

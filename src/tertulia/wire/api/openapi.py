@@ -128,7 +128,7 @@ _ERROR_FIELDS: Final[Json] = {
         "description": "Of INVITATION_FAILED; there is no such limit here.",
     },
 }
-"""What errors have beside `msg` and `code`; see `tertulia.wire.http.errors.told`."""
+"""What errors have beside `msg` and `code`; see `tertulia.wire.http.errors.error_response`."""
 
 
 def document(routes: Sequence[Route] = ROUTES) -> Json:

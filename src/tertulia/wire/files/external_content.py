@@ -4,6 +4,7 @@ message is known to those who serve them."""
 import asyncio
 import logging
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from starlette.routing import BaseRoute
 from tertulia.model.errors import MayNotOpen, Unavailable
 from tertulia.outbound.http_client import NotFetched
 from tertulia.service.links import EXTERNAL
+from tertulia.service.single_flight import SingleFlight
 from tertulia.store.url_cache import Fetched
 from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
 from tertulia.wire.http.node import HttpNode
@@ -65,7 +67,7 @@ class _External:
         self._node = node
         room = node.config.external_content_cache_mib * 1024 * 1024
         self._kept = Fetched(node.files, room)
-        self._fetching: dict[str, asyncio.Task[None]] = {}
+        self._fetches = SingleFlight("Too much is being fetched at the moment.")
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._free = asyncio.Semaphore(AT_ONCE)
 
@@ -77,15 +79,7 @@ class _External:
             return found
         if self._node.log.elapsed() < self._missing.get(url, 0):
             raise Gone
-        # Who asks first has it fetched, for all who ask meanwhile.
-        fetching = self._fetching.get(url)
-        if fetching is None:
-            if len(self._fetching) >= WAITING:
-                raise Unavailable("Too much is being fetched at the moment.")
-            fetching = asyncio.create_task(self._fetch(url))
-            self._fetching[url] = fetching
-            fetching.add_done_callback(lambda _: self._fetching.pop(url, None))
-        await asyncio.shield(fetching)
+        await self._fetches.do(url, partial(self._fetch, url), WAITING)
         found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
         if found is None:
             raise Gone
