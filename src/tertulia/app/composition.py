@@ -106,7 +106,7 @@ async def opened_node(
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
     end."""
     deliveries: list[Delivery] = []
-    """None until the log is open."""
+    """Empty until the log is open."""
 
     def on_announcement(text: str) -> None:
         for delivery in deliveries:

@@ -76,7 +76,7 @@ async def _not_ready(_: Request) -> Response:
 
 
 async def _elsewhere(request: Request, _: Exception) -> Response:
-    """Programs are told; people are led to where it begins."""
+    """An error for programs; browsers are redirected to the first run's page."""
     if request.url.path.startswith("/api/"):
         return failure(Unavailable(_NOTHING_YET))
     return RedirectResponse(SETUP, status_code=302, headers={"Cache-Control": "no-store"})

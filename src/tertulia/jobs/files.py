@@ -1,5 +1,5 @@
-"""What is done to the uploaded files beside the log: those whose attachment is gone are deleted,
-and what a crash left half done is ended."""
+"""Uploaded files on the disk: those whose attachment was removed are deleted, and uploads that a
+crash interrupted are settled or thrown away."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ LEFTOVER_SECONDS: Final = 86400
 
 
 class FileCleanup:
-    """Keeps the files as the log says. Several nodes may do it at once."""
+    """Makes the files on the disk those of the log. Several nodes may do it at once."""
 
     def __init__(self, log: Log, uploads: Uploads) -> None:
         self._log = log
@@ -30,7 +30,7 @@ class FileCleanup:
         self._set_aside = SetAside()
 
     def job(self) -> Job:
-        """Keeping them, whenever something was removed, and every hour."""
+        """Cleaning up whenever an attachment was removed, and every hour."""
         job = Job("uploaded files", self._round, set_aside=self._set_aside)
 
         def follow(entries: Sequence[Entry]) -> None:

@@ -55,8 +55,8 @@ async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
         raise _stopped(refusal) from refusal
     if not wanted.tell_subscribed:
         return done
-    told = await caller.submit(subscriptions.tell, done.subscribed, caller.render)
-    return msgspec.structs.replace(done, told=told)
+    notified = await caller.submit(subscriptions.tell, done.subscribed, caller.render)
+    return msgspec.structs.replace(done, told=notified)
 
 
 async def exchange(caller: Caller, wanted: Wanted, leaving: Sequence[str]) -> Exchange:

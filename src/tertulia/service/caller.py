@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks, and of which node: questions and commands are in the account's name."""
+    """A node and an account: questions and commands are in the account's name."""
 
     node: Node
     user_id: int | None
@@ -33,7 +33,7 @@ class Caller:
 
     @property
     def user(self) -> User:
-        """Who asks. NotAuthenticated where nobody is signed in."""
+        """The account. NotAuthenticated where nobody is signed in."""
         if self.user_id is None:
             raise NotAuthenticated("This needs an account: sign in first.")
         return self.state.users[self.user_id]
@@ -54,8 +54,8 @@ class Caller:
         return users.account_with(self.state, self.user, address, host, self.now)
 
     async def prepare(self, *texts: object) -> None:
-        """Have computed beforehand what is costly of texts that a verb renders, as the caller's.
-        What is no text is passed over."""
+        """Let a worker compute what is costly in texts that a verb will render (code, formulas).
+        Arguments that are no text are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.prepare(self.moment(), text)

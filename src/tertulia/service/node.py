@@ -25,7 +25,7 @@ Previews = Mapping[str, LinkPreview | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What a node is made of, for whoever uses the organization."""
+    """What a node is made of."""
 
     config: Config
     log: Log
@@ -46,7 +46,7 @@ class Node:
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     residents: tuple[str, ...] = ()
-    """The addresses of a demonstration's accounts, which need no password."""
+    """The addresses of a demonstration's accounts, which sign in without a password."""
 
     @property
     def state(self) -> State:
@@ -73,11 +73,11 @@ class Node:
     async def rendered(
         self, content: str, author_id: int | None, known: Previews | None = None
     ) -> Rendered:
-        """What the author writes as HTML, with what it refers to; what is costly of it is computed
-        by a worker. `known` is what linked pages say of themselves."""
+        """The author's text as HTML, with what it refers to; code and formulas are computed by a
+        worker. `known` is what linked pages say of themselves."""
         await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """The same at once: code and formulas that nobody prepared are plain."""
+        """The same at once: code and formulas that were not prepared stay plain."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)

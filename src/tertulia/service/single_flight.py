@@ -1,4 +1,4 @@
-"""Work that several ask for at the same time, and that is done once for all of them."""
+"""Work that several callers ask for at the same time is done once for all of them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -8,19 +8,19 @@ from tertulia.model.errors import Unavailable
 
 
 class SingleFlight:
-    """Who asks first has the work done, for all who ask for the same meanwhile. It goes on when
-    somebody who waits for it goes away."""
+    """Runs work under a key once for all callers that ask for the key meanwhile. The work goes on
+    when a caller that waits for it is cancelled."""
 
     def __init__(self, refusal: str) -> None:
-        """`refusal` is the sentence for those who ask for too much."""
+        """`refusal` is the sentence where too much is being done."""
         self._refusal = refusal
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     async def do(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]], most: int
     ) -> None:
-        """Do the work, or wait until that is done which was begun under this key. Raises what it
-        raises; Unavailable where `most` others are being done."""
+        """Do the work, or wait for that which was begun under this key. Raises what the work
+        raises; Unavailable where work under `most` keys is being done."""
         task = self._tasks.get(key)
         if task is None:
             if len(self._tasks) >= most:

@@ -14,11 +14,11 @@ from tertulia.store.database import Connection
 
 
 class FileAccess:
-    """Which of some files a user may open: the owner, and whoever can read a message that links
-    the file. None is a spectator, who reads channels that are open to the public.
+    """Which of some files a user may open: their own, and those that a message links which the
+    user can read. None is a spectator, who reads channels that are open to the public.
 
-    Made of the state, then asked on a connection (when the state is settled), and then held
-    against the state once more: rights may have gone in between, and messages may have been moved.
+    In three steps: made from the state; `opened` on a connection, when that state is settled;
+    `require_unchanged`, since rights may be gone by then and messages may have been moved.
     """
 
     def __init__(self, node: Node, user: User | None, files: Iterable[Attachment]) -> None:

@@ -18,7 +18,7 @@ from tertulia.service.node import Node
 logger = logging.getLogger("tertulia.http")
 
 WAITING: Final = 100
-"""Pictures that may wait to be made smaller; whoever asks for more has to come again."""
+"""Pictures that may wait to be made smaller; beyond that, requests are answered with 503."""
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})(-anim)?(?:\.\w+)?")
 
 

@@ -1,4 +1,4 @@
-"""What somebody writes, made ready for a verb: rendered, and with what must be looked up for it."""
+"""Composing a message: its content rendered, with what its verb must know of it looked up."""
 
 from collections.abc import Callable
 
@@ -20,8 +20,8 @@ async def compose(
 ) -> Composed:
     """The content, which is final (`names.message_content`), of a message of the author's.
 
-    `topic_of` tells in which topic the message is, or is to be; None for direct messages. It is
-    asked only where that makes a difference.
+    `topic_of` returns the topic that the message is in, or is sent to; None for direct messages.
+    It is called only for content that mentions the topic's participants.
     """
     rendered = await node.rendered(content, author.id)
     linked = [

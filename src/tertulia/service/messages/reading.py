@@ -1,4 +1,4 @@
-"""Reading messages for somebody, with the rights that they have by then."""
+"""Reading messages for a user, with the rights that the user has when they have been read."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""To whom a message goes, as somebody named it."""
+"""To whom a message goes: names, addresses and IDs resolved to a destination."""
 
 from collections.abc import Iterable, Sequence
 

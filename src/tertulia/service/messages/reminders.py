@@ -19,11 +19,11 @@ async def set_reminder(caller: Caller, message_id: int, deliver_at: int, note: s
 
 
 async def deliver_reminder(node: Node, reminder: Reminder) -> None:
-    """Remind somebody of a message, as it is by now."""
+    """Send the user the message, as it is by now."""
     message = await stored_message(node, reminder.message_id)
     await node.log.submit(None, reminders.deliver, node.renderer.render, reminder, message)
 
 
 async def give_up_reminder(node: Node, reminder: Reminder) -> None:
-    """Tell somebody that they cannot be reminded of a message."""
+    """Send the user a notice that the message cannot be shown."""
     await node.log.submit(None, reminders.give_up, node.renderer.render, reminder)

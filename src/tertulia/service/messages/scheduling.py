@@ -119,7 +119,7 @@ def _new_destination(before: ScheduledMessage, edit: ScheduledEdit) -> ToChannel
 
 async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
     """Send a message whose time has come, as any message of its author's. Raises what composing it
-    raises; what the verb refuses is told to the author."""
+    raises; where the verb refuses, it sends the author a notice."""
     draft = await draft_of(
         node,
         node.state.users[message.user_id],
@@ -132,5 +132,5 @@ async def send_scheduled(node: Node, message: ScheduledMessage) -> None:
 
 
 async def give_up_scheduled(node: Node, message: ScheduledMessage, reason: str) -> None:
-    """Tell the author that the message could not be sent, for that reason."""
+    """Send the author a notice that the message could not be sent, for that reason."""
     await node.log.submit(None, scheduled.give_up, node.renderer.render, message, reason)

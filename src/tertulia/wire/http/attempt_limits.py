@@ -15,8 +15,7 @@ FROM_ANYWHERE_SECONDS: Final = 3600.0
 """So many wrong passwords for one account, in that time, by all together who try it from where it
 was never signed in to."""
 MAX_ACCOUNTS_TRIED: Final = 50_000
-"""Of so many accounts is remembered when they were tried so, at least: whoever makes up addresses
-does not make it forget."""
+"""So many accounts are remembered, at least: made-up addresses do not push real ones out."""
 TRIES_PER_CODE: Final = 20
 TRIES_SECONDS: Final = 600.0
 """Seconds in which somebody has so many wrong passwords again."""
@@ -55,7 +54,7 @@ class SignInLimits:
             try:
                 self._from_anywhere.require(account)
             except TooManyTries:
-                # Nothing was tried: whoever waits for the others is not to wait for longer.
+                # Nothing was tried: the wait that others caused is not to grow.
                 self._to_one.forgive((who, account))
                 self._to_any.forgive(who)
                 raise

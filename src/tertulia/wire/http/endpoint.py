@@ -68,7 +68,7 @@ class Endpoint:
                 raise Refused("Only development servers answer this.")
             user = self._admitted(request, route)
         except Refused:
-            # The body is taken in any case: a client that is still sending hears no answer.
+            # The body is read in any case: a client that is still sending does not read an answer.
             if request.method not in {"GET", "HEAD"}:
                 await drained(request)
             raise
@@ -78,18 +78,18 @@ class Endpoint:
             request, limit if user is not None else min(limit, ANONYMOUS_BODY)
         )
         if node.state.seq != seen:
-            self._authenticated(request, route)  # It took a while, and they may be gone.
+            self._authenticated(request, route)  # Rights may have gone meanwhile.
         try:
             return await self._handled(request, route, user, sent, uploads=tuple(uploads))
         except Unavailable:
-            # That somebody else's change could not be written need not concern who only asks.
+            # A failed commit of somebody else's change is no reason to fail a mere question.
             is_question = route.method == "GET" and not route.polls
             if not is_question or not await node.log.was_reloaded(generation):
                 raise
         return await self._handled(request, route, self._authenticated(request, route), sent)
 
     async def _answer_file(self, request: Request, route: Route) -> Response:
-        """Nobody's file is written before it is known who sends it."""
+        """A file is written only after its sender has been authenticated."""
         node = self._node
         try:
             user = self._admitted(request, route)

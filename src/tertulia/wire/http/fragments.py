@@ -1,4 +1,4 @@
-"""Answers put together of pieces of JSON, of which those that others hear too are kept.
+"""Answers spliced from pieces of JSON, of which those that are the same for many are kept.
 
 What is made of many records is made stretch by stretch (`state.tables.Stretches`) and kept until
 the stretch is another: so an answer costs what is its own, and what has changed since somebody

@@ -1,4 +1,5 @@
-"""Counts attempts, and says how many are left: one number is kept of each who tries."""
+"""Limits how often something is tried, by the generic cell rate algorithm: one number is kept of
+each who tries."""
 
 from collections.abc import Callable, Hashable
 from typing import Final
@@ -10,11 +11,11 @@ MAX_KNOWN: Final = 10_000
 
 
 class RateLimiter:
-    """`limit` attempts for each of those who try, and as many again in `seconds`: they come back
-    one by one. A node counts by itself, and begins anew when it does.
+    """`limit` attempts for each key, and as many again in `seconds`: they come back one by one.
+    A node counts by itself, and begins anew when it does.
 
-    Of each is kept when they will have all attempts again (the generic cell rate algorithm), for as
-    long as that is to come. Of `known` or more is remembered at the same time, and of no more than
+    Of each key is kept when it will have all attempts again (the generic cell rate algorithm), for
+    as long as that is to come. At least `known` keys are remembered at the same time, and at most
     twice as many.
     """
 

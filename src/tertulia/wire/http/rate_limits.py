@@ -30,14 +30,14 @@ _MINUTE: Final = 60.0
 class RequestLimits:
     """Counts requests, each node by itself.
 
-    GET /events is counted apart: to hear all that happens in a busy organization is no less right
-    than to wait for something, and leaves everything else that an account may ask as it is.
+    GET /events is counted apart: following a busy organization takes many polls, and leaves the
+    account's other requests uncounted.
     """
 
     def __init__(
         self, config: Config, clock: Callable[[], float], elapsed: Callable[[], float]
     ) -> None:
-        """It counts by what has `elapsed`, and tells by the `clock`, in UNIX seconds."""
+        """`elapsed` is for counting; `clock`, in UNIX seconds, for the headers."""
         self._clock = clock
         self._elapsed = elapsed
         self._is_on = config.rate_limits and not config.dev
@@ -48,8 +48,8 @@ class RequestLimits:
     def admitted(
         self, request: Request, identified: Callable[[], Who], *, polls: bool = False
     ) -> Who:
-        """Who asks, as `identified` says, which may refuse; it is counted either way. Raises what
-        that does, and TooManyRequests."""
+        """The user that `identified` finds, with the request counted. Where it refuses, the request
+        counts as anonymous. Raises what it raises, and TooManyRequests."""
         try:
             user = identified()
         except Refused:
@@ -94,7 +94,7 @@ class RequestLimits:
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
-    """What the answer to a request in that state tells; nothing where it was not counted."""
+    """The headers of the answer to a request with that ASGI state: none if it was not counted."""
     rate: tuple[int, int, int] | None = state.get("rate")
     if rate is None:
         return ()

@@ -19,7 +19,7 @@ logger = logging.getLogger("tertulia.http")
 
 
 class RequestLog:
-    """Writes one line for each request, and adds the headers that all responses have."""
+    """Logs each request, and adds the headers that all responses have."""
 
     def __init__(self, app: ASGIApp, config: Config) -> None:
         self._app = app
@@ -54,7 +54,7 @@ class RequestLog:
         except ClientDisconnect:
             status = 499
         except asyncio.CancelledError:
-            # The server ends, and has waited for this request as long as it does for any.
+            # The server is stopping, and its grace period for requests is over.
             if status:
                 raise
             await failure(Unavailable("The server is stopping."))(scope, receive, sending)
@@ -67,11 +67,10 @@ class RequestLog:
 def log_request(
     method: str, path: str, user_id: int | None, status: int, began: float, code: str = ""
 ) -> None:
-    """Write the line of a request that is answered. It `began` by `time.perf_counter`. `code` is of
-    what was refused: the status alone does not tell a missing right from what makes no sense.
+    """Log a request that was answered. It `began` by `time.perf_counter`. `code` is the error's:
+    the status alone does not tell a missing right from a bad parameter.
 
-    Polls that succeed are for those who search for a mistake: a busy organization has thousands
-    of them each second.
+    Successful polls are logged for debugging only: a busy organization has thousands each second.
     """
     level = logging.DEBUG if (method, path, status) == ("GET", POLLS, 200) else logging.INFO
     if logger.isEnabledFor(level):
@@ -88,5 +87,5 @@ def log_request(
 
 
 def _shown_path(path: str) -> str:
-    """The path without what opens something to whoever knows it."""
+    """The path without its secret: links that open something by themselves."""
     return next((f"{before}…" for before in links.PATHS if path.startswith(before)), path)

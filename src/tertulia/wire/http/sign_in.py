@@ -69,7 +69,7 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
     """The caller's credential, where that is the password. TooManyTries, and Refused with the
     sentence where it is not: who is signed in does not find it out by trying, either."""
     node, user = call.node, call.user
-    # A key or a session that somebody took along is held up by itself, and from everywhere.
+    # A stolen key or session is limited by itself, wherever it is used.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
     who = client_network(call.request)
     node.sign_in_limits.require(who, user.address, by)
@@ -96,14 +96,14 @@ def require_confirmed(call: Call) -> None:
 
 
 def note_failed(request: Request, way: str, user: User | None = None) -> None:
-    """Write down that somebody gave a wrong password or code (`way`), for programs that keep such
-    computers away. What was typed is not written down: it may be a password, in the wrong field."""
+    """Log a wrong password or code (`way`), for programs that block such addresses. What was typed
+    is not logged: it may be a password, in the wrong field."""
     fields = {"from": client_address(request), "way": way, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
 
 
 def note_signed_in(request: Request, way: str, user_id: int) -> None:
-    """Write down who signed in, from where, and with what (`way`)."""
+    """Log who signed in, from where, and with what (`way`)."""
     fields = {"from": client_address(request), "way": way, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
 
@@ -135,7 +135,7 @@ def new_session(
 
 
 def place_of(node: HttpNode, request: Request) -> Place:
-    """Where the request comes from, for a mail that tells of it."""
+    """Where the request comes from, for a mail about the sign-in."""
     agent = request.headers.get("user-agent", "")
     return Place(site=node.config.mail_site, address=client_address(request), agent=agent)
 
