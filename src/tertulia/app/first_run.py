@@ -50,13 +50,13 @@ _NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a bro
 
 
 async def setup_code(log: Log) -> str:
-    """The code by which the one who started the server is known: it is printed there."""
+    """The code that making an organization needs. It is printed when the server starts."""
     made = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
     return await log.store.write(lambda c: installation.put_once(c, CODE, made))
 
 
 async def forget_code(log: Log) -> None:
-    """There is an organization: the code opens nothing, and is not kept."""
+    """Delete the code: there is an organization now."""
     await log.store.write(lambda c: installation.forget(c, CODE))
 
 
@@ -83,7 +83,7 @@ async def _elsewhere(request: Request, _: Exception) -> Response:
 
 
 class FirstRun:
-    """What a server answers until there is an organization."""
+    """The HTTP application until there is an organization."""
 
     def __init__(
         self, config: Config, log: Log, code: str, moved: Callable[[], Awaitable[object]]
@@ -192,7 +192,7 @@ class FirstRun:
 
 
 def _plain(code: str) -> str:
-    """The code however somebody typed it."""
+    """The code without what typing it may have added."""
     return "".join(filter(str.isalnum, code.casefold()))
 
 

@@ -1,4 +1,4 @@
-"""Where the pictures of the organization's own emoji are."""
+"""The pictures of the organization's own emoji."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ _YEAR_SECONDS: Final = 365 * 86400
 
 
 def emoji_pages(node: HttpNode) -> tuple[Route, ...]:
-    """Where the pictures are. Anybody may fetch one who knows its name, which cannot be guessed."""
+    """The routes to pictures of emoji. Names cannot be guessed, and no credentials are needed."""
     headers = {
         "Cache-Control": f"public, max-age={_YEAR_SECONDS}, immutable",
         "Content-Security-Policy": PICTURE,

@@ -1,5 +1,5 @@
-"""Pictures and films from elsewhere on the web, as this server gives them out: so no reader of a
-message is known to those who serve them."""
+"""Pictures and films of other servers, fetched and cached by this one: so that readers of a message
+do not reveal themselves to those servers."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ SECONDS: Final = 20.0
 AT_ONCE: Final = 8
 """Of those, so many are held in memory."""
 WAITING: Final = 100
-"""That may wait to be fetched; whoever asks for more has to come again."""
+"""URLs that may wait to be fetched; beyond that, requests are answered with 503."""
 MISSING_SECONDS: Final = 300.0
 """So long nothing is asked for that could not be had."""
 _KNOWN_MISSING: Final = 1000
@@ -39,7 +39,7 @@ _FILMS: Final = frozenset(
 
 
 def media_type(begins: bytes) -> str | None:
-    """What it is, by its first bytes; None where it is nothing that is shown."""
+    """The media type, by the first bytes; None for what is not shown."""
     if begins.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if begins.startswith(b"\xff\xd8\xff"):
@@ -60,8 +60,8 @@ def media_type(begins: bytes) -> str | None:
     return None
 
 
-class _External:
-    """One node's way to what is elsewhere."""
+class _ExternalContent:
+    """One node's cache of external content."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
@@ -112,8 +112,8 @@ class _External:
 
 
 def external_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node on which pictures and films from elsewhere are."""
-    external = _External(node)
+    """The route to external content."""
+    external = _ExternalContent(node)
 
     async def show(request: Request) -> Response:
         """What lies at the URL in the address, which only this server can have made."""

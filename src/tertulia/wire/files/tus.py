@@ -75,7 +75,7 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 class _Hold:
-    """Who writes a file at the moment, of those who want to on this node."""
+    """The lock on a file that is being uploaded, among this node's requests."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -90,7 +90,7 @@ class PageRequest:
 
     @property
     def signed_in_user(self) -> User | None:
-        """Who is signed in with this browser."""
+        """The user whom the browser's session is of; None without a session."""
         session = session_of(self.node, self.request)
         user = None if session is None else self.node.state.users[session.user_id]
         return user if user is not None and user.is_active else None
@@ -100,11 +100,11 @@ class PageRequest:
         self._mails.require(client_network(self.request))
 
     def count_unknown(self) -> None:
-        """Count a link that opens nothing. TooManyTries for who tries one after the other."""
+        """Count a link that opens nothing. TooManyTries after too many of them."""
         self.node.sign_in_limits.require_code(client_network(self.request))
 
     def value(self, name: str) -> str:
-        """What was filled in."""
+        """What was filled in under that name."""
         return self.sent.get(name, "")
 
     def form(
@@ -212,7 +212,7 @@ class RouteMaker(Protocol):
 
 
 def route_maker(node: HttpNode) -> RouteMaker:
-    """Makes routes to pages of the node, which whoever has the link may open."""
+    """Makes routes to such pages, which need no credentials."""
     forms = RateLimiter(TRIES, TRIES_SECONDS, node.log.elapsed)
     mails = RateLimiter(MAILS, TRIES_SECONDS, node.log.elapsed)
 

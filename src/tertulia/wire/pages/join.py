@@ -114,7 +114,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
 async def _make_account(
     page: PageRequest, by: Invitation | Confirmation, address: str | None
 ) -> Response:
-    """Name and password, and there is the account."""
+    """A form for name and password; filled in, it makes the account."""
     state = page.node.state
     if address is not None and (known := state.user_with_address(address)) is not None:
         return page.note(

@@ -66,10 +66,10 @@ _ROLES: Final = {
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
     route = route_maker(node)
-    letters = RateLimiter(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
+    resets = RateLimiter(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
 
     async def home(request: Request) -> Response:
-        """The web client, for whoever is signed in."""
+        """The web client, for browsers that are signed in."""
         try:
             user = authenticated(node, request)
         except Refused:
@@ -83,7 +83,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return RedirectResponse(HOME, status_code=302)
 
     async def forgot(page: PageRequest) -> Response:
-        return await _forgot(page, letters)
+        return await _forgot(page, resets)
 
     return (
         Route(HOME, home),
@@ -220,8 +220,8 @@ async def _logout(page: PageRequest) -> Response:
 # A new password
 
 
-async def _forgot(page: PageRequest, letters: RateLimiter) -> Response:
-    """The answer is the same for every address: who has an account is nobody's business."""
+async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
+    """The answer is the same for every address, so that it does not reveal who has an account."""
     node = page.node
     if not node.state.realm.password_sign_in:
         return page.note("There are no passwords here", "Nobody signs in by password here.")
@@ -233,7 +233,7 @@ async def _forgot(page: PageRequest, letters: RateLimiter) -> Response:
             trouble = str(refusal)
         else:
             page.count_mail()
-            _ask_for_reset(page, address, letters)
+            _ask_for_reset(page, address, resets)
             return page.note(
                 "Look into your mail",
                 f"If there is an account with the address {address}, a letter is under way to it,"
@@ -260,11 +260,11 @@ async def _forgot(page: PageRequest, letters: RateLimiter) -> Response:
     )
 
 
-def _ask_for_reset(page: PageRequest, address: str, letters: RateLimiter) -> None:
-    """The mail is written down after the answer: how long that takes tells nobody anything."""
+def _ask_for_reset(page: PageRequest, address: str, resets: RateLimiter) -> None:
+    """The mail is stored after the answer, whose time so does not reveal who has an account."""
     node = page.node
     user = node.state.user_with_address(address)
-    if user is None or not user.is_active or user.is_bot or not letters.admits(user.id):
+    if user is None or not user.is_active or user.is_bot or not resets.admits(user.id):
         return
     credential = node.state.credentials[user.id]
     node.log.mail(
