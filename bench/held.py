@@ -23,7 +23,7 @@ from tertulia import cli
 from tertulia.cli import serve
 from tertulia.jobs.pruning import pruned_once
 from tertulia.jobs.retention import expired_once
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.store.writing import Batch
 
 LONG = 0.01

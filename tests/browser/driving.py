@@ -3,12 +3,21 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request
+from playwright.sync_api import (
+    APIResponse,
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    Route,
+)
 from playwright.sync_api import Error as BrowserError
 
 from tests.e2e.server import PASSWORD, Account, Server
@@ -130,3 +139,25 @@ def settled(page: Page) -> None:
             && document.fonts.status === "loaded"
             && document.getAnimations().every((one) => one.playState !== "running")"""
     )
+
+
+def holding(window: Window, asked: Callable[[str], bool]) -> Callable[[], None]:
+    """Hold back the answers to the window's requests for these addresses, which the server has
+    given already, until the returned function is called."""
+    held: list[tuple[Route, APIResponse]] = []
+    is_open = False
+
+    def hold(route: Route) -> None:
+        if is_open or not asked(route.request.url):
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    def let_go() -> None:
+        nonlocal is_open
+        is_open = True
+        for route, response in held:
+            route.fulfill(response=response)
+
+    window.page.route("**/messages?*", hold)
+    return let_go

@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import Window, holding
 from tests.e2e.conftest import Town
 from tests.e2e.server import Account, Server
 
@@ -103,55 +103,136 @@ def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> N
     expect(ann.message("A crow is not")).to_be_hidden()
 
 
-def test_a_long_channel_keeps_its_place_when_it_is_scrolled(sqlite_town: Town, ann: Window) -> None:
+HOW = ["at once", "slowly", "on a slow machine"]
+"""How answers come."""
+LINES = 600
+
+
+@pytest.fixture(scope="module")
+def long(sqlite_town: Town) -> str:
+    """Where a long conversation is."""
+    lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(LINES)]
+    send(sqlite_town.server, sqlite_town.ben, "long", lines[:-1])
+    send(sqlite_town.server, sqlite_town.ben, "long", lines[-1:])
+    return "narrow/channel/general/topic/long"
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_long_channel_keeps_its_place_when_it_is_scrolled(
+    ann: Window, long: str, how: str
+) -> None:
     """Through hundreds of messages upwards and down again: what one looks at stays where it is."""
-    lines = [f"Line {number}" + "\n\nand more" * (number % 3) for number in range(1200)]
-    send(sqlite_town.server, sqlite_town.ben, "long", lines)
     page = ann.page
-    for _ in range(3):
-        ann.go("narrow/channel/general/topic/long")
-        page.reload()
-        expect(ann.message("Line").first).to_be_visible()
-        page.keyboard.press("End")
-        expect(ann.message("Line 1199")).to_be_in_viewport()
-        # What is in the middle of the view keeps its place while more is put above it.
-        up = page.evaluate(MIDDLE_MOVES, ["up", 90])
-        assert up["loaded"] > 300, up
-        down = page.evaluate(MIDDLE_MOVES, ["down", 40])
-        if max(up["worst"], down["worst"]) <= 2:
-            break
-        # Where the machine is busy, what comes may be painted before it is known how far one has
-        # scrolled. That is not to be so each time.
-    else:
-        raise AssertionError((up, down))
+    if how == "slowly":
+        page.add_init_script(SLOW_ANSWERS)
+    ann.go(long)
+    expect(ann.message("Line").first).to_be_visible()
+    if how == "on a slow machine":
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+    page.keyboard.press("End")
+    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
+    # What is in the middle of the view keeps its place while more is put above it.
+    up = page.evaluate(SCROLL, {"by": -0.8, "messages": 250})
+    assert up["messages"] >= 250, up
+    assert up["worst"] <= 2, up
+    down = page.evaluate(SCROLL, {"by": 0.8, "messages": 150})
+    assert down["messages"] >= 150, down
+    assert down["worst"] <= 2, down
 
 
-MIDDLE_MOVES = """
-async ([way, times]) => {
-    const feed = () => document.querySelector("main");
-    const scroller = () => {
-        let one = feed().querySelector("article");
-        while (!/auto|scroll/.test(getComputedStyle(one).overflowY)) one = one.parentElement;
-        return one;
-    };
-    const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-    const middle = () => {
-        const {top, height} = scroller().getBoundingClientRect();
-        return [...feed().querySelectorAll("article")].find(
-            (one) => one.getBoundingClientRect().bottom > top + height / 2);
-    };
+@pytest.mark.parametrize("when", ["setTimeout", "requestAnimationFrame"])
+def test_what_grows_while_one_scrolls_moves_nothing(ann: Window, long: str, when: str) -> None:
+    """A timer's change is painted after the event that tells of the scrolling, that of a frame
+    before it."""
+    page = ann.page
+    ann.go(long)
+    expect(ann.message("Line").first).to_be_visible()
+    page.keyboard.press("End")
+    expect(ann.message(f"Line {LINES - 1}")).to_be_in_viewport()
+    page.evaluate(SCROLL, {"by": -0.8, "messages": 80})
+    moved = page.evaluate(GROW, when)
+    assert abs(moved - 150) <= 2
+
+
+def test_the_end_of_what_is_loaded_is_not_the_end(
+    sqlite_town: Town, ann: Window, long: str
+) -> None:
+    """Who reads there when the last messages come stays there."""
+    page = ann.page
+    auth = (sqlite_town.ann.email, sqlite_town.ann.api_key)
+    about: dict[str, str | int] = {
+        "anchor": "newest",
+        "num_before": "80",
+        "num_after": "0",
+        "narrow": '[["channel", "general"], ["topic", "long"]]',
+    }
+    found = httpx.get(f"{ann.site}/api/v1/messages", params=about, auth=auth).json()["messages"]
+    at_first = 60
+    let_go = holding(ann, lambda url: "num_before=0&" in url)
+    ann.go(f"{long}/near/{found[0]['id']}")
+    expect(ann.message("Line").first).to_be_visible()
+    expect(page.locator(f"[data-message='{found[0]['id']}']")).to_be_in_viewport()
+    last = page.locator(f"[data-message='{found[at_first]['id']}']")
+    page.evaluate(SCROLL, {"by": 0.8, "messages": LINES, "turns": 20})
+    expect(last).to_be_in_viewport()
+    let_go()
+    expect(ann.message(f"Line {LINES - 1}")).to_be_attached()
+    page.evaluate(SCROLL, {"by": 0, "messages": LINES, "turns": 1})
+    expect(last).to_be_in_viewport()
+    expect(ann.message(f"Line {LINES - 1}")).not_to_be_in_viewport()
+
+
+FEED = """
+const scroller = document.querySelector("main [role=region]");
+const articles = () => [...scroller.querySelectorAll("article")];
+const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+const middle = () => {
+    const {top, height} = scroller.getBoundingClientRect();
+    return articles().find((one) => one.getBoundingClientRect().bottom > top + height / 2);
+};
+"""
+SCROLL = f"""
+async ({{by, messages, turns = 400}}) => {{
+    {FEED}
     const seen = new Set();
     let worst = 0;
-    for (let turn = 0; turn < times; turn++) {
-        scroller().scrollBy(0, (way === "up" ? -0.8 : 0.8) * scroller().clientHeight);
+    for (let turn = 0; turn < turns && seen.size < messages; turn++) {{
+        scroller.scrollBy(0, by * scroller.clientHeight);
         await painted();
         const one = middle();
         const before = one.getBoundingClientRect().top;
         for (let frame = 0; frame < 4; frame++) await painted();
         if (one.isConnected)
             worst = Math.max(worst, Math.abs(one.getBoundingClientRect().top - before));
-        for (const each of feed().querySelectorAll("article")) seen.add(each.textContent);
-    }
-    return {loaded: seen.size, worst};
-}
+        for (const each of articles()) seen.add(each.textContent);
+    }}
+    return {{messages: seen.size, worst}};
+}}
 """
+"""Scrolls by a part of the window until it saw so many messages, or so often; how far what was in
+its middle moved by itself, at most."""
+GROW = f"""
+async (when) => {{
+    {FEED}
+    await painted();
+    const one = middle();
+    const before = one.getBoundingClientRect().top;
+    window[when](() => {{
+        scroller.scrollBy(0, -150);
+        articles()[0].style.paddingTop = "120px";
+    }});
+    for (let frame = 0; frame < 10; frame++) await painted();
+    return one.getBoundingClientRect().top - before;
+}}
+"""
+"""Scrolls up and has a row above become higher at once; how far what is seen moved."""
+SLOW_ANSWERS = """
+const ask = window.fetch;
+window.fetch = async (...asked) => {
+    const answer = await ask(...asked);
+    if (String(asked[0]).includes("/messages?")) await new Promise((done) => setTimeout(done, 700));
+    return answer;
+};
+"""
+"""Messages come so late that one gets to the end of what is loaded."""

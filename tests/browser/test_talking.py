@@ -1,15 +1,14 @@
 """Two people who talk, each in a browser of their own."""
 
 import re
-from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import APIResponse, Route, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.driving import Window
+from tests.browser.driving import Window, holding
 from tests.e2e.conftest import Town
 
 PLACE = "narrow/channel/general/topic/greetings"
@@ -121,28 +120,6 @@ def test_what_one_reads_is_read(town: Town, opened: Open) -> None:
     elsewhere.go("inbox")
     expect(elsewhere.page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(elsewhere.page.get_by_role("main").get_by_role("link", name="greetings")).to_be_hidden()
-
-
-def holding(window: Window, asked: Callable[[str], bool]) -> Callable[[], None]:
-    """Hold back the answers to the window's requests for these addresses, which the server has
-    given already, until the returned function is called."""
-    held: list[tuple[Route, APIResponse]] = []
-    is_open = False
-
-    def hold(route: Route) -> None:
-        if is_open or not asked(route.request.url):
-            route.continue_()
-        else:
-            held.append((route, route.fetch()))
-
-    def let_go() -> None:
-        nonlocal is_open
-        is_open = True
-        for route, response in held:
-            route.fulfill(response=response)
-
-    window.page.route("**/messages?*", hold)
-    return let_go
 
 
 @pytest.mark.parametrize("how", ["edited", "deleted"])

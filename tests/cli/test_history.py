@@ -34,7 +34,7 @@ async def test_all_queues_end_where_an_operator_says_so(place: Place) -> None:
         assert (result.exit_code, result.stdout.split()[:2]) == (0, ["Ended", "1"])
         assert position(place).history != before.history
         assert position(place).seq == before.seq
-        await org.node.log._watch.look()
+        await org.node.log._head_watch.look()
         await org.node.log.catch_up()
         reply = await org["ann"].get("/events", queue_id=ann.queue_id, last_event_id=-1)
         reply.refused("BAD_EVENT_QUEUE_ID")

@@ -7,7 +7,7 @@ import pytest
 from tertulia.jobs import pruning
 from tertulia.jobs.pruning import pruned_once
 from tertulia.service.config import Config
-from tertulia.store import checking, queries
+from tertulia.store import consistency, queries
 from tests.support import Listener, Organization, founded, reopened
 
 FUTURE = 2**60
@@ -28,7 +28,7 @@ async def test_only_what_is_older_than_asked_is_forgotten(
     await org.node.store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq <= 5"))
     await pruned_once(org.node.store, 2)
     assert await entries(org) == before[5:]
-    assert (await org.node.store.read(checking.extent)).is_contiguous
+    assert (await org.node.store.read(consistency.extent)).is_contiguous
 
 
 async def test_an_old_entry_after_a_newer_one_stays_where_it_is(org: Organization) -> None:
@@ -85,4 +85,4 @@ async def test_messages_are_sent_while_the_log_is_pruned(
     sending = [org["ann"].send("lounge", "t", str(number)) for number in range(40)]
     *sent, _ = await asyncio.gather(*sending, pruned_once(org.node.store, FUTURE))
     assert len(set(sent)) == len(sending)
-    assert (await org.node.store.read(checking.extent)).is_contiguous
+    assert (await org.node.store.read(consistency.extent)).is_contiguous

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image
 
 from tertulia.domain.accounts import onboarding
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.groups import SystemGroup, UserGroup

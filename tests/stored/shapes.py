@@ -18,7 +18,7 @@ from tertulia.model.changes import AnyChange
 from tertulia.model.mail import Mail
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store.partial import Partial
+from tertulia.store.partial_uploads import Partial
 
 GOLDEN = Path(__file__).with_name("shapes.json")
 ROOTS: tuple[Any, ...] = (*(noun.type for noun in NOUNS), AnyChange, QueueRecord, Mail, Partial)

@@ -12,7 +12,7 @@ import pytest
 from tertulia.log import replay
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE
-from tertulia.store import checking
+from tertulia.store import consistency
 from tertulia.store.migrations import migrate
 from tertulia.store.store import SQLITE_FILE, database_at
 from tests.cli.support import run
@@ -122,9 +122,9 @@ def look_over(config: Config) -> None:
     connection = database_at(config.data_path, config.database_url).connect(readonly=True)
     try:
         connection.run(connection.dialect.begin_read)
-        assert checking.extent(connection).is_contiguous
+        assert consistency.extent(connection).is_contiguous
         assert replay.differences(connection) == []
-        assert checking.unsearchable(connection)[1] == 0
+        assert consistency.unsearchable(connection)[1] == 0
     finally:
         connection.close()
 

@@ -18,12 +18,12 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import freshness, writer
+from tertulia.log import freshness, write_probe
 from tertulia.model.changes import Entry, RealmChanged
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import history, migrations, postgres, sqlite
+from tertulia.store import history, migrations, postgres, readers, sqlite
 from tertulia.store import store as store_module
 from tertulia.store.database import (
     LONG,
@@ -102,7 +102,8 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits like the real ones, of which each is a fraction."""
     writing = Limits(statement=8, lock=6, idle=2, transaction=9)
     monkeypatch.setattr(store_module, "WRITING", writing)
-    monkeypatch.setattr(store_module, "READING", Limits(statement=3, lock=3, idle=3))
+    for module in (store_module, readers):
+        monkeypatch.setattr(module, "READING", Limits(statement=3, lock=3, idle=3))
     monkeypatch.setattr(store_module, "READ_SECONDS", 3)
     monkeypatch.setattr(store_module, "LOG_READ_SECONDS", 3)
     monkeypatch.setattr(postgres, "_GRACE_SECONDS", 0.5)
@@ -465,13 +466,13 @@ async def test_what_is_unread_and_loaded_is_told_without_the_writer(
         stuck.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        org.node.log._task = None
+        org.node.log._writer._task = None
 
 
 async def test_reads_that_wait_are_bounded(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "MOST_READS", 5)
+    monkeypatch.setattr(readers, "MOST_READS", 5)
     database = database_at(tmp_path, database_url)
     migrate(database, lambda _: None)
     async with store_at(database_url or f"sqlite:///{tmp_path / SQLITE_FILE}") as store:
@@ -490,7 +491,7 @@ async def test_reads_that_wait_are_bounded(
 async def test_a_read_whose_turn_does_not_come_is_given_up(
     config: Config, short_limits: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(readers, "GRACE_SECONDS", 0.1)
     async with founded(config) as org:
         gate = threading.Event()
         stuck = [
@@ -805,7 +806,7 @@ async def test_a_database_that_goes_away_and_comes_back(
 ) -> None:
     # (How long a node answers from memory is shown in `wire/test_readiness.py`.)
     monkeypatch.setattr(freshness, "STALE_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(writer, "PROOF_SECONDS", 0)
+    monkeypatch.setattr(write_probe, "PROOF_SECONDS", 0)
     config = Config(
         data_dir=str(tmp_path / "data"),
         database_url=server.url,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tertulia.log.bookmark import FILE, Bookmark
+from tertulia.log.position_file import FILE, PositionFile
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
 from tertulia.service.config import Config
@@ -72,14 +72,14 @@ async def test_a_node_that_runs_notices_it_and_ends_the_queues(
         org.node.delivery.poll(ben.queue_id, org["ben"].user_id, ben.last_event_id, block=True)
     )
     await until(lambda: org.node.delivery.waiting == 1)
-    log._end_watch()  # type: ignore[misc]  # It is the look at the head that finds it.
-    log._end_watch = None
+    log._stop_listening()  # type: ignore[misc]  # It is the look at the head that finds it.
+    log._stop_listening = None
     async with other_log(config) as other:
         await store.write(lambda c: put_back(c, copy))
     async with other_log(config) as other:
         for number in range(grown):
             await other.submit(None, rename, f"other {number}")
-    await log._watch.look()
+    await log._head_watch.look()
     with pytest.raises(NoSuchQueue):
         await waiting
     assert log.position.history != before
@@ -118,7 +118,7 @@ async def test_every_node_ends_its_queues_and_one_gives_the_identity(
             await listeners[-1].events()
         await org.node.store.write(lambda c: put_back(c, copy))
         for place in (org, second):
-            await place.node.log._watch.look()
+            await place.node.log._head_watch.look()
             await until(lambda: place.node.log.durable == copy["head"][1][0][1])  # noqa: B023
         assert org.node.log.position == second.node.log.position
         for place in (org, second):
@@ -131,7 +131,9 @@ async def test_every_node_ends_its_queues_and_one_gives_the_identity(
 
 
 @pytest.mark.parametrize("grown", [0, 2, 5], ids=["shorter", "as long", "longer"])
-async def test_a_server_that_starts_notices_it_by_its_bookmark(config: Config, grown: int) -> None:
+async def test_a_server_that_starts_notices_it_by_its_position_file(
+    config: Config, grown: int
+) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         await renamed(org, "first")
@@ -148,7 +150,9 @@ async def test_a_server_that_starts_notices_it_by_its_bookmark(config: Config, g
         await assert_true_to_the_tables(org.node.log)
 
 
-async def test_without_a_bookmark_a_cursor_beyond_the_log_ends_its_queue(config: Config) -> None:
+async def test_without_a_position_file_a_cursor_beyond_the_log_ends_its_queue(
+    config: Config,
+) -> None:
     async with founded(config) as org:
         ann = await org["ann"].register()
         copy = await org.node.store.read(copied)
@@ -185,13 +189,13 @@ async def test_a_restart_keeps_the_history_and_its_queues(config: Config) -> Non
         assert [event["value"] for event in await listener.events()] == ["first", "meanwhile"]
 
 
-def test_a_bookmark_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    bookmark, position = Bookmark(tmp_path), Position("h", 7, "b")
-    assert bookmark.read() is None
-    bookmark.write(position)
-    assert Bookmark(tmp_path).read() == position
+def test_a_position_file_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    file, position = PositionFile(tmp_path), Position("h", 7, "b")
+    assert file.read() is None
+    file.write(position)
+    assert PositionFile(tmp_path).read() == position
     (tmp_path / FILE).write_bytes(b"{")
-    assert bookmark.read() is None
+    assert file.read() is None
 
 
 async def test_what_is_pruned_is_believed(org: Organization) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tertulia.delivery import queues
-from tertulia.log import writer
+from tertulia.log import commits
 from tertulia.model.changes import ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
 from tertulia.model.transients import Typing
@@ -199,7 +199,7 @@ async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
 async def test_commands_that_take_long_let_others_have_their_turn(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "TURN_SECONDS", 0)
+    monkeypatch.setattr(commits, "TURN_SECONDS", 0)
     order: list[str] = []
 
     def decide(_: Moment, name: str) -> Decision[None]:

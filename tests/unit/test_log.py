@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from tertulia.app.composition import opened_log
-from tertulia.log import commits, requests
-from tertulia.log.writer import Log
+from tertulia.log import inbox, transactions
+from tertulia.log.log import Log
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged
 from tertulia.model.channels import Channel
 from tertulia.model.errors import OutcomeUnknown, Refused, Unavailable
@@ -286,19 +286,19 @@ async def test_as_long_as_it_cannot_be_known_what_was_done_nothing_is_said_of_it
         return await real(*arguments)
 
     monkeypatch.setattr(store, "was_committed", was_committed)
-    monkeypatch.setattr(commits, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(transactions, "RETRY_SECONDS", 0)
     counting.breaks, counting.error = {"after commit"}, CommitUnknown
     sending = asyncio.create_task(
         org["ann"].post("/messages", type="channel", to="lounge", topic="t", content="hi")
     )
-    await until(lambda: log._requests.is_committing)
+    await until(lambda: log._inbox.is_committing)
     for _ in range(20):
         await asyncio.sleep(0)
     assert not sending.done()
     later = asyncio.create_task(log.submit(None, create, "later"))
     await asyncio.sleep(0)
-    monkeypatch.setattr(requests, "ANSWER_SECONDS", 0)
-    log._look_after()
+    monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0)
+    log._tick()
     reply = await sending
     assert "not known" in reply.refused("SERVER_NOT_READY", 503)["msg"]
     assert "Retry-After" not in reply.headers
@@ -323,7 +323,7 @@ async def test_notes_and_mails_are_written_once_however_the_commit_ended(
         for where in ("commit", "after commit"):
             counting.breaks = {where}
             log.mail(mail)
-            await until(lambda: not log._requests and not log._notes)
+            await until(lambda: not log._inbox)
             await log.catch_up()
         # Where others have written notes since, it cannot be known, and they are written again.
         monkeypatch.setattr(log.store, "was_committed", nothing_known)
@@ -514,7 +514,7 @@ async def test_closing_finishes_what_is_waiting_and_takes_no_more(
             await log.submit(None, create, "late")
         with pytest.raises(Unavailable):
             await log.snapshot(None, lambda _: None, lambda *_: None)
-        assert not log._requests
+        assert len(log._inbox) == 0
 
 
 async def test_closing_while_the_database_is_away_refuses_what_waits(
@@ -531,6 +531,26 @@ async def test_closing_while_the_database_is_away_refuses_what_waits(
         with pytest.raises(Unavailable):
             await waiting
     await org.node.log.catch_up()
+    assert not len(org.node.state.channels)
+
+
+async def test_closing_while_a_mistake_cannot_be_recovered_from_leaves_nobody_waiting(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with other_log(config) as log:
+        counting = Counting(log.store, monkeypatch)
+        counting.breaks = {"read"}
+        waiting = [
+            asyncio.create_task(log.submit(None, create, "one")),
+            asyncio.create_task(log.submit(None, misfold)),
+        ]
+        await asyncio.sleep(0)
+        await log.close()
+        await until(lambda: all(task.done() for task in waiting))
+        with pytest.raises(Unavailable, match="Nothing was done"):
+            await waiting[0]
+        with pytest.raises(Exception, match="no such"):
+            await waiting[1]
     assert not len(org.node.state.channels)
 
 

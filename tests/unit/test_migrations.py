@@ -10,7 +10,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
 from tertulia.model.words import phrases_of
 from tertulia.service.config import Config
-from tertulia.store import finding, migrations, queries, searching, writing
+from tertulia.store import message_search, migrations, queries, search_index, writing
 from tertulia.store.codec import encode_change
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
@@ -45,7 +45,7 @@ def sent(text: str) -> Entry:
 def found(connection: Connection, word: str) -> list[int]:
     scope = Scope(user_id=7, channel_ids=frozenset({3}))
     search = Search(scope, (Term(Matches(phrases_of(word))),), LARGEST, 10, 0)
-    return [message.id for message in finding.find(connection, search).messages]
+    return [message.id for message in message_search.find(connection, search).messages]
 
 
 def write_first_log(connection: Connection, entries: Sequence[Entry], _: str) -> None:
@@ -80,7 +80,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         migrate(database, told)
     connection = database.connect(readonly=False)
     with monkeypatch.context() as patch:
-        patch.setattr(searching, "add", lambda *_: None)
+        patch.setattr(search_index, "add", lambda *_: None)
         patch.setattr(writing, "_write_log", write_first_log)
         write(connection, Batch([sent("Potatoes and rice")], {}))
     migrate(database, told)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tertulia.service.config import Config
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tests.cli.support import Place
 from tests.pictures import picture
@@ -29,7 +29,7 @@ def wrong_modes(directory: Path) -> dict[str, str]:
     wrong = {}
     for place in (directory, *directory.rglob("*")):
         mode = stat.S_IMODE(place.stat().st_mode)
-        if mode != (modes.DIRECTORY if place.is_dir() else modes.FILE):
+        if mode != (file_modes.DIRECTORY if place.is_dir() else file_modes.FILE):
             wrong[str(place.relative_to(directory))] = oct(mode)
     return wrong
 
@@ -69,16 +69,16 @@ def test_backups_and_what_comes_out_of_them_are_private(tmp_path: Path) -> None:
     place.found()
     copy = tmp_path / "b.zip"
     assert place.run("backup", str(copy)).exit_code == 0
-    assert stat.S_IMODE(copy.stat().st_mode) == modes.FILE
+    assert stat.S_IMODE(copy.stat().st_mode) == file_modes.FILE
     assert again.run("restore", str(copy)).exit_code == 0
     assert wrong_modes(again.data_dir) == {}
 
 
 def test_a_directory_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o755)
-    modes.directory(tmp_path)
+    file_modes.directory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
-    modes.directory(tmp_path / "a" / "b")
+    file_modes.directory(tmp_path / "a" / "b")
     assert wrong_modes(tmp_path / "a") == {}
 
 

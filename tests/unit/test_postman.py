@@ -18,7 +18,7 @@ from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
 from tertulia.app.composition import opened_log, opened_vault
 from tertulia.domain.organization import realms
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind

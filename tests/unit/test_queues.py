@@ -333,7 +333,7 @@ async def delivery_with(
     try:
         yield delivery
     finally:
-        org.node.log._followers.remove(delivery._committed)
+        org.node.log._subscribers.followers.remove(delivery._committed)
         delivery._closing = True
 
 

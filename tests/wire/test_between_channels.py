@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tertulia.store import attached
-from tertulia.store.attached import MAX_ARRIVALS
+from tertulia.store import message_details
+from tertulia.store.message_details import MAX_ARRIVALS
 from tertulia.wire.api.events import EventEncoder
 from tests.support import Listener, Organization
 
@@ -314,7 +314,7 @@ async def test_of_a_large_move_the_newest_are_told(org: Organization) -> None:
 async def test_of_moved_messages_with_very_much_on_them_fewer_are_told(
     org: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attached, "MAX_ATTACHED", 3)
+    monkeypatch.setattr(message_details, "MAX_DETAILS", 3)
     lounge = await org.channel("lounge", "ann", "cleo")
     await org.channel("vault", "ann", "ben", is_private=True)
     ids = [await org["ann"].send("vault", "t", f"number {n}") for n in range(4)]

@@ -7,7 +7,8 @@ from typing import Any
 import apsw
 import pytest
 
-from tertulia.log import freshness, requests, watching, writer
+from tertulia.log import durability, freshness, head_watch, inbox, write_probe
+from tertulia.log import log as log_module
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.store.database import Connection, DatabaseUnavailable
@@ -48,8 +49,8 @@ async def test_a_node_that_hears_nothing_looks_for_itself(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the connection by which it would hear is silent."""
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0)
-    monkeypatch.setattr(writer, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(head_watch, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(log_module, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(
         type(org.node.store), "watch", lambda *_: lambda: None
     )  # For the one that begins now.
@@ -76,8 +77,8 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(org.node.store, "look", away)
         log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
-        await log._watch.look()
-        log._look_after()
+        await log._head_watch.look()
+        log._tick()
         reply = await waiting
         reply.refused("SERVER_NOT_READY", 503)
         assert reply.headers["retry-after"] == "1"
@@ -97,8 +98,8 @@ async def test_a_node_that_cannot_see_whether_it_is_up_to_date_answers_nothing(
         assert "up to date" in problem
         assert "DatabaseUnavailable" in problem
         assert "away" not in problem, "what errors say is for the log"
-    await log._watch.look()
-    log._look_after()
+    await log._head_watch.look()
+    log._tick()
     (await org["ben"].get("/users/me")).ok
     assert await problems(org) == []
 
@@ -119,7 +120,7 @@ async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
     async with other_log(config) as other:
         await other.submit(None, create, "other")
     log.freshness.verified_at = time.monotonic() - freshness.STALE_SECONDS - 1
-    await log._watch.look()
+    await log._head_watch.look()
     (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
     gate.set()
     assert await sending == 2
@@ -149,7 +150,7 @@ async def test_a_program_that_is_too_old_decides_nothing_any_more(
         with pytest.raises(Unavailable, match="Nothing was done"):
             await log.submit(None, create, "one")
     else:
-        await log._watch.look()
+        await log._head_watch.look()
     await until(lambda: bool(told))
     assert "newer Tertulia" in told[0]
     assert any("newer Tertulia" in problem for problem in await problems(org))
@@ -206,7 +207,7 @@ async def test_where_nothing_can_be_written_what_reads_goes_on_and_all_comes_bac
     assert "Nothing can be written" in problem
     assert "FullError" in problem
     counting.breaks = set()
-    log._look_after()  # As it does every second.
+    log._tick()  # As it does every second.
     await until(lambda: not log.problems())
     assert await problems(org) == []
     await org["ann"].send("lounge", "t", "after")
@@ -221,7 +222,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     counting.commits = 0
     assert await problems(org) == []
     assert counting.commits == 0, "what was written just now is proof"
-    monkeypatch.setattr(writer, "PROOF_SECONDS", -1)
+    monkeypatch.setattr(write_probe, "PROOF_SECONDS", -1)
     assert await problems(org) == []
     assert counting.commits == 1
     counting.breaks = {"commit"}
@@ -231,7 +232,7 @@ async def test_ready_has_the_writer_try_where_it_has_not_written_lately(
     counting.breaks = set()
     assert await problems(org) == []
     counting.gate = asyncio.Event()
-    monkeypatch.setattr(writer, "PROOF_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(write_probe, "PROOF_WAIT_SECONDS", 0.01)
     (problem,) = await problems(org)
     assert "did not come forward" in problem
     log.freshness.busy_since = time.monotonic() - freshness.STALE_SECONDS - 1
@@ -275,11 +276,11 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
         asyncio.create_task(log.snapshot(None, lambda _: None, lambda state, _: state.seq))
     )
     await asyncio.sleep(0)
-    log._look_after()
+    log._tick()
     assert not any(task.done() for task in waiting)
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "ANSWER_SECONDS", 0)
-        log._look_after()
+        patch.setattr(inbox, "ANSWER_SECONDS", 0)
+        log._tick()
     for task in waiting:
         with pytest.raises(Unavailable, match="Nothing was done"):
             await task
@@ -299,8 +300,8 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
     for _ in range(20):
         await asyncio.sleep(0)
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "ANSWER_SECONDS", -1)
-        log._look_after()
+        patch.setattr(durability, "ANSWER_SECONDS", -1)
+        log._tick()
     (await looking).refused("SERVER_NOT_READY", 503)
     counting.gate.set()
     assert await sending == 1
@@ -310,7 +311,7 @@ async def test_a_reader_does_not_wait_for_ever_for_what_is_being_written(
 async def test_beyond_a_bound_nobody_is_let_wait(
     org: Organization, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "QUEUE", 3)
+    monkeypatch.setattr(inbox, "MOST_WAITING", 3)
     log, counting.gate = org.node.log, asyncio.Event()
     first = asyncio.create_task(log.submit(None, create, "first"))
     await until(lambda: counting.commits == 1)
@@ -332,9 +333,9 @@ async def test_a_file_that_was_replaced_under_the_server_is_not_served(
     away = path.with_name("away.db")
     path.rename(away)
     path.write_bytes(b"")
-    await org.node.log._watch.look()
+    await org.node.log._head_watch.look()
     (await org["ben"].get("/users/me")).refused("SERVER_NOT_READY", 503)
     assert any("replaced" in problem for problem in await problems(org))
     away.replace(path)
-    await org.node.log._watch.look()
+    await org.node.log._head_watch.look()
     (await org["ben"].get("/users/me")).ok

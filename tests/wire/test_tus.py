@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
-from tertulia.store.partial import Partials, Pieces
+from tertulia.store.partial_uploads import Partials, Pieces
 from tertulia.store.uploads import Uploads
 from tertulia.wire.files import tus
 from tests.pictures import picture

@@ -71,7 +71,7 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
     assert (refused.status, refused.told["result"]) == (503, "error")
     (await sending).refused("SERVER_NOT_READY", 503)
     counting.breaks = set()
-    await until(lambda: server.org.node.log._settling is None)
+    await until(lambda: server.org.node.log._durability.is_settled)
     assert (await line.ask(SERVER_SETTINGS)).status == 200
     (queue_id,) = server.org.node.delivery._queues
     events = (await line.ask(poll(queue_id, -1, server.org["ann"]))).events

@@ -11,15 +11,15 @@ from tertulia.delivery.queues import Delivery
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
-from tertulia.log.bookmark import Bookmark
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
+from tertulia.log.position_file import PositionFile
 from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.messages.previews import shown_elsewhere
 from tertulia.service.vault import Vault, load_secret
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.files import Files
 from tertulia.store.store import Store, database_at
 from tertulia.wire.api.events import EventEncoder
@@ -43,12 +43,12 @@ async def opened_log(
 ) -> AsyncIterator[Log]:
     """The organization's log, migrated and open, for the time of the context. It is a server's if
     it `serves`; else DatabaseError where a server runs and the database would be migrated."""
-    modes.directory(config.data_path)
+    file_modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(report)
-        bookmark = Bookmark(config.data_path) if serves else None
-        log = Log(store, clock, elapsed, bookmark=bookmark)
+        position_file = PositionFile(config.data_path) if serves else None
+        log = Log(store, clock, elapsed, position_file=position_file)
         await log.open(on_announcement or (lambda _: None))
         try:
             yield log

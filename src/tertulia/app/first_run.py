@@ -19,7 +19,7 @@ from tertulia.app.founding import Founder
 from tertulia.domain import names
 from tertulia.domain.accounts import sessions
 from tertulia.domain.accounts.sessions import NewSession
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.service.config import Config
 from tertulia.service.passwords import password_rules

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tertulia.domain.channels.channels import NewChannel
 from tertulia.domain.organization import founding, realms
 from tertulia.domain.organization.founding import NewOrganization
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.errors import Refused
 from tertulia.model.users import User

@@ -15,7 +15,7 @@ from tertulia.jobs.reports import troubles
 from tertulia.log import replay
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import checking, file_transfer, installation, modes, pruning
+from tertulia.store import consistency, file_modes, file_transfer, installation, pruning
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS
@@ -111,7 +111,7 @@ def _secret(connection: Connection, settings: Config) -> Finding:
 
 
 def _log(connection: Connection) -> tuple[bool, str]:
-    extent = checking.extent(connection)
+    extent = consistency.extent(connection)
     if extent.is_contiguous:
         return True, f"entries {extent.pruned + 1} to {extent.head} without a gap"
     return False, (
@@ -122,7 +122,7 @@ def _log(connection: Connection) -> tuple[bool, str]:
 
 def _tables(connection: Connection) -> tuple[bool, str]:
     since = ""
-    if forgotten := checking.extent(connection).pruned:
+    if forgotten := consistency.extent(connection).pruned:
         at = pruning.checkpoint_at(connection)
         if at < forgotten:
             return True, (
@@ -139,7 +139,7 @@ def _tables(connection: Connection) -> tuple[bool, str]:
 def _references(connection: Connection) -> tuple[bool, str]:
     wrong = [
         (f"{reference.table}.{reference.column}", count)
-        for reference, count in checking.dangling(connection)
+        for reference, count in consistency.dangling(connection)
     ]
     if not wrong:
         return True, "all lead somewhere"
@@ -147,7 +147,7 @@ def _references(connection: Connection) -> tuple[bool, str]:
 
 
 def _search(connection: Connection) -> tuple[bool, str]:
-    messages, missing = checking.unsearchable(connection)
+    messages, missing = consistency.unsearchable(connection)
     if not missing:
         return True, f"knows all {messages} messages"
     return False, f"does not know {missing} of {messages} messages"
@@ -163,7 +163,7 @@ def _files(connection: Connection, settings: Config) -> Finding:
 
 
 def _permissions(settings: Config) -> Finding:
-    by_everybody, by_group = modes.exposed(settings.data_path)
+    by_everybody, by_group = file_modes.exposed(settings.data_path)
     found = by_everybody or by_group
     if not found:
         detail = "nobody but their owner can read the data directory and what is in it"
@@ -172,7 +172,9 @@ def _permissions(settings: Config) -> Finding:
     if not by_everybody:
         detail = f"beside their owner, its group can read {named}"
         return Finding(check="permissions", ok=True, detail=detail)
-    detail = f"everybody on this machine can read {named}; mend it with {modes.remedy(found[0])}"
+    detail = (
+        f"everybody on this machine can read {named}; mend it with {file_modes.remedy(found[0])}"
+    )
     return Finding(check="permissions", ok=False, detail=detail)
 
 

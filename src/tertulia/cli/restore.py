@@ -12,7 +12,7 @@ from tertulia.cli import progress
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE, VaultError, load_secret, save_secret
-from tertulia.store import modes, transfer
+from tertulia.store import file_modes, transfer
 from tertulia.store.files import Files
 from tertulia.store.store import database_at
 
@@ -37,7 +37,7 @@ def restore(
     """
     settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
     with contextlib.closing(transfer.Backup(file)) as backup:
-        modes.directory(settings.data_path)
+        file_modes.directory(settings.data_path)
         placed = _place_secret(settings, backup.secret)
         try:
             with progress.shown() as report:

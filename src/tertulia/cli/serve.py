@@ -29,7 +29,7 @@ from tertulia.cli.errors import Failed
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir
 from tertulia.service.config import Config
 from tertulia.service.mailing import FOLDER
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.connections import RESERVE, Connections, Limits
@@ -161,11 +161,11 @@ def _warn_if_exposed(settings: Config) -> None:
     may mean it so."""
     if not settings.data_path.exists():
         return
-    by_everybody, _ = modes.exposed(settings.data_path)
+    by_everybody, _ = file_modes.exposed(settings.data_path)
     if by_everybody:
         logging.getLogger("tertulia.files").warning(
             "everybody on this machine can read the data directory",
-            extra={"fields": {"mend": modes.remedy(settings.data_path).strip("`")}},
+            extra={"fields": {"mend": file_modes.remedy(settings.data_path).strip("`")}},
         )
 
 

@@ -21,10 +21,11 @@ import msgspec
 from tertulia.delivery import event_ids
 from tertulia.delivery.announcements import Announcements
 from tertulia.delivery.cached_entry import CachedEntry, Encoder
+from tertulia.delivery.monotonic_clock import MonotonicClock
 from tertulia.delivery.presence import Presence
 from tertulia.delivery.queue import Awaited, Poll, Queue, Waiter
-from tertulia.log.steady import Steady
-from tertulia.log.writer import Log, stale
+from tertulia.log.errors import stale_error
+from tertulia.log.log import Log
 from tertulia.model import changes
 from tertulia.model.changes import (
     Entry,
@@ -94,7 +95,7 @@ class Delivery:
         self.presence = Presence(clock)
         self._poll_seconds = poll_seconds
         self._queues_per_user = queues_per_user
-        self._now = Steady(clock, elapsed)
+        self._now = MonotonicClock(clock, elapsed)
         self._ahead = self._now.ahead
         self._started = self._now()
         """What is known of the database alone is not idle for longer than from then on."""
@@ -616,7 +617,7 @@ class Delivery:
     def _suspend(self) -> None:
         """The node does not know any more whether who waits may still hear of things."""
         for queue in list(self._waiting):
-            self._fail(queue, stale())
+            self._fail(queue, stale_error())
 
     def _deliver(self, transient: Transient) -> None:
         match transient:

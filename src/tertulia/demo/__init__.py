@@ -14,7 +14,7 @@ from msgspec import Struct
 from tertulia.app import founding
 from tertulia.app.composition import opened_log, opened_vault
 from tertulia.demo.cast import OWNER, PEOPLE
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
 from tertulia.service.config import Config

@@ -21,7 +21,7 @@ from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.channels import user_topics
 from tertulia.domain.messages import attachments, editing, moving, reactions, sending, widgets
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.attachments import ADDRESS, Picture
 from tertulia.model.channels import Channel
@@ -30,7 +30,7 @@ from tertulia.model.users import User
 from tertulia.service.messages import preconditions
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment, Verb
-from tertulia.store import attached
+from tertulia.store import message_details
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads
 from tertulia.store.writing import FactNoted, Note
@@ -234,27 +234,32 @@ class Stage:
             who,
             widgets.submit,
             seen.message,
-            seen.attached.submessages,
+            seen.details.submessages,
             seen.holders,
             seen.head,
             widgets.WIDGET,
-            _submission(what, value, len(seen.attached.submessages)),
+            _submission(what, value, len(seen.details.submessages)),
         )
 
-    async def _seen(self, asked: Sequence[tuple[int, int]]) -> list[attached.Seen]:
+    async def _seen(
+        self, asked: Sequence[tuple[int, int]]
+    ) -> list[message_details.DetailedMessage]:
         """Messages as users have them, by both their IDs."""
         looks = await self.log.store.read(
-            lambda c: [attached.seen(c, user_id, message_id) for message_id, user_id in asked]
+            lambda c: [
+                message_details.detailed_message(c, user_id, message_id)
+                for message_id, user_id in asked
+            ]
         )
         return [seen for seen in looks if seen is not None]
 
 
-def _reacted(seen: attached.Seen) -> reactions.Reacted:
+def _reacted(seen: message_details.DetailedMessage) -> reactions.Reacted:
     return reactions.Reacted(
         seq=seen.head,
         message=seen.message,
         flags=seen.relation.flags,
-        reactions=seen.attached.reactions,
+        reactions=seen.details.reactions,
         holders=seen.holders,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Conflict, Refused
 from tertulia.state.moment import Verb

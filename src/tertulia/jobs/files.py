@@ -8,9 +8,9 @@ from typing import Final
 
 from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import Job, SetAside
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
-from tertulia.store.partial import Partial, Partials
+from tertulia.store.partial_uploads import Partial, Partials
 from tertulia.store.uploads import Uploads
 
 logger = logging.getLogger("tertulia.files")

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tertulia.jobs.supervisor import Job
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
 from tertulia.store import outbox, pruning, queries
 from tertulia.store.database import Connection

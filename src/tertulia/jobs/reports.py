@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from tertulia.jobs.supervisor import Job
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.store import installation
 from tertulia.store.database import Connection
 from tertulia.store.writing import FactNoted

@@ -4,7 +4,7 @@ import logging
 from typing import Final
 
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.service.messages.deleting import expire_messages
 
 logger = logging.getLogger("tertulia.retention")

@@ -1,115 +1,126 @@
-"""Transactions of the log's writer: what is done when the database is lost in one."""
+"""Group commit: waiting commands decide one after the other, and are written together."""
 
 import asyncio
-import logging
-from typing import Final
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from tertulia.log.freshness import Freshness, described
-from tertulia.store.database import CommitUnknown, DatabaseUnavailable
-from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
-from tertulia.store.queries import Growth
-from tertulia.store.store import Store
-from tertulia.store.writing import Batch, Probe
-
-logger = logging.getLogger("tertulia.log")
-
-RETRY_SECONDS: Final = 0.5
-
-
-class NotBegun(Exception):
-    """The database lets nothing be written. Nothing was decided, and the state is as true as
-    before."""
+from tertulia.log.deciding import TURN_SECONDS, decide
+from tertulia.log.durability import Durability
+from tertulia.log.errors import not_done_error
+from tertulia.log.freshness import Freshness
+from tertulia.log.inbox import GROUP, Inbox
+from tertulia.log.replica import Replica
+from tertulia.log.requests import Command, Group
+from tertulia.log.subscribers import Subscribers
+from tertulia.log.transactions import NotBegun, Transactions
+from tertulia.model.changes import Entry
+from tertulia.store.writing import Batch, MailAsked, Note
 
 
-class Unknown(Exception):
-    """Whether it was committed cannot be known."""
+class _Decided(NamedTuple):
+    """What a group of commands decided."""
+
+    entries: list[Entry]
+    mails: list[MailAsked]
+    outcomes: list[tuple[Command, Any]]
+    """Each command with its result or exception."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """Those of the commands that were not refused, and the mails."""
+        done = (c for c, outcome in self.outcomes if not isinstance(outcome, BaseException))
+        return [*(note for command in done for note in command.notes), *self.mails]
 
 
+@dataclass(frozen=True)
 class Commits:
-    """One node's transactions. Used by its writer alone, one at a time."""
+    """Commits groups. Used by the writer alone, one at a time."""
 
-    def __init__(self, store: Store, freshness: Freshness) -> None:
-        self._store = store
-        self._freshness = freshness
-        self.is_closing = False
-        """Whether nothing is waited for any more."""
+    transactions: Transactions
+    inbox: Inbox
+    replica: Replica
+    durability: Durability
+    freshness: Freshness
+    subscribers: Subscribers
+    clock: Callable[[], float]
+    """Tells UNIX seconds."""
 
-    async def begin(self, position: Position) -> Growth:
-        """Keep others out, and learn what they wrote since. Whatever keeps it from that, it is
-        tried once more on a new connection, without a word to anybody. NotBegun where the database
-        does not let it; HistoryChanged, HistoryPruned and NewerDatabase. `abandon` follows
-        whatever fails between this and `commit`."""
+    async def commit(self, group: Group) -> None:
+        """Carry the group's commands out and answer them, write its notes, and register its
+        snapshots' queues.
+
+        Where nothing can be written now, what was to be written is refused, and the notes are kept.
+        After an exception the state must not be used any more, and nobody was answered. After
+        OutcomeNotKnown the group may be on disk, after all others it is not; Misfold is the mistake
+        of one command.
+        """
         try:
-            return await self._begun_or_again(position)
-        except (NewerDatabase, HistoryChanged, HistoryPruned):
-            raise
-        except Exception as error:
-            await self.abandon()
-            raise NotBegun from error
+            if self.freshness.write_trouble:
+                self.replica.adopt(await self.transactions.prove(self.replica.position))
+            await self._commit(group)
+        except NotBegun as error:
+            self.transactions.failed(error.__cause__ or error)
+            self.inbox.keep_notes(group)
+            self.inbox.refuse(not_done_error(), [*group.commands, *group.registering])
+        group.notes.clear()  # They are on disk, or kept.
 
-    async def _begun_or_again(self, position: Position) -> Growth:
-        try:
-            return await self._store.begin(position)
-        except (NewerDatabase, HistoryChanged, HistoryPruned):
-            raise
-        except Exception as error:
-            logger.warning("the database was lost, and is asked again: %s", described(error))
-            await self.abandon()
-        return await self._store.begin(position)
+    async def _commit(self, group: Group) -> None:
+        self.inbox.has_grown = False
+        began = time.monotonic()
+        growth = await self.transactions.begin(self.replica.position)
+        self.replica.adopt(growth)
+        self.freshness.verified(began)
+        self.durability.begin()
+        decided = await self._decide(group.commands)
+        notes = [*group.notes, *decided.notes, *self._registered(group)]
+        batch = Batch(decided.entries, self.replica.state.take_dirty(), notes)
+        with self.inbox.committing():
+            await self.transactions.commit(batch, growth.head)
+        self.replica.advance(decided.entries, batch.id)
+        self.durability.succeed()
+        self.subscribers.committed(decided.entries)
+        if any(isinstance(note, MailAsked) for note in notes):
+            self.subscribers.mail_written()
+        _answer(decided.outcomes)
+        if len(group.commands) == GROUP:
+            # Let the answers leave: once the state is ahead of the disk again, they would have to
+            # wait for the next commit too. (After a small group they had better wait: the requests
+            # that follow them then come together, and are committed together.)
+            await asyncio.sleep(0)
 
-    async def commit(self, batch: Batch, before: Head) -> None:
-        """Write the batch, begun at that head. It is on disk when this returns, and certainly not
-        when it raises anything but Unknown. Where the database is lost in between, it is looked up
-        as soon as it answers, however long that takes."""
-        try:
-            await self._store.commit(batch)
-        except Exception as error:
-            self._freshness.write_trouble = described(error)
-            if isinstance(error, DatabaseUnavailable) and not isinstance(error, CommitUnknown):
-                raise
-            if not await self._was_committed(batch, before, error):
-                raise
-            logger.warning("the database was lost, but has what was being written")
-        self._freshness.written()
+    async def _decide(self, commands: Sequence[Command]) -> _Decided:
+        decided = _Decided([], [], [])
+        turn = time.perf_counter()
+        for command in commands:
+            if command.is_expired:
+                continue
+            outcome = await decide(
+                self.replica.state, command, self.clock(), decided.entries, decided.mails
+            )
+            decided.outcomes.append((command, outcome))
+            if time.perf_counter() - turn > TURN_SECONDS:
+                # No answer shows what they decided before it is on disk: `Durability.settled`.
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
+        return decided
 
-    async def _was_committed(self, batch: Batch, before: Head, error: Exception) -> bool:
-        while True:
-            try:
-                await self._store.rollback()
-                made = await self._store.was_committed(batch, before)
-                break
-            except Exception as again:  # The database may come back: until then, wait.
-                logger.warning("it is not known yet what was committed: %s", described(again))
-                if self.is_closing:
-                    raise Unknown from error
-                await asyncio.sleep(RETRY_SECONDS)
-        if made is None:
-            raise Unknown from error
-        return made
+    def _registered(self, group: Group) -> list[Note]:
+        """The queues that begin where the group ends."""
+        found: list[Note] = []
+        for snapshot in group.snapshots:
+            if snapshot.queue is not None and not snapshot.answer.done():
+                snapshot.registered = snapshot.queue(self.replica.state.seq)
+                found.append(snapshot.registered)
+        return found
 
-    async def prove(self, position: Position) -> Growth:
-        """Write next to nothing, where writing has failed: so that no command decides in vain, for
-        which the whole state would have to be loaded again. As `begin`, and NotBegun if the commit
-        fails."""
-        growth = await self.begin(position)
-        try:
-            await self._store.commit(Batch([], {}, (Probe(),)))
-        except Exception as error:
-            await self.abandon()
-            raise NotBegun from error
-        logger.warning("the database can be written again")
-        self._freshness.written()
-        return growth
 
-    async def abandon(self) -> None:
-        """End the transaction without a trace."""
-        try:
-            await self._store.rollback()
-        except Exception:  # The connection is gone in any case.
-            logger.exception("a transaction could not be ended")
-
-    def failed(self, error: BaseException) -> None:
-        """Nothing can be written, as of now."""
-        if not self._freshness.write_trouble:
-            logger.error("nothing can be written: %s", described(error))
-        self._freshness.write_trouble = described(error)
+def _answer(outcomes: Sequence[tuple[Command, Any]]) -> None:
+    for command, outcome in outcomes:
+        if command.answer.done():
+            continue
+        if isinstance(outcome, BaseException):
+            command.answer.set_exception(outcome)
+        else:
+            command.answer.set_result(outcome)

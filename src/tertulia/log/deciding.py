@@ -14,11 +14,11 @@ from tertulia.state.organization import State
 from tertulia.store.writing import MailAsked
 
 TURN_SECONDS: Final = 0.01
-"""For so long commands decide one after the other, then others have their turn of the loop."""
+"""For so long commands decide one after the other before the event loop runs other tasks."""
 
 
 class Misfold(Exception):
-    """A verb asked for a change that cannot be folded: a mistake of ours in that verb."""
+    """A verb decided on a change that cannot be folded: a mistake of ours in that verb."""
 
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -28,8 +28,9 @@ class Misfold(Exception):
 async def decide(
     state: State, command: Command, now: float, entries: list[Entry], mails: list[MailAsked]
 ) -> Any:
-    """The command's result, its changes folded and added to the entries, its mails to the mails; or
-    its exception. Misfold where the state is not to be used any more."""
+    """Let the command decide, fold its changes into the state, and append them to `entries` and its
+    mails to `mails`. Returns its result, or its exception. Misfold where the state must not be
+    used any more."""
     turn = time.perf_counter()
     try:
         decision: Decision[Any] = command.verb(
@@ -40,7 +41,7 @@ async def decide(
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
     if time.perf_counter() - turn > TURN_SECONDS:
-        await asyncio.sleep(0)  # Nobody but the writer changes the state meanwhile.
+        await asyncio.sleep(0)  # The state stays: only the writer changes it.
     try:
         for change in visibility.accompanied(state, decision.changes):
             entry = Entry(state.seq + 1, now, command.actor_id, change)

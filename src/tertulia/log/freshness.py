@@ -1,37 +1,34 @@
-"""Whether a node knows what it must know: how old its knowledge of the log's end may be, and
-whether its writer comes forward."""
+"""Whether a node's state is up to date, and whether its writer makes progress."""
 
 import time
 from typing import Final
 
 LOOK_SECONDS: Final = 2.0
-"""Between two looks at the log's end, whatever other nodes say of it."""
+"""Between two looks at the log's head, whatever other nodes announce."""
 STALE_SECONDS: Final = 10.0
-"""A node that could not verify its state for so long shows nothing of it."""
-PROOF_SECONDS: Final = 10.0
-"""What was written so lately proves that it can be."""
+"""A node that could not verify its state for so long answers nothing from it."""
 
 
 class Freshness:
-    """What a node knows of its own state. Times are of `time.monotonic`."""
+    """What a node knows of its state and its writer. Times are of `time.monotonic`."""
 
     def __init__(self) -> None:
         self.verified_at = time.monotonic()
-        """When a look began after which everything was in the state that was committed."""
+        """When the newest look at the head began that found nothing that is not in the state."""
         self.written_at = time.monotonic()
         """When something was last written."""
         self.busy_since: float | None = None
-        """Since when the writer is at what it does; None where it waits."""
+        """Since when the writer works at one group; None while it waits."""
         self.look_trouble = ""
         """Why the last look at the log's end failed."""
         self.write_trouble = ""
         """Why nothing can be written, as of the last attempt."""
         self.newer = ""
-        """What a newer program did to the database, so that this one cannot go on."""
+        """Why this program is too old for the database; empty where it is not."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether what the state shows may be over for longer than is promised."""
+        """Whether the state may be older than `STALE_SECONDS`, or the program is too old."""
         return bool(self.newer) or time.monotonic() - self.verified_at > STALE_SECONDS
 
     def verified(self, at: float) -> None:
@@ -40,7 +37,7 @@ class Freshness:
         self.look_trouble = ""
 
     def doubted(self, trouble: str) -> None:
-        """The state is certainly not what counts."""
+        """The state is certainly not that of the database."""
         self.verified_at = min(self.verified_at, time.monotonic() - STALE_SECONDS - 1)
         self.look_trouble = trouble
 
@@ -50,8 +47,8 @@ class Freshness:
         self.write_trouble = ""
 
     def problems(self) -> list[str]:
-        """What is wrong, each in a sentence; nothing where all is well. Anybody may read it: of an
-        error it has the kind. What the error says is in the log."""
+        """What is wrong, each in a sentence; nothing where all is well. Anybody may read it, so it
+        has the kinds of errors only: their texts are in the server's log."""
         now = time.monotonic()
         found = []
         if self.newer:
@@ -73,9 +70,3 @@ class Freshness:
 
 def _kind(trouble: str) -> str:
     return trouble.partition(":")[0]
-
-
-def described(error: BaseException) -> str:
-    """The error in one line, for people who operate a server."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""The log from its beginning, beside the tables that were written from it."""
+"""Folding the log from its beginning, and comparing that with the tables."""
 
 from tertulia.model.nouns import NOUNS
 from tertulia.state.fold import fold

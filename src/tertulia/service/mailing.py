@@ -2,7 +2,7 @@
 
 from typing import Literal, cast
 
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.outbound.mail_sender import MailSender
 from tertulia.outbound.mail_templates import MailTemplates
 from tertulia.outbound.transports import Folder, Smtp, SmtpServer, Transport

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tertulia.delivery.queues import Delivery
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview

@@ -30,7 +30,7 @@ class ConnectionLost(DatabaseUnavailable):
 
 
 class TimeLimitReached(DatabaseUnavailable):
-    """It took longer than it may, and was stopped."""
+    """A statement or transaction took longer than its limit, and was stopped."""
 
 
 class CommitUnknown(DatabaseUnavailable):
@@ -45,7 +45,7 @@ class Limits(NamedTuple):
     statement: float
     """A statement, with what it waits for."""
     lock: float
-    """Waiting for others to let go of something."""
+    """Waiting for a lock."""
     idle: float
     """Between two statements of a transaction. The database ends the connection of a process that
     stands still for longer, and so what it holds. (PostgreSQL.)"""
@@ -55,18 +55,18 @@ class Limits(NamedTuple):
 
 
 READING = Limits(statement=10, lock=5, idle=30)
-"""For those who read while others wait for the answer."""
+"""For reads whose answer somebody waits for."""
 WRITING = Limits(statement=15, lock=10, idle=5, transaction=20)
-"""For those who write to the log: who waits for the head waits for longer than one that stands
-still may hold it."""
+"""For writing to the log. A writer waits for the head's lock longer than a writer that stands still
+may hold it."""
 MIGRATING = Limits(statement=86_400, lock=86_400, idle=60)
-"""For one who changes the tables, and for those who wait for that."""
+"""For a migration, and for waiting for one."""
 LONG = Limits(statement=14_400, lock=60, idle=3_600)
-"""For an operator's commands, which look at everything."""
+"""For an operator's commands, which read everything."""
 
 
 class DatabaseReplaced(DatabaseError):
-    """The database was moved away under those who use it: what they write is lost."""
+    """The database was moved away while it is in use: what is written to it is lost."""
 
 
 class Connection(Protocol):
@@ -88,19 +88,19 @@ class Connection(Protocol):
         """Run one statement for what it does."""
 
     def scan(self, sql: str) -> Iterator[Row]:
-        """Run one statement and hand out its rows without having them all in memory. Only inside
-        a transaction."""
+        """Run one statement and yield its rows without having them all in memory. Only inside a
+        transaction."""
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
 
     def begin_read(self, seconds: float) -> None:
-        """Start a transaction that sees one moment throughout. What is asked in it must be answered
-        in so many seconds altogether: TimeLimitReached afterwards."""
+        """Start a transaction that sees one moment throughout. Its statements may take so many
+        seconds altogether: TimeLimitReached afterwards."""
 
     def require_time(self) -> None:
-        """TimeLimitReached where the transaction has none left: for those who compute for long
-        between two statements."""
+        """TimeLimitReached where the transaction has no time left. For computations between two
+        statements that may take long."""
 
     def commit(self) -> None:
         """End the transaction; what it wrote is on disk then. CommitUnknown where the connection
@@ -257,23 +257,23 @@ class Database(ABC):
 
     @abstractmethod
     def watch(
-        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
     ) -> Callable[[], None]:
-        """Call `grown` (from any thread) when another process may have written, with the log's
-        newest sequence number if it is known, and `heard` with what another process announced.
-        Returns what ends the watching.
+        """Call `on_growth` (from any thread) when another process may have written, with the log's
+        newest sequence number if it is known, and `on_announcement` with what another process
+        announced. Returns a function that ends this.
 
-        The watching outlasts every failure of the database: it is tried again within seconds, and
-        then `grown` is called for what may have been missed."""
+        After a failure of the database this is tried again within seconds, without end, and then
+        `on_growth` is called for what may have been missed."""
 
     @abstractmethod
     def require_in_place(self) -> None:
-        """DatabaseReplaced where the connections lead to something that is not there any more."""
+        """DatabaseReplaced where the database that the connections lead to was moved away."""
 
     @abstractmethod
     def served(self) -> AbstractContextManager[None]:
-        """Be the process that serves from it for the time of the context. DatabaseError where only
-        one may, and another does."""
+        """Be a server of this database for the time of the context. DatabaseError where only one
+        process may serve from it, and another one does."""
 
     @abstractmethod
     def servers(self) -> list[str]:
@@ -281,12 +281,12 @@ class Database(ABC):
 
     @abstractmethod
     def say_serving(self, connection: Connection) -> None:
-        """Be among the `servers` to other processes as long as the connection lasts."""
+        """Appear among the `servers` of other processes as long as the connection lasts."""
 
     @abstractmethod
     def announce(self, messages: Sequence[str]) -> None:
-        """Tell other processes some things that are not written down, which lasts for a moment at
-        most. Blocking; called from one thread at a time."""
+        """Send messages to other processes, without storing them. Blocks, for a moment at most; one
+        thread at a time may call it."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Messages that change after they were sent: how that is written, and what is read for it."""
+"""Edits, moves and deletions of messages: how they are written, and what is read to decide them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from tertulia.model.changes import Entry
 from tertulia.model.channels import topic_key
 from tertulia.model.messages import Edit, Flag
 from tertulia.model.stretches import ids_of
-from tertulia.store import bitmaps, searching
+from tertulia.store import bitmaps, search_index
 from tertulia.store.database import Connection
 
 _EDIT_COLUMNS = (
@@ -24,7 +24,7 @@ DEPENDENT = ("message_flags", "message_edits", "reactions", "submessages")
 
 
 class Holders(Struct, frozen=True):
-    """Who has something to do with a message, beyond having received it."""
+    """Users with rows about a message, besides its being delivered to them."""
 
     flags: dict[int, Flag]
     """Everybody's sparse flags."""
@@ -36,7 +36,7 @@ class Holders(Struct, frozen=True):
 
 
 def write(connection: Connection, entry: Entry) -> None:
-    """Write what the entry changes in messages, if it does."""
+    """Write what the entry changes in messages, if it is such a change."""
     match entry.change:
         case changes.MessageEdited():
             _write_content(connection, entry, entry.change)
@@ -73,7 +73,7 @@ def _write_content(connection: Connection, entry: Entry, change: changes.Message
         was_content=change.was_content,
         was_rendered=change.was_rendered,
     )
-    searching.refresh(connection, [message.id])
+    search_index.refresh(connection, [message.id])
 
 
 def _write_place(connection: Connection, entry: Entry, change: changes.MessagesMoved) -> None:
@@ -101,7 +101,7 @@ def _write_place(connection: Connection, entry: Entry, change: changes.MessagesM
         was_channel_id=change.channel_id if change.changes_channel else None,
         channel_id=change.new_channel_id if change.changes_channel else None,
     )
-    searching.refresh(connection, ids)
+    search_index.refresh(connection, ids)
 
 
 def _write_edits(
@@ -118,7 +118,7 @@ def _write_edits(
 def _delete(connection: Connection, change: changes.MessagesDeleted) -> None:
     dialect = connection.dialect
     ids = dialect.array(change.message_ids)
-    searching.remove(connection, change.message_ids)
+    search_index.remove(connection, change.message_ids)
     bitmaps.take_out(connection, bitmaps.RECORDS, change.message_ids)
     for table in DEPENDENT:
         connection.run(f"DELETE FROM {table} WHERE {dialect.among('message_id')}", (ids,))

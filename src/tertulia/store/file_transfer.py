@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
-from tertulia.store import modes, queries
+from tertulia.store import file_modes, queries
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.uploads import Uploads, sync_directory
@@ -90,10 +90,10 @@ def _unpack(archive: zipfile.ZipFile, files: Files, count: int, progress: Progre
     for number, name in enumerate(names, 1):
         try:
             place = files.place(name.removeprefix(PREFIX))
-            modes.directory(place.parent)
+            file_modes.directory(place.parent)
             with (
                 archive.open(name) as source,
-                open(place, "xb", opener=modes.opener) as target,
+                open(place, "xb", opener=file_modes.opener) as target,
             ):
                 shutil.copyfileobj(source, target, _PIECE)
                 target.flush()

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 
 _PASSING = ("external/", "thumbnails/", "uploads/incoming/")
 
@@ -43,10 +43,10 @@ class Files:
 
     def _put(self, path: str, content: bytes) -> None:
         place = self.place(path)
-        modes.directory(place.parent)
+        file_modes.directory(place.parent)
         draft = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}")
         try:
-            with open(draft, "wb", opener=modes.opener) as file:
+            with open(draft, "wb", opener=file_modes.opener) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

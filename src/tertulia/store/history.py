@@ -19,7 +19,7 @@ program that knows more is newer."""
 
 
 class HistoryChanged(DatabaseError):
-    """The log does not have any more what was known to be in it: it is another history."""
+    """The log does not have the known entry any more: it is another history."""
 
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
@@ -30,7 +30,7 @@ class HistoryChanged(DatabaseError):
 
 
 class HistoryPruned(DatabaseError):
-    """The log goes on from what was known to be in it, and a part of what came after is pruned."""
+    """The log has the same history, but entries after the known one are pruned."""
 
     def __init__(self, known: "Position", head: "Head") -> None:
         self.head = head
@@ -42,13 +42,13 @@ class NewerDatabase(DatabaseError):
 
 
 class Position(Struct, frozen=True):
-    """An entry of the log, and by what it is told from one with the same number in another
+    """An entry of the log. `history` and `batch` tell it from one with the same number in another
     history."""
 
     history: str
     seq: int
     batch: str
-    """What it was written with; empty for entries that are older than this."""
+    """The batch that it was committed with; empty for entries from before there were batches."""
 
 
 class Head(Struct, frozen=True):
@@ -71,7 +71,7 @@ class Head(Struct, frozen=True):
 
 
 def new_id() -> str:
-    """What a history or a batch is known by."""
+    """A random ID for a history or a batch."""
     return secrets.token_hex(8)
 
 
@@ -91,8 +91,7 @@ def batch_of(connection: Connection, seq: int) -> str | None:
 
 
 def continues(connection: Connection, found: Head, known: Position) -> bool:
-    """Whether the log still has what was known, as far as it can be told: what is pruned is
-    believed."""
+    """Whether the log still has the known entry. Where that is pruned, it is taken for granted."""
     if found.history != known.history or found.seq < known.seq:
         return False
     if found.seq == known.seq:
@@ -101,8 +100,8 @@ def continues(connection: Connection, found: Head, known: Position) -> bool:
 
 
 def renew(connection: Connection) -> None:
-    """Give the log a new identity, inside the transaction that is open. The event queues are ended:
-    what their clients have seen is of another history."""
+    """Give the log a new identity, inside the transaction that is open. This ends the event queues:
+    their cursors are of another history."""
     connection.run("UPDATE head SET history = ? WHERE id = 1", (new_id(),))
     connection.run("DELETE FROM queues")
 
@@ -114,6 +113,6 @@ def is_lost(connection: Connection, known: Position) -> bool:
 
 
 def renew_where_lost(connection: Connection, known: Position) -> None:
-    """`renew` where that is so, inside the transaction that is open."""
+    """`renew` where the known entry `is_lost`, inside the transaction that is open."""
     if is_lost(connection, known):
         renew(connection)

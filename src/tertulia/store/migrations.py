@@ -6,7 +6,7 @@ The schema's version is the number of migrations applied.
 import contextlib
 from collections.abc import Callable, Sequence
 
-from tertulia.store import history, searching
+from tertulia.store import history, search_index
 from tertulia.store.database import (
     MIGRATING,
     Connection,
@@ -16,8 +16,8 @@ from tertulia.store.database import (
 )
 from tertulia.store.history import LOG_FORMAT, Head, NewerDatabase
 
-Tell = Callable[[str], None]
-Step = str | Callable[[Connection, Tell], None]
+Report = Callable[[str], None]
+Step = str | Callable[[Connection, Report], None]
 """A statement, or what SQL cannot do, which may tell how far it has come."""
 Migration = Callable[[Dialect], Sequence[Step]]
 
@@ -176,7 +176,7 @@ def _sessions(dialect: Dialect) -> Sequence[str]:
 
 
 def _search_by_our_words(dialect: Dialect) -> Sequence[Step]:
-    return (*dialect.search_schema(), searching.add_all)
+    return (*dialect.search_schema(), search_index.add_all)
 
 
 def _parts(dialect: Dialect) -> Sequence[str]:
@@ -245,7 +245,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
-"""The schema's version since which the search is filled by `tertulia.store.searching`."""
+"""The schema's version since which the search is filled by `tertulia.store.search_index`."""
 
 WITH_HISTORY = MIGRATIONS.index(_history) + 1
 """The schema's version since which the log's head knows its history and the versions."""
@@ -292,7 +292,7 @@ def _require_unserved(database: Database) -> None:
 
 
 def migrate(
-    database: Database, tell: Tell, until: int | None = None, *, beside_servers: bool = False
+    database: Database, report: Report, until: int | None = None, *, beside_servers: bool = False
 ) -> None:
     """Bring the database to the program's version (or only to `until`), all migrations in one
     transaction: one that fails leaves the database as it was. Where several processes do so at one
@@ -308,7 +308,7 @@ def migrate(
         for statement in database.dialect.begin_migration():
             connection.run(statement)
         try:
-            version = _migrate(database, connection, target, tell, beside_servers=beside_servers)
+            version = _migrate(database, connection, target, report, beside_servers=beside_servers)
             if until is None and target >= WITH_HISTORY:
                 connection.run("UPDATE head SET log_format = ?", (LOG_FORMAT,))
             connection.commit()
@@ -317,11 +317,11 @@ def migrate(
                 connection.run("ROLLBACK")
             raise
     if 0 < version < target:
-        tell(f"Migrated the database from schema version {version} to {target}")
+        report(f"Migrated the database from schema version {version} to {target}")
 
 
 def _migrate(
-    database: Database, connection: Connection, target: int, tell: Tell, *, beside_servers: bool
+    database: Database, connection: Connection, target: int, report: Report, *, beside_servers: bool
 ) -> int:
     """Make the migrations that are missing, inside the transaction. Returns the version from
     before."""
@@ -337,13 +337,13 @@ def _migrate(
     if 0 < version < target:
         copy = database.backup_before_migration(version)
         if copy:
-            tell(f"The database as it was is kept in {copy}")
+            report(f"The database as it was is kept in {copy}")
     for number in range(version, target):
         for step in MIGRATIONS[number](database.dialect):
             if isinstance(step, str):
                 connection.run(step)
             else:
-                step(connection, tell)
+                step(connection, report)
     if version < target:
         connection.run(
             "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"

@@ -26,16 +26,16 @@ class Waiting(Struct, frozen=True, kw_only=True):
     id: str
     asked_at: float
     due_at: float
-    """When it is to be tried (again)."""
+    """When it is to be sent (again)."""
     attempts: int
-    """How often it was tried, the attempt counted that is being made."""
+    """How many attempts there were, with the present one."""
     trouble: str
     """Why the last attempt failed."""
     mail: Mail
 
 
 def new_id() -> str:
-    """What a mail is known by."""
+    """A random ID for a mail."""
     return secrets.token_hex(16)
 
 

@@ -64,7 +64,7 @@ def first_since(connection: Connection, moment: float, after: int, until: int) -
 
 
 def erasures(connection: Connection, after: int, until: int) -> list[Erasure]:
-    """Those that these entries (`after` < seq <= `until`) say, in order."""
+    """The deletions among these entries (`after` < seq <= `until`), in order."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
         " AND change LIKE '%\"is_deleted\":true%' ORDER BY seq",
@@ -83,8 +83,8 @@ def checkpoint_at(connection: Connection) -> int:
 
 
 def checkpoint(connection: Connection) -> tuple[int, dict[str, list[Any]]]:
-    """The entry at which it was made, and all records of then by table. Without one, the beginning:
-    0, and none."""
+    """The entry at which the checkpoint was made, and its records by table; 0 and no records where
+    there is none."""
     number, seq = _current(connection)
     found: dict[str, list[Any]] = {}
     for noun in NOUNS:
@@ -101,11 +101,11 @@ def make_checkpoint(
     *,
     until: int | None = None,
 ) -> None:
-    """Write down what the tables are now, in place of the checkpoint that there is; with `until`,
-    only where that one was made before this entry. Takes a while, during which others write; ends
-    early, with nothing changed, when `goes_on` says no.
+    """Make a checkpoint of the tables as they are now, in place of the present one; with `until`,
+    only where the present one was made before that entry. Takes a while, in which others can write;
+    stops early, with nothing changed, when `goes_on` returns False.
 
-    One is made at a time, whoever makes it: DatabaseUnavailable where another takes too long.
+    Processes make one at a time: DatabaseUnavailable where another one takes too long.
     """
     while not _making.acquire(timeout=1):
         if not goes_on():
@@ -125,7 +125,7 @@ def _make_checkpoint(database: Database, goes_on: Callable[[], bool], until: int
         ((seq,),) = source.query("SELECT seq FROM head WHERE id = 1")
         before, made_at = _current(source)
         number = before + 1
-        # What another attempt left that came to no end.
+        # The rows of an attempt that did not finish.
         _delete(target, "number <> ?", before)
         if until is not None and made_at >= until:
             return

@@ -1,4 +1,4 @@
-"""What is read from the database besides searches: the state, the log, readers, queues."""
+"""Reading the state, the log, readers' messages and event queues. (Searches: `message_search`.)"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ class Growth(Struct, frozen=True):
     head: Head
     entries: list[Entry]
     position: Position
-    """That of the last of the entries."""
+    """The position of the last of the entries."""
 
     @property
     def is_all(self) -> bool:
@@ -312,7 +312,7 @@ def channel_messages(connection: Connection, channel_ids: Sequence[int]) -> dict
     """The IDs of the channels' messages, of all of these channels."""
     found = {channel_id: ChannelIds(BitMap(), {}, BitMap()) for channel_id in channel_ids}
     dialect = connection.dialect
-    # An index has what is asked for: no message is looked at.
+    # An index covers the columns: no row of `messages` is read.
     for channel_id, key, ids in connection.query(
         f"SELECT channel_id, topic_key, {dialect.collected('id')} FROM messages"
         f" WHERE {dialect.among('channel_id')} GROUP BY channel_id, topic_key",
@@ -370,7 +370,7 @@ def idle_queues(connection: Connection, now: float, started: float, spared: floa
 
 
 def presence(connection: Connection) -> list[PresenceSeen]:
-    """When each user was last there, as last written down."""
+    """When each user was last present, as last written."""
     rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")
     return [PresenceSeen(*row) for row in rows]
 
@@ -395,7 +395,7 @@ def newest_by_topic(
 
 
 def users_since(connection: Connection, day: int) -> int:
-    """How many gave input to a client on that day (of UNIX time) or later."""
+    """How many users gave input to a client on that day (of UNIX time) or later."""
     rows = connection.query("SELECT COUNT(DISTINCT user_id) FROM usage_days WHERE day >= ?", (day,))
     return int(rows[0][0])
 
@@ -410,8 +410,8 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
 
 
 def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
-    """Of so many of the log's newest entries those that say that a message was sent with a local
-    ID, oldest first, with what the messages say now."""
+    """The messages that were sent with a local ID among so many of the log's newest entries, oldest
+    first, with their present content."""
     rows = connection.query(
         "SELECT seq, at, actor_id, change FROM log"
         " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ? AND change LIKE '%\"local_id\"%'"

@@ -1,7 +1,6 @@
 """SQLite, by way of apsw, which brings its own recent version with FTS5."""
 
 import contextlib
-import json
 import logging
 import threading
 import time
@@ -11,8 +10,7 @@ from typing import Any
 
 import apsw
 
-from tertulia.model.words import Phrase
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.database import (
     LONG,
     READING,
@@ -23,132 +21,30 @@ from tertulia.store.database import (
     DatabaseError,
     DatabaseReplaced,
     DatabaseUnavailable,
-    Dialect,
     Limits,
     Row,
     TimeLimitReached,
 )
-from tertulia.store.serving import server_on, serving_alone
+from tertulia.store.server_lock import exclusive_server, running_server
+from tertulia.store.sqlite_dialect import SqliteDialect
 
 logger = logging.getLogger("tertulia.store")
 
 _WATCH_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
-"""After a failure, the file is looked at again so much later."""
+"""Between a failure to watch the file and the next attempt."""
 _CHECK_STEPS = 200_000
-"""Whether a statement takes too long is asked whenever it has done so many of SQLite's steps, some
-tens of milliseconds."""
+"""SQLite's virtual-machine steps between two looks at a statement's time limit: some tens of
+milliseconds."""
 _WAL_BYTES = 4 * 1024 * 1024
-"""What has been committed is taken over into the file itself whenever so much has come together: by
-the thread that watches it, for a commit that did it would last ten times as long as others."""
+"""The size of the write-ahead log at which the thread that watches the file makes a checkpoint: a
+commit that made one would take ten times as long as others."""
 _WAL_PAGES = 16_000
-"""A commit does it where so much has come together all the same."""
-
-
+"""The size of the write-ahead log at which a commit makes a checkpoint all the same."""
 _COPY = "before-migration-from-"
-"""What the names of copies made before migrations have behind the file's; the version follows."""
+"""The suffix of copies made before migrations; the schema's version follows."""
 _VACUUM_PAGES = 1000
-"""Pages given back in one transaction."""
-
-
-class SqliteDialect(Dialect):
-    name = "sqlite"
-    blob = "BLOB"
-    real = "REAL"
-    counted = "INTEGER PRIMARY KEY"
-    begin_read = "BEGIN"
-    begin_write = ("BEGIN IMMEDIATE",)
-    overwrite_deleted = ("PRAGMA secure_delete = ON",)
-
-    def begin_migration(self) -> Sequence[str]:
-        return self.begin_write
-
-    def among(self, column: str) -> str:
-        return f"{column} IN (SELECT value FROM json_each(?))"
-
-    def array(self, values: Iterable[int] | Iterable[str]) -> str:
-        return json.dumps(list(values))
-
-    def within(self) -> str:
-        return (
-            "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
-            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
-            " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
-            " AND messages.id > after AND messages.id <= until)"
-        )
-
-    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
-        return json.dumps(list(spans))
-
-    def collected(self, column: str) -> str:
-        return f"json_group_array({column})"
-
-    def tables(self) -> str:
-        return (
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            " AND name NOT LIKE 'message_search%' ORDER BY name"
-        )
-
-    def columns(self) -> str:
-        return "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
-
-    def first_search_schema(self) -> Sequence[str]:
-        return (
-            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
-            " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
-            "INSERT INTO message_search (rowid, content, topic)"
-            " SELECT id, content, COALESCE(topic, '') FROM messages",
-        )
-
-    def search_schema(self) -> Sequence[str]:
-        # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
-        return (
-            "DROP TABLE message_search",
-            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
-            " contentless_delete=1, tokenize='ascii')",
-        )
-
-    def search_tuning(self) -> Sequence[str]:
-        # Every 64 commits the index is merged for a while: a quarter of it at a time, and half as
-        # often, is hardly felt by the one who sends just then.
-        return (
-            "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
-            "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
-        )
-
-    def search_missing(self) -> str:
-        return (
-            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
-        )
-
-    def search_insert(self) -> str:
-        return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
-
-    def search_row(
-        self, message_id: int, content: Sequence[str], topic: Sequence[str]
-    ) -> tuple[Any, ...]:
-        return message_id, " ".join(content), " ".join(topic)
-
-    def search_delete(self) -> str:
-        return f"DELETE FROM message_search WHERE {self.among('rowid')}"
-
-    def search_hits(self, comparison: str, order: str, limit: int) -> str:
-        return (
-            f"SELECT rowid FROM message_search WHERE message_search MATCH ?"
-            f" AND rowid {comparison} ? ORDER BY rowid {order} LIMIT {limit}"
-        )
-
-    def named_messages(self) -> str:
-        # A cross join is made from left to right.
-        return "json_each(?) AS named CROSS JOIN messages ON messages.id = named.value"
-
-    def search_match(self) -> str:
-        return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
-
-    def search_query(self, phrases: Sequence[Phrase]) -> str:
-        return " AND ".join(
-            f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
-        )
+"""Pages given back to the operating system in one transaction."""
 
 
 def _raise_ours(error: apsw.Error) -> None:
@@ -174,7 +70,7 @@ class SqliteConnection:
         self._statement_ends = self._transaction_ends = float("inf")
         # The files that SQLite makes beside it have the same mode.
         with contextlib.suppress(OSError):  # SQLite says better what is wrong.
-            modes.touch(path)
+            file_modes.touch(path)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
@@ -287,13 +183,13 @@ class SqliteConnection:
                     self._connection.execute(statement)
             finally:
                 self._connection.set_busy_timeout(self._busy_ms)
-        except apsw.Error:  # Who waits for it hears what it is.
+        except apsw.Error:  # `begin` meets the same error, and raises it.
             return False
         return True
 
     def copy_to(self, path: Path) -> None:
         """A consistent copy of the whole database, made while others use it."""
-        modes.touch(path)
+        file_modes.touch(path)
         try:
             target = apsw.Connection(str(path))
             try:
@@ -366,10 +262,10 @@ class SqliteDatabase(Database):
         return bool(0 < left < free)
 
     def watch(
-        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
     ) -> Callable[[], None]:
         """Other processes can only be command-line tools, which announce nothing; that they wrote
-        shows in the file's data version. What was committed is taken over as well."""
+        shows in the file's data version. The same thread makes checkpoints."""
         stop = threading.Event()
 
         def look() -> None:
@@ -380,12 +276,14 @@ class SqliteDatabase(Database):
                         self._connect(readonly=True, limits=READING)
                     ) as connection:
                         version = connection.query("PRAGMA data_version")
-                        grown(None)  # Whatever was written before anybody looked.
+                        on_growth(
+                            None
+                        )  # Something may have been written before this began to watch.
                         while not stop.wait(_WATCH_SECONDS):
                             now = connection.query("PRAGMA data_version")
                             if now != version:
                                 version = now
-                                grown(None)
+                                on_growth(None)
                             if self._wal_bytes() > _WAL_BYTES:
                                 connection.run("PRAGMA wal_checkpoint(PASSIVE)")
                             if is_away:
@@ -423,10 +321,10 @@ class SqliteDatabase(Database):
             )
 
     def served(self) -> contextlib.AbstractContextManager[None]:
-        return serving_alone(self.path)
+        return exclusive_server(self.path)
 
     def servers(self) -> list[str]:
-        found = server_on(self.path)
+        found = running_server(self.path)
         return [found] if found else []
 
     def say_serving(self, connection: Connection) -> None:

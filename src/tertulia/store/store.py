@@ -2,15 +2,12 @@
 
 import asyncio
 import logging
-import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from tertulia.model.errors import Refused
 from tertulia.store import history, queries
 from tertulia.store.database import (
     READING,
@@ -19,12 +16,11 @@ from tertulia.store.database import (
     ConnectionLost,
     Database,
     DatabaseError,
-    DatabaseUnavailable,
-    TimeLimitReached,
 )
 from tertulia.store.history import Head, Position
 from tertulia.store.migrations import migrate, require_known
 from tertulia.store.queries import Growth
+from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
 
@@ -34,8 +30,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 READERS = 3
-MOST_READS = 500
-"""Reads that may be waiting or under way at once; beyond it they are refused."""
 READ_SECONDS = 10
 """How long a read may take, with waiting for its turn."""
 LOG_READ_SECONDS = 5
@@ -44,10 +38,6 @@ LOAD_SECONDS = 120
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read at once."""
-QUIET_SECONDS = 10
-"""Between two lines of the log about reads that fail."""
-GRACE_SECONDS = 3
-"""After which a reader who hears nothing of a limit gives up by itself."""
 
 
 def database_at(data_dir: Path, url: str | None) -> Database:
@@ -67,118 +57,25 @@ def database_at(data_dir: Path, url: str | None) -> Database:
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
-class _Readers:
-    """Threads that read, each on a connection of its own."""
-
-    def __init__(self, database: Database, threads: int, name: str) -> None:
-        self._database = database
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._local = threading.local()
-        self._lock = threading.Lock()
-        self._open: list[Connection] = []
-        self._reads = 0
-        self._quiet_until = 0.0
-
-    async def read(self, function: Callable[[Connection], T], seconds: float) -> T:
-        """Run the function in a thread, on a connection that sees one moment of the database
-        throughout; once more where the connection was lost. DatabaseUnavailable where it has not
-        ended after so many seconds, or too many wait."""
-        if self._reads >= MOST_READS:
-            raise DatabaseUnavailable("Too much is being read at the moment.")
-        self._reads += 1
-        ends = time.monotonic() + seconds
-        try:
-            return await self._timed(function, seconds, ends)
-        except DatabaseUnavailable as error:
-            self._note(error)
-            raise
-        finally:
-            self._reads -= 1
-
-    async def _timed(self, function: Callable[[Connection], T], seconds: float, ends: float) -> T:
-        try:
-            # The connection ends it in time, where a thread is free for it.
-            async with asyncio.timeout(seconds + GRACE_SECONDS):
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._executor, self._read, function, ends)
-        except TimeoutError:
-            raise TimeLimitReached("The database took too long to answer.") from None
-
-    def _note(self, error: DatabaseUnavailable) -> None:
-        """Say in the log what went wrong, now and then."""
-        if time.monotonic() > self._quiet_until:
-            self._quiet_until = time.monotonic() + QUIET_SECONDS
-            logger.warning("a read of the database failed", extra={"fields": {"reason": error}})
-
-    def _read(self, function: Callable[[Connection], T], ends: float) -> T:
-        try:
-            return self._transaction(function, ends)
-        except ConnectionLost:
-            return self._transaction(function, ends)
-
-    def _transaction(self, function: Callable[[Connection], T], ends: float) -> T:
-        seconds = ends - time.monotonic()
-        if seconds <= 0:
-            raise TimeLimitReached("The database took too long to answer others.")
-        connection = self._connection()
-        try:
-            connection.begin_read(seconds)
-            try:
-                result = function(connection)
-            except Refused:
-                connection.commit()
-                raise
-            connection.commit()
-        except Refused:
-            raise
-        except BaseException:
-            # It may be the connection that broke: the next one who reads gets a new one.
-            self._drop_connection()
-            raise
-        return result
-
-    def _connection(self) -> Connection:
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._database.connect(readonly=True, limits=READING)
-            self._local.connection = connection
-            with self._lock:
-                self._open.append(connection)
-        return connection
-
-    def _drop_connection(self) -> None:
-        connection: Connection = self._local.connection
-        self._local.connection = None
-        with self._lock:
-            self._open.remove(connection)
-        connection.close()
-
-    def close(self) -> None:
-        """End the threads, when they have ended what they do, and the connections."""
-        self._executor.shutdown()
-        for connection in self._open:
-            connection.close()
-
-
 class Store:
     """One node's access to the database: one thread that writes, one that reads for the log, one
-    that looks where its end is, one that tells other nodes, and a few that read for everybody else.
+    that looks at its head, one that announces, and a few that read for everybody else.
 
     Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
     time; what is not known to be done was not done, but for CommitUnknown.
     """
 
     def __init__(self, database: Database, *, serves: bool = False) -> None:
-        """With `serves`, other processes are told that this one serves from the database."""
+        """With `serves`, other processes see that this one serves from the database."""
         self.database = database
         self._serves = serves
         self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
         self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
-        self._readers = _Readers(database, READERS, "reader")
-        # However slow others read, the log goes on.
-        self._log_reader = _Readers(database, 1, "log-reader")
+        self._readers = Readers(database, READERS, "reader")
+        # So that slow reads of others do not hold up the log.
+        self._log_reader = Readers(database, 1, "log-reader")
         self._write_connection: Connection | None = None
 
     @property
@@ -186,10 +83,10 @@ class Store:
         """Whether several nodes may serve from this database."""
         return self.database.is_shared
 
-    async def migrate(self, tell: Callable[[str], None]) -> None:
+    async def migrate(self, report: Callable[[str], None]) -> None:
         """Bring the database to the program's version. Raises as `migrations.migrate`: a server
         may do it while others serve, a command may not."""
-        await self._in(self._writer, migrate, self.database, tell, beside_servers=self._serves)
+        await self._in(self._writer, migrate, self.database, report, beside_servers=self._serves)
 
     # Reading
 
@@ -238,12 +135,12 @@ class Store:
 
     async def begin(self, after: Position) -> Growth:
         """Keep all other writers out, and return what the log has since `after` (others' commits).
-        Raises as `reading.growth`.
+        Raises as `queries.growth`.
 
         After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
         others do not let go of it in time, or the database is away: it may be tried again.
         """
-        # (A turn of the thread takes several times as long as this, where nobody is in the way.)
+        # (Where no other writer is in the way, a turn of the thread takes several times as long.)
         connection = self._write_connection
         if connection is not None and connection.begin_at_once():
             head = history.head(connection)
@@ -296,10 +193,10 @@ class Store:
         connection.commit()
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
-        """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
+        """Whether the batch, begun at that head, was committed, where `commit` could not report: no
         writer is under way any more when it is looked up. After `rollback`.
 
-        None where nobody can tell: it had no entries, and others have written notes since.
+        None where nobody can report: it had no entries, and others have written notes since.
         """
         return await self._in(self._writer, self._was_committed, batch, before)
 
@@ -345,7 +242,7 @@ class Store:
     # Other nodes
 
     def watch(
-        self, grown: Callable[[int | None], None], heard: Callable[[str], None]
+        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
     ) -> Callable[[], None]:
         """See `Database.watch`; the callbacks come on the event loop that this is called on."""
         loop = asyncio.get_running_loop()
@@ -357,7 +254,7 @@ class Store:
 
             return call
 
-        return self.database.watch(on_loop(grown), on_loop(heard))
+        return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""

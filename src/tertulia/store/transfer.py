@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tertulia.store import history, installation, searching
+from tertulia.store import history, installation, search_index
 from tertulia.store.database import Connection, Database, DatabaseError
 from tertulia.store.file_transfer import add_files, restored
 from tertulia.store.files import Files
@@ -194,7 +194,7 @@ def restore(
     database: Database,
     files: Files,
     backup: Backup,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     progress: Progress,
 ) -> None:
     """Fill an empty database and an empty directory of files from a backup, in one transaction,
@@ -202,7 +202,7 @@ def restore(
     or the backup is damaged; nothing is in them then.
     """
     manifest = backup.manifest
-    migrate(database, tell, until=manifest.schema_version)
+    migrate(database, report, until=manifest.schema_version)
     with contextlib.closing(database.connect(readonly=True)) as connection:
         _require_empty(connection, manifest)
     with (
@@ -222,8 +222,8 @@ def restore(
             require_known(history.head(connection))
             history.renew(connection)
         if manifest.schema_version >= SEARCHED_BY_OUR_WORDS:
-            searching.add_all(connection, tell)
-    migrate(database, tell)
+            search_index.add_all(connection, report)
+    migrate(database, report)
 
 
 def _require_empty(connection: Connection, manifest: Manifest) -> None:

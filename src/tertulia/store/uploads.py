@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.files import Files
 
 KEY = re.compile(r"[0-9a-f]{32}")
@@ -88,7 +88,7 @@ class Uploads:
 
     def begin(self) -> Draft:
         """A new file, still empty. OSError where there is no room."""
-        modes.directory(self.incoming)
+        file_modes.directory(self.incoming)
         return Draft(self.incoming / secrets.token_hex(16))
 
     def settle(self, path: str) -> None:
@@ -96,7 +96,7 @@ class Uploads:
         arrived, place = self.incoming / _key_of(path), self._place(path)
         if not arrived.exists():
             return
-        modes.directory(place.parent)
+        file_modes.directory(place.parent)
         with contextlib.suppress(FileNotFoundError):  # Somebody else has just done it.
             arrived.replace(place)
         sync_directory(place.parent)

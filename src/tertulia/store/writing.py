@@ -17,27 +17,27 @@ from tertulia.model.nouns import NOUNS, Key
 from tertulia.model.queues import QueueRecord
 from tertulia.model.reactions import Reaction
 from tertulia.model.stretches import ids_of
-from tertulia.store import bitmaps, editing, history, installation, outbox, searching
+from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change
 from tertulia.store.database import Connection
 
 
 class QueueDeleted(Struct, frozen=True):
-    """A queue is gone."""
+    """A queue was deleted."""
 
     id: str
 
 
 class QueueSeen(Struct, frozen=True):
-    """A queue's last poll, written down now and then."""
+    """When a queue was last polled, in UNIX seconds; written now and then."""
 
     id: str
     seen_at: int
 
 
 class PresenceSeen(Struct, frozen=True):
-    """When a user was last there, written down now and then. UNIX seconds, 0 for never."""
+    """When a user was last present, written now and then. UNIX seconds, 0 for never."""
 
     user_id: int
     active_at: int
@@ -50,7 +50,7 @@ class MailAsked(Struct, frozen=True):
     mail: Mail
     at: float
     id: str = field(default_factory=outbox.new_id)
-    """By which it is written down once, however often that is tried."""
+    """Written twice, it is one mail by this ID."""
 
 
 class InputSeen(Struct, frozen=True):
@@ -61,14 +61,14 @@ class InputSeen(Struct, frozen=True):
 
 
 class FactNoted(Struct, frozen=True):
-    """A fact about the installation is so from now on (`installation.put`)."""
+    """A value of the installation was set (`installation.put`)."""
 
     key: str
     value: str
 
 
 class Probe(Struct, frozen=True):
-    """Nothing but whether something can be written."""
+    """Writes nothing: it is there to try whether something can be written."""
 
 
 Note = (
@@ -81,7 +81,7 @@ Note = (
     | FactNoted
     | Probe
 )
-"""What is written down beside the log, being nobody's business but one client's or the moment's."""
+"""What is committed beside the log: it is no change of the organization."""
 
 
 class Batch(Struct):
@@ -89,10 +89,10 @@ class Batch(Struct):
 
     entries: list[Entry]
     records: Mapping[str, Mapping[Key, Any]]
-    """New records by table and key; None for those that are gone."""
+    """New records by table and key; None for those that were removed."""
     notes: Sequence[Note] = ()
     id: str = field(default_factory=history.new_id)
-    """By which it can be looked up whether it was committed."""
+    """By this ID it can be looked up whether the batch was committed."""
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -146,7 +146,7 @@ def _write_log(connection: Connection, entries: Sequence[Entry], batch_id: str) 
 
 
 def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """What the entries say, in tables of its own."""
+    """Write what the entries change in tables that are not records of nouns."""
     messages: list[changes.MessageSent] = []
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
@@ -209,8 +209,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
 
 
 class _Marks:
-    """What is to be written in bitmaps, in order: for each user messages that come in (True), and
-    that go."""
+    """Changes of bitmaps, in order: for each user messages that are added (True) or removed."""
 
     def __init__(self) -> None:
         self.of_read: dict[int, list[tuple[Chunks, bool]]] = defaultdict(list)
@@ -244,7 +243,7 @@ class _Marks:
 def _mark_moved(
     change: changes.MessagesMoved, flags: list[tuple[int, int, Flag, bool]], marks: _Marks
 ) -> None:
-    """What moving messages does to readers."""
+    """Write what moving messages changes in the bitmaps of readers."""
     moved = BitMap(change.message_ids)
     for some, users in change.lost:
         marks.record(users, ids_of(some, moved), added=False)
@@ -284,7 +283,7 @@ def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent])
             for m in messages
         ],
     )
-    searching.add(connection, ((m.id, m.content, m.topic) for m in messages))
+    search_index.add(connection, ((m.id, m.content, m.topic) for m in messages))
 
 
 def _write_reaction(connection: Connection, seq: int, reaction: Reaction, added: bool) -> None:
@@ -333,7 +332,7 @@ _OFTEN: Mapping[type, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
         lambda note: (note.user_id, note.active_at, note.idle_at),
     ),
 }
-"""Notes of which there are many at once: their statement, and its parameters."""
+"""Notes that come in great numbers, and are written by one statement: it, and its parameters."""
 
 
 def _write_note(connection: Connection, note: Note) -> None:
@@ -357,4 +356,4 @@ def _write_note(connection: Connection, note: Note) -> None:
         case MailAsked(mail=mail, at=at, id=mail_id):
             outbox.put(connection, mail, at, mail_id)
         case Probe():
-            pass  # The head says that it was written.
+            pass  # `head.noted` says that the batch was committed.

@@ -5,7 +5,7 @@ import { choices, knownOf, type Choice, type Known } from "../data/completing";
 import type { ConversationKey } from "../data/conversations";
 import { channelNarrow, fragmentOf, narrowOf } from "../data/narrow";
 import { ownEmoji } from "../data/emoji";
-import { plain } from "../data/finding";
+import { normalized } from "../data/finding";
 import { holds } from "../data/permissions";
 import { tokenAt, type Token } from "../data/tokens";
 import { emojiBook } from "../live/emoji.svelte";
@@ -118,7 +118,7 @@ export class Completer {
   }
 
   #channelOf(token: Token): number | null {
-    const wanted = plain(token.channel ?? "");
+    const wanted = normalized(token.channel ?? "");
     return this.#known.channels.find((one) => one.plain === wanted)?.channel.stream_id ?? null;
   }
 

@@ -85,9 +85,7 @@ class Editing {
   #offerToDelete(app: App, file: { id: number; name: string }): void {
     app.toasts.note(words.compose.fileUnlinked(file.name), {
       label: words.common.delete,
-      run: () => {
-        del(`/attachments/${file.id}`).catch((error) => app.toasts.trouble(told(error)));
-      },
+      run: () => void app.toasts.attempt(del(`/attachments/${file.id}`)),
     });
   }
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Role, type User, type UserGroup } from "../wire/objects";
 import {
+  channelSettings,
   inOrder,
   opens,
   PRIVACIES,
@@ -89,4 +90,10 @@ test("opening a channel is told from closing it", () => {
   expect(opens("public", "private")).toBe(true);
   expect(opens("private", "hidden")).toBe(true);
   expect(opens("hidden", "public")).toBe(false);
+});
+
+test("the address of a channel's settings", () => {
+  expect(channelSettings({ stream_id: 7, name: "long table/é" })).toBe(
+    "channels/7/long-table%2F%C3%A9",
+  );
 });

@@ -40,6 +40,11 @@ export function privacyOfNew(privacy: Privacy): Parameters {
   return { invite_only: is_private, ...rest };
 }
 
+/** The address of the channel's settings, after which the name of a tab may follow. */
+export function channelSettings({ stream_id, name }: Pick<Channel, "stream_id" | "name">): string {
+  return `channels/${stream_id}/${encodeURIComponent(name.replaceAll(" ", "-"))}`;
+}
+
 type Known = Pick<Data, "groups" | "me" | "users" | "realm">;
 
 export interface ChannelRights {

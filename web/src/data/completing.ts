@@ -3,7 +3,7 @@
 import { Role, type User, type UserGroup } from "../wire/objects";
 import type { Channel } from "./data";
 import { searched, type Emoji, type UnicodeEmoji } from "./emoji";
-import { best, fit, plain } from "./finding";
+import { best, fit, normalized } from "./finding";
 import type { Token } from "./tokens";
 
 export type Choice =
@@ -49,15 +49,15 @@ export function knownOf(
   return {
     people: active.map((user) => ({
       user,
-      plain: plain(user.full_name),
+      plain: normalized(user.full_name),
       isTwin: (names.get(user.full_name) ?? 0) > 1,
     })),
     channels: [...channels.values()]
       .filter((channel) => !channel.is_archived)
-      .map((channel) => ({ channel, plain: plain(channel.name) })),
+      .map((channel) => ({ channel, plain: normalized(channel.name) })),
     groups: [...groups.values()]
       .filter((group) => !group.deactivated && !group.is_system_group)
-      .map((group) => ({ group, plain: plain(group.name) })),
+      .map((group) => ({ group, plain: normalized(group.name) })),
   };
 }
 
@@ -117,7 +117,7 @@ export function peopleFor(
   { known, participants, me }: Pick<Scene, "known" | "participants" | "me">,
   most = MOST,
 ): User[] {
-  return scoredPeople(plain(query), known, participants, me, most).map(({ user }) => user);
+  return scoredPeople(normalized(query), known, participants, me, most).map(({ user }) => user);
 }
 
 function scoredPeople(
@@ -154,7 +154,7 @@ function emailFits(user: User, wanted: string): boolean {
 }
 
 function mentions(token: Token, scene: Scene): Choice[] {
-  const wanted = plain(token.query);
+  const wanted = normalized(token.query);
   const at = token.silent ? "@_" : "@";
   const people = scoredPeople(wanted, scene.known, scene.participants, scene.me, MOST);
   const groups = best(scene.known.groups, ({ plain: name }) => fit(name, wanted), 4);
@@ -186,7 +186,7 @@ function mentions(token: Token, scene: Scene): Choice[] {
 }
 
 export function channelsFor(query: string, known: Known, most = MOST): Channel[] {
-  const wanted = plain(query);
+  const wanted = normalized(query);
   return best(
     known.channels,
     ({ channel, plain: name }) => {
@@ -200,11 +200,11 @@ export function channelsFor(query: string, known: Known, most = MOST): Channel[]
 
 /** Topics by what was typed, in the order they came: the newest first. */
 export function topicsFor(query: string, topics: readonly string[], most = MOST): string[] {
-  const wanted = plain(query.trim());
+  const wanted = normalized(query.trim());
   return best(
     topics,
     (topic) => {
-      const how = fit(plain(topic.replace(/^✔ /, "")), wanted);
+      const how = fit(normalized(topic.replace(/^✔ /, "")), wanted);
       return how === null ? null : how + (topic.startsWith("✔ ") ? 1.5 : 0);
     },
     most,
@@ -212,7 +212,7 @@ export function topicsFor(query: string, topics: readonly string[], most = MOST)
 }
 
 function topicLinks(token: Token, scene: Scene): Choice[] {
-  const wanted = plain(token.channel ?? "");
+  const wanted = normalized(token.channel ?? "");
   const channel = scene.known.channels.find((one) => one.plain === wanted)?.channel;
   if (!channel) return [];
   const topics = scene.topics ?? [];
@@ -224,7 +224,7 @@ function topicLinks(token: Token, scene: Scene): Choice[] {
     text: link(topic),
   }));
   const typed = token.query.trim();
-  if (typed && !topics.some((topic) => plain(topic) === plain(typed))) {
+  if (typed && !topics.some((topic) => normalized(topic) === normalized(typed))) {
     found.push({ kind: "topic", topic: typed, isNew: true, text: link(typed) });
   }
   return found;

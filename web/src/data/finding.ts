@@ -1,11 +1,11 @@
 /** Finding names by what is typed of them: without regard to case and accents. */
 
-/** A text as it is compared. */
-export function plain(text: string): string {
-  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+/** A text as it is compared: without accents, in small letters. */
+export function normalized(text: string): string {
+  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
-/** How well a name answers what was typed; both plain. The lower the better; null: not at all. */
+/** How well a name answers what was typed; both normalized. The lower the better; null: not at all. */
 export function fit(name: string, query: string): number | null {
   if (!query) return 2;
   if (name === query) return 0;

@@ -19,6 +19,11 @@ export function membersOf(groups: ReadonlyMap<number, UserGroup>, id: number): n
   return [...found];
 }
 
+/** The address of the group's page, after which the name of a tab may follow. */
+export function groupPage({ id, name }: Pick<UserGroup, "id" | "name">): string {
+  return `groups/${id}/${encodeURIComponent(name.replaceAll(" ", "-"))}`;
+}
+
 type Known = Pick<Data, "groups" | "me" | "users" | "realm">;
 
 export interface GroupRights {

@@ -4,7 +4,8 @@ import { conversationOf } from "./conversations";
 import type { Data } from "./data";
 import { channelName, topicName } from "./names";
 import { channelNarrow, fragmentOf, narrowOf } from "./narrow";
-import { folded, isFound } from "./people";
+import { normalized } from "./finding";
+import { isFound } from "./people";
 import {
   asked,
   CHOICES,
@@ -36,7 +37,7 @@ const MOST = { channel: 6, topic: 8, person: 6, view: 4, operator: 12, operand: 
 
 /** How well a name answers what is looked for: 0 best; null not at all. */
 export function rank(name: string, wanted: string): number | null {
-  const plain = folded(name);
+  const plain = normalized(name);
   if (plain === wanted) return 0;
   if (plain.startsWith(wanted)) return 1;
   const words = wanted.split(/\s+/);
@@ -64,7 +65,7 @@ export function places(
   views: readonly View[],
   only?: "people",
 ): Suggestion[] {
-  const wanted = folded(text.trim().replace(/^[#@]/, ""));
+  const wanted = normalized(text.trim().replace(/^[#@]/, ""));
   const people = peopleIn(data, wanted);
   if (only === "people" || text.startsWith("@")) return people;
   const own = [...data.channels.values()].filter((channel) => !channel.is_archived);
@@ -178,7 +179,7 @@ function operands(
   typed: string,
   negated: boolean,
 ): Suggestion[] {
-  const wanted = folded(typed);
+  const wanted = normalized(typed);
   const term = (operand: string): Suggestion => ({
     kind: "term",
     text: completed(text, operator, operand),
@@ -207,7 +208,7 @@ function operands(
     case "sender":
     case "mentions": {
       const before = operator.startsWith("dm") ? typed.slice(0, typed.lastIndexOf(",") + 1) : "";
-      const last = folded(typed.slice(before.length).trim());
+      const last = normalized(typed.slice(before.length).trim());
       const found = peopleIn(data, last).flatMap((one) => (one.kind === "person" ? [one.id] : []));
       const known = operator === "sender" || operator === "mentions";
       const me = known && !typed ? ["me"] : [];

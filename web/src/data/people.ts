@@ -2,6 +2,7 @@
 
 import type { Presence, User } from "../wire/objects";
 import type { Data } from "./data";
+import { normalized } from "./finding";
 
 export type PresenceState = "active" | "idle" | "offline";
 
@@ -44,7 +45,7 @@ export function peopleRows(
   threshold: number,
   filter = "",
 ): PersonRow[] {
-  const wanted = folded(filter.trim());
+  const wanted = normalized(filter.trim());
   const spoken = new Map<number, number>();
   for (const [key, id] of known.directs) {
     const alone = /^d(\d+)$/.exec(key)?.[1];
@@ -71,14 +72,9 @@ export function peopleRows(
   );
 }
 
-/** Without accents, in small letters. */
-export function folded(text: string): string {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-}
-
 /** Whether words of a name begin with the words that are looked for. */
 export function isFound(user: Pick<User, "full_name" | "email">, wanted: string): boolean {
-  const name = folded(user.full_name);
+  const name = normalized(user.full_name);
   const parts = name.split(/[\s\-_.'’(]+/);
   return (
     name.startsWith(wanted) ||

@@ -31,17 +31,6 @@ async function atOnce(
   }
 }
 
-/** Ask, and say what went wrong. */
-async function plainly({ toasts }: App, ask: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await ask();
-    return true;
-  } catch (error) {
-    toasts.trouble(told(error));
-    return false;
-  }
-}
-
 export function setTopicPolicy(
   app: App,
   channelId: number,
@@ -83,23 +72,27 @@ export function setSubscription<Name extends keyof Subscription>(
   );
 }
 
+export function subscribe({ toasts }: App, channelName: string): Promise<boolean> {
+  const subscriptions = [{ name: channelName }];
+  return toasts.attempt(post("/users/me/subscriptions", { subscriptions }));
+}
+
 export async function unsubscribe(app: App, channelId: number): Promise<void> {
   const channel = app.store.data.channels.get(channelId);
   if (!channel) return;
   const { name } = channel;
-  const done = await plainly(app, () => del("/users/me/subscriptions", { subscriptions: [name] }));
-  if (!done) return;
+  const request = del("/users/me/subscriptions", { subscriptions: [name] });
+  if (!(await app.toasts.attempt(request))) return;
   app.toasts.note(words.shell.left(name), {
     label: words.shell.undo,
-    run: () =>
-      void plainly(app, () => post("/users/me/subscriptions", { subscriptions: [{ name }] })),
+    run: () => void subscribe(app, name),
   });
 }
 
 /** Mark a topic as resolved, or take the mark away. `messageId` is one of its messages. */
 export function toggleResolved(app: App, topic: string, messageId: number): Promise<boolean> {
   const name = withResolved(topic, !isResolved(topic));
-  return plainly(app, () =>
+  return app.toasts.attempt(
     patch(`/messages/${messageId}`, {
       topic: name,
       propagate_mode: "change_all",

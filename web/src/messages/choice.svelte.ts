@@ -4,13 +4,13 @@ import { tick } from "svelte";
 import type { Message } from "../data/data";
 import { placeOf } from "../data/lists";
 import type { Store } from "../live/store.svelte";
-import type { Browsing } from "./browsing.svelte";
+import type { MessageWindow } from "./messageWindow.svelte";
 
 export class Choice {
   id = $state<number | null>(null);
 
   constructor(
-    private readonly browsing: Browsing,
+    private readonly messageWindow: MessageWindow,
     private readonly store: Store,
   ) {}
 
@@ -19,40 +19,40 @@ export class Choice {
   }
 
   async choose(id: number): Promise<void> {
-    const { browsing } = this;
+    const { messageWindow } = this;
     this.id = id;
-    const at = placeOf(browsing.ids, id);
-    if (at < browsing.start + 5 || at >= browsing.end - 5) {
-      browsing.focus = id;
+    const at = placeOf(messageWindow.ids, id);
+    if (at < messageWindow.start + 5 || at >= messageWindow.end - 5) {
+      messageWindow.focus = id;
       await tick();
     }
-    const row = browsing.scroller?.row(id);
+    const row = messageWindow.scroller?.row(id);
     if (!row) return;
-    browsing.scroller?.reveal(row);
-    browsing.scrolled();
+    messageWindow.scroller?.reveal(row);
+    messageWindow.scrolled();
     row.querySelector<HTMLElement>("article")?.focus({ preventScroll: true });
   }
 
   /** Choose the next message, or the one before. */
   move(by: 1 | -1): void {
-    const { ids, scroller } = this.browsing;
+    const { ids, scroller } = this.messageWindow;
     const visible = scroller?.seen() ?? [];
     const isVisible = this.id !== null && visible.includes(this.id);
     // Where nothing is chosen one begins with what one looks at.
     const begin = (scroller?.atEnd ? visible.at(-1) : visible[0]) ?? scroller?.held?.id ?? 0;
     const from = placeOf(ids, isVisible ? (this.id ?? 0) : begin) + (isVisible ? by : 0);
     const id = ids[Math.min(Math.max(0, from), ids.length - 1)];
-    if (from >= ids.length) void this.browsing.toEnd();
+    if (from >= ids.length) void this.messageWindow.toEnd();
     else if (id !== undefined) void this.choose(id);
   }
 
   jump(to: "end" | "beginning"): void {
     this.id = null;
-    void (to === "end" ? this.browsing.toEnd() : this.browsing.toBeginning());
+    void (to === "end" ? this.messageWindow.toEnd() : this.messageWindow.toBeginning());
   }
 
   page(by: 1 | -1): void {
-    const frame = this.browsing.scroller?.frame;
+    const frame = this.messageWindow.scroller?.frame;
     frame?.scrollBy({ top: by * frame.clientHeight * 0.85 });
   }
 }

@@ -1,4 +1,4 @@
-/** The scrolling element of a list: where its rows are, and how it keeps its place. */
+/** The scrolling element of a list: where its rows are, and how what one looks at keeps its place. */
 
 import type { Place } from "../data/opening";
 
@@ -10,8 +10,13 @@ export class Scroller {
   held: { id: number; top: number } | null = null;
   /** Whether one is at the end and follows it. */
   atEnd = false;
+  /** Whether the last row is the last message that there is. */
+  showsEnd = false;
 
-  #seen = -1;
+  /** Where the element was scrolled to when the place was kept last, and how far it went then. */
+  #scrollTop = 0;
+  #end = 0;
+  #isChanging = false;
 
   constructor(
     readonly frame: HTMLElement,
@@ -29,11 +34,6 @@ export class Scroller {
   /** How far a row's top is below that of the window. */
   topOf(row: HTMLElement): number {
     return row.offsetTop - this.frame.scrollTop;
-  }
-
-  get distanceToEnd(): number {
-    const { scrollHeight, scrollTop, clientHeight } = this.frame;
-    return scrollHeight - scrollTop - clientHeight;
   }
 
   /** How much of the rows in the page is out of sight above and below, in pixels. */
@@ -61,6 +61,12 @@ export class Scroller {
     return (all[low] as HTMLElement | undefined) ?? null;
   }
 
+  /** The message at the window's top; null where no row reaches into the window. */
+  get first(): number | null {
+    const row = this.firstBelow(0);
+    return row && this.topOf(row) < this.frame.clientHeight ? this.idOf(row) : null;
+  }
+
   /** Rows of which the lower edge can be seen. */
   seen(): number[] {
     const found: number[] = [];
@@ -73,33 +79,46 @@ export class Scroller {
     return found;
   }
 
-  /** Remember the place that one has scrolled to. */
-  capture(canEnd: boolean): void {
-    this.#seen = this.frame.scrollTop;
-    this.atEnd = canEnd && this.distanceToEnd <= NEAR_END;
-    const row = this.firstBelow(0);
-    if (row) this.held = { id: this.idOf(row), top: this.topOf(row) };
+  /** The rows are about to change, and `keep` or `put` follows before anybody can scroll. */
+  beforeChange(): void {
+    this.keep();
+    this.#isChanging = true;
   }
 
-  /** Whether it was scrolled since the place was remembered. */
-  get moved(): boolean {
-    return Math.abs(this.frame.scrollTop - this.#seen) > 1;
-  }
-
-  /** Be where one was, after anything has changed. Answers whether that place is still there. */
-  restore(): boolean {
-    const row = this.held && this.row(this.held.id);
-    if (this.atEnd) this.#to(this.frame.scrollHeight);
-    else if (row && this.held) this.#by(this.topOf(row) - this.held.top);
-    this.#seen = this.frame.scrollTop;
-    return this.atEnd || !this.held || row !== null;
+  /**
+   * Undo what a change of the page did to the place where one is, however far one has scrolled
+   * since: it is read from the page, no event has to have told of it. To be called whenever one
+   * has scrolled or anything has changed. Answers whether what keeps its place is still there.
+   */
+  keep(): boolean {
+    // What is not shown has no places.
+    if (!this.frame.clientHeight) return true;
+    const distance = this.#isChanging ? 0 : this.#scrolled();
+    if (distance) {
+      if (this.held) this.held.top -= distance;
+      this.atEnd &&= this.#end - this.frame.scrollTop <= NEAR_END;
+    }
+    const isThere = this.#restore();
+    if (isThere && (distance || this.atEnd || !this.held)) this.#hold();
+    this.#note();
+    return isThere;
   }
 
   /** Put a message at a height of the window. */
   put(id: number, top: number): void {
-    this.atEnd = false;
     this.held = { id, top };
-    this.restore();
+    this.atEnd = false;
+    this.#restore();
+    this.#note();
+    this.atEnd = this.#isNearEnd;
+  }
+
+  /** Go to the end, and follow it. */
+  toEnd(): void {
+    this.atEnd = true;
+    this.#by(this.#distanceToEnd);
+    this.#hold();
+    this.#note();
   }
 
   /** Just so much that a row can be seen whole, or its beginning. */
@@ -115,11 +134,55 @@ export class Scroller {
     return this.held && { ...this.held, atEnd: this.atEnd };
   }
 
-  #by(distance: number): void {
-    if (Math.abs(distance) >= 1) this.#to(this.frame.scrollTop + distance);
+  get #distanceToEnd(): number {
+    return this.#farthest - this.frame.scrollTop;
   }
 
-  #to(top: number): void {
-    this.frame.scrollTop = top;
+  get #farthest(): number {
+    return this.frame.scrollHeight - this.frame.clientHeight;
+  }
+
+  get #isNearEnd(): boolean {
+    return this.showsEnd && this.#distanceToEnd <= NEAR_END;
+  }
+
+  /** How far somebody has scrolled since the place was kept last. */
+  #scrolled(): number {
+    const distance = this.frame.scrollTop - this.#scrollTop;
+    // What has become shorter is scrolled back by the browser.
+    const wasCut = this.#farthest < this.#end && this.#distanceToEnd < 1;
+    return Math.abs(distance) < 1 || wasCut ? 0 : distance;
+  }
+
+  #restore(): boolean {
+    if (this.atEnd) {
+      if (this.#farthest !== this.#end) this.#by(this.#distanceToEnd);
+      return true;
+    }
+    const row = this.held && this.row(this.held.id);
+    if (row && this.held) this.#by(this.topOf(row) - this.held.top);
+    return row !== null || !this.held;
+  }
+
+  /**
+   * Hold what one looks at. That is not the first row of which something is seen: what stands
+   * above its text goes when older messages come, and its pictures may be out of sight.
+   */
+  #hold(): void {
+    const first = this.firstBelow(0);
+    const next = first?.nextElementSibling as HTMLElement | null | undefined;
+    const row = next && this.topOf(next) < this.frame.clientHeight ? next : first;
+    if (row) this.held = { id: this.idOf(row), top: this.topOf(row) };
+    this.atEnd ||= this.#isNearEnd;
+  }
+
+  #note(): void {
+    this.#scrollTop = this.frame.scrollTop;
+    this.#end = this.#farthest;
+    this.#isChanging = false;
+  }
+
+  #by(distance: number): void {
+    if (Math.abs(distance) >= 1) this.frame.scrollBy({ top: distance, behavior: "instant" });
   }
 }

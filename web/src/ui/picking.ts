@@ -1,5 +1,7 @@
 /** What a Picker offers. */
 
+import { normalized } from "../data/finding";
+
 export interface Option {
   /** One text for one thing. */
   key: string;
@@ -8,18 +10,10 @@ export interface Option {
   detail?: string;
 }
 
-/** As it is compared: without capitals and accents. */
-export function plain(text: string): string {
-  return text
-    .normalize("NFD")
-    .replace(/\p{Mn}/gu, "")
-    .toLowerCase();
-}
-
 /** How well a text answers a query: 0 where it begins with it, 1 where a word does, 2 within. */
 export function answers(text: string, query: string): number | null {
-  const where = plain(text);
-  const what = plain(query.trim());
+  const where = normalized(text);
+  const what = normalized(query.trim());
   const at = where.indexOf(what);
   if (at < 0) return null;
   if (at === 0) return 0;

@@ -1,5 +1,7 @@
 /** Short notes at the window's edge: what was done, what failed, and how to take it back. */
 
+import { told } from "../wire/http";
+
 export interface Toast {
   id: number;
   text: string;
@@ -19,6 +21,17 @@ export class Toasts {
 
   trouble(text: string, action?: Toast["action"]): void {
     this.#show({ id: this.#next++, text, kind: "trouble", ...(action ? { action } : {}) });
+  }
+
+  /** Wait for a request, and show why it failed if it does. Answers whether it succeeded. */
+  async attempt(request: Promise<unknown>): Promise<boolean> {
+    try {
+      await request;
+      return true;
+    } catch (error) {
+      this.trouble(told(error));
+      return false;
+    }
   }
 
   /** A note that stays until somebody closes it, or does what it offers. */

@@ -9,7 +9,7 @@ from tertulia.model.narrow import Scope
 from tertulia.model.users import User
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.node import Node
-from tertulia.store import finding
+from tertulia.store import message_search
 from tertulia.store.database import Connection
 
 
@@ -50,7 +50,7 @@ class FileAccess:
         return self.own | {
             file_id
             for file_id, message_ids in self._linked_by.items()
-            if finding.any_in(connection, scope, message_ids)
+            if message_search.any_in(connection, scope, message_ids)
         }
 
     def require_unchanged(self) -> None:

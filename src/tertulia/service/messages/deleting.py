@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tertulia.domain import names, permissions
 from tertulia.domain.messages import deleting
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.service.caller import Caller

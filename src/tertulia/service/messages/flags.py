@@ -16,7 +16,7 @@ from tertulia.service.conflicts import retry_on_conflict
 from tertulia.service.node import Node
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
-from tertulia.store import attached, queries
+from tertulia.store import message_details, queries
 from tertulia.store.database import Connection
 from tertulia.store.queries import Relation
 
@@ -115,7 +115,7 @@ async def mute_user(caller: Caller, muted_id: int) -> None:
 
     async def attempt() -> None:
         unread = await unread_ids(caller.node, caller.user.id)
-        theirs = await caller.node.store.read(attached.from_sender, muted_id, list(unread))
+        theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))
         await caller.submit(flags.mark_given_read, theirs)
 
     await retry_on_conflict(attempt)

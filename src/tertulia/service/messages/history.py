@@ -19,7 +19,7 @@ from tertulia.model.users import User
 from tertulia.service.messages.flags import unread_ids
 from tertulia.service.messages.reading import may_read, read_unchanged, readable_message
 from tertulia.service.node import Node
-from tertulia.store import attached, editing, finding, queries
+from tertulia.store import editing, message_details, message_search, queries
 from tertulia.store.database import Connection
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Query(Struct, frozen=True, kw_only=True):
 class Found(Struct, Generic[T], frozen=True):
     """A page of messages, and what it was found by."""
 
-    page: finding.Page
+    page: message_search.Page
     anchor: int | None
     """None where the messages were asked for by their IDs."""
     compiled: narrow.Compiled
@@ -78,9 +78,9 @@ async def find_messages(node: Node, user: User | None, query: Query, look: Look[
         find = _by_ids(reader, compiled, query.ids)
     else:
         anchor = await _anchor(node, query, reader, compiled)
-        find = functools.partial(finding.find, search=_search(query, compiled, anchor))
+        find = functools.partial(message_search.find, search=_search(query, compiled, anchor))
 
-    def read(connection: Connection) -> tuple[finding.Page, T]:
+    def read(connection: Connection) -> tuple[message_search.Page, T]:
         page = find(connection)
         return page, look(connection, page.messages)
 
@@ -137,7 +137,7 @@ async def _first_unread_in(node: Node, reader: narrow.Reader, compiled: narrow.C
         model_narrow.Term(model_narrow.IsUnread(reader.unread)),
     )
     search = Search(compiled.scope, terms, anchor=0, before=0, after=1)
-    page = await node.store.read(finding.find, search)
+    page = await node.store.read(message_search.find, search)
     return page.messages[0].id if page.messages else NOTHING_UNREAD
 
 
@@ -176,14 +176,14 @@ def _search(query: Query, compiled: narrow.Compiled, anchor: int) -> Search:
 
 def _by_ids(
     reader: narrow.Reader, compiled: narrow.Compiled, ids: list[int]
-) -> Callable[[Connection], finding.Page]:
+) -> Callable[[Connection], message_search.Page]:
     if len(ids) > MAX_PAGE:
         raise Refused(f"At most {MAX_PAGE} messages come at once.")
     search = Search(narrow.everything_readable(reader), compiled.terms, 0, 0, 0)
 
-    def find(connection: Connection) -> finding.Page:
-        found = finding.matching(connection, search, ids)
-        return finding.Page(found, found_oldest=False, found_newest=False)
+    def find(connection: Connection) -> message_search.Page:
+        found = message_search.matching(connection, search, ids)
+        return message_search.Page(found, found_oldest=False, found_newest=False)
 
     return find
 
@@ -193,7 +193,7 @@ class Beside(Struct, frozen=True):
 
     relations: dict[int, queries.Relation]
     """The reader's; none of a spectator."""
-    attached: dict[int, attached.Attached]
+    details: dict[int, message_details.MessageDetails]
     edits: dict[int, list[Edit]]
 
 
@@ -204,7 +204,7 @@ def beside(user: User | None) -> Look[Beside]:
         ids = [message.id for message in messages]
         return Beside(
             relations={} if user is None else queries.relations(connection, user.id, ids),
-            attached=attached.attached(connection, ids),
+            details=message_details.details_of(connection, ids),
             edits=editing.edits(connection, ids),
         )
 

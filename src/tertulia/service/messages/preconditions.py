@@ -8,12 +8,12 @@ import msgspec
 from tertulia.domain.channels.topics import Excerpt, Flags, Line
 from tertulia.domain.messages.deleting import Doomed
 from tertulia.domain.messages.editing import Found
-from tertulia.log.writer import Log
+from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
 from tertulia.model.errors import Conflict, NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.state.organization import State
-from tertulia.store import attached, editing, queries
+from tertulia.store import editing, message_details, queries
 from tertulia.store.database import Connection
 
 _NO_TOPIC = Excerpt(lines=(), first_elsewhere=None)
@@ -31,7 +31,9 @@ def _one(connection: Connection, message_id: int) -> _One:
     messages = queries.messages(connection, [message_id])
     if not messages:
         return None
-    parts = attached.attached(connection, [message_id]).get(message_id, attached.NOTHING)
+    parts = message_details.details_of(connection, [message_id]).get(
+        message_id, message_details.NO_DETAILS
+    )
     return messages[0], editing.holders(connection, message_id), bool(parts.submessages)
 
 
@@ -59,7 +61,7 @@ async def to_move(log: Log, message_id: int, *, whole: bool, away: bool) -> tupl
         excerpt = _excerpt(connection, [one[0]], whole=whole)
         holders, records = editing.records_on(connection, [line.id for line in excerpt.lines])
         concerned = [line.id for line in excerpt.lines] if whole else [message_id]
-        newest = attached.arrivals(connection, concerned) if away else ()
+        newest = message_details.arrivals(connection, concerned) if away else ()
         return one, msgspec.structs.replace(
             excerpt, holders=holders, records=records, newest=newest
         )

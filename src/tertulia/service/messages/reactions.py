@@ -6,7 +6,7 @@ from tertulia.model.errors import NoSuchMessage
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
 from tertulia.state.moment import Verb
-from tertulia.store import attached
+from tertulia.store import message_details
 
 
 async def add_reaction(caller: Caller, message_id: int, emoji: Asked) -> None:
@@ -27,7 +27,7 @@ async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: Asked
             seq=seen.head,
             message=seen.message,
             flags=seen.relation.flags,
-            reactions=seen.attached.reactions,
+            reactions=seen.details.reactions,
             holders=seen.holders,
         )
         await caller.submit(verb, reacted, emoji)
@@ -44,7 +44,7 @@ async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -
         await caller.submit(
             widgets.submit,
             seen.message,
-            seen.attached.submessages,
+            seen.details.submessages,
             seen.holders,
             seen.head,
             kind,
@@ -54,10 +54,12 @@ async def use_widget(caller: Caller, message_id: int, kind: str, content: str) -
     await retry_on_conflict(attempt)
 
 
-async def _seen(caller: Caller, message_id: int) -> attached.Seen:
+async def _seen(caller: Caller, message_id: int) -> message_details.DetailedMessage:
     """The message and what hangs on it. NoSuchMessage where there is none; whether the caller may
     read it is for the verb to say."""
-    found = await caller.node.store.read(attached.seen, caller.user.id, message_id)
+    found = await caller.node.store.read(
+        message_details.detailed_message, caller.user.id, message_id
+    )
     if found is None:
         raise NoSuchMessage
     return found

@@ -19,7 +19,7 @@ from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
 from tertulia.service.files.uploads import stored
-from tertulia.store.partial import InUse, Partial, Partials, Pieces, new_key
+from tertulia.store.partial_uploads import InUse, Partial, Partials, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (
     ALGORITHMS,

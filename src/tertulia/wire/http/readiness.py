@@ -20,7 +20,7 @@ READY: Final = "/ready"
 async def problems_of(node: HttpNode) -> list[str]:
     """What keeps the node from its work, each in a sentence for its operator; nothing where all is
     well. Takes some seconds at most."""
-    found = await node.log.examined()
+    found = await node.log.probed_problems()
     if node.state.is_empty:
         found.append("There is no organization yet.")
     return found

@@ -2,7 +2,7 @@
 
 import type { GroupSetting } from "../../wire/objects";
 import type { Parameters } from "../../wire/http";
-import { plain } from "../../ui/picking";
+import { normalized } from "../../data/finding";
 
 export type Value = string | number | boolean | null;
 
@@ -89,7 +89,7 @@ export function findFields(
   say: FieldWords,
   query: string,
 ): Found[] {
-  const sought = plain(query).split(/\s+/).filter(Boolean);
+  const sought = normalized(query).split(/\s+/).filter(Boolean);
   if (!sought.length) return [];
   const found: Found[] = [];
   for (const [page, groups] of Object.entries(pages)) {
@@ -97,7 +97,7 @@ export function findFields(
       for (const { name } of group.fields) {
         const label = labelOf(say, name);
         const choices = Object.values(say.options[name] ?? {});
-        const all = plain(
+        const all = normalized(
           [label, say.hints[name] ?? "", say.groups[group.name] ?? "", ...choices].join(" "),
         );
         if (sought.every((word) => all.includes(word))) found.push({ page, field: name, label });

@@ -1,7 +1,8 @@
 /** People, groups and channels as Pickers offer them. */
 
 import type { Channel, Data } from "../../data/data";
-import { plain, type Option } from "../../ui/picking";
+import { normalized } from "../../data/finding";
+import type { Option } from "../../ui/picking";
 import type { UserGroup } from "../../wire/objects";
 import { words } from "../../words/index.svelte";
 
@@ -71,8 +72,8 @@ export function matching<T>(
   query: string,
   texts: (item: T) => (string | null | undefined)[],
 ): T[] {
-  const sought = plain(query.trim());
+  const sought = normalized(query.trim());
   return sought
-    ? items.filter((item) => texts(item).some((text) => text && plain(text).includes(sought)))
+    ? items.filter((item) => texts(item).some((text) => text && normalized(text).includes(sought)))
     : [...items];
 }

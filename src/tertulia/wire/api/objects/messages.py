@@ -14,7 +14,7 @@ from tertulia.model.messages import Edit, Flag, Message
 from tertulia.model.users import User
 from tertulia.service.messages.flags import effective_flags, is_read
 from tertulia.state.organization import State
-from tertulia.store.attached import NOTHING, Attached
+from tertulia.store.message_details import NO_DETAILS, MessageDetails
 from tertulia.store.queries import Relation
 from tertulia.wire.api.objects.reactions import (
     ReactionObject,
@@ -154,7 +154,7 @@ def message_object(
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
-    attached: Attached = NOTHING,
+    attached: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
     """The message for all viewers alike who know (or do not know) of its sender, and see (or do not
     see) their real address, as yet without reactions."""
@@ -185,7 +185,7 @@ def _message_object(
     *,
     apply_markdown: bool,
     empty_topic_name: bool,
-    attached: Attached,
+    attached: MessageDetails,
 ) -> MessageObject:
     channel_id = message.channel_id
     recipient: str | list[Participant]
@@ -245,7 +245,7 @@ class Showing:
         self._empty_topic_name = empty_topic_name
         self._senders: dict[int, _Sender] = {}
 
-    def shown(self, message: Message, attached: Attached) -> MessageObject:
+    def shown(self, message: Message, attached: MessageDetails) -> MessageObject:
         """The message, as yet without flags."""
         sender = self._senders.get(message.sender_id)
         if sender is None:

@@ -19,7 +19,7 @@ from tertulia.model.messages import Flag, Message, MessagePlace
 from tertulia.model.stretches import Places, Some, Spans, ids_at, ids_of, places, told
 from tertulia.model.users import Role, User
 from tertulia.state.organization import State
-from tertulia.store.attached import Attached
+from tertulia.store.message_details import MessageDetails
 from tertulia.store.queries import Relation
 from tertulia.wire.api.events import (
     Encoded,
@@ -490,7 +490,7 @@ def _news_events(
             apply_markdown=view.apply_markdown,
             client_gravatar=view.client_gravatar,
             empty_topic_name=empty_topic_name,
-            attached=Attached(submessages=arrival.submessages),
+            attached=MessageDetails(submessages=arrival.submessages),
         )
         shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
         yield MessageEvent(message=shown, flags=flags)

@@ -20,7 +20,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.queues import QueueRecord
 from tertulia.model.users import User
 from tertulia.state.organization import State
-from tertulia.store.attached import Attached
+from tertulia.store.message_details import MessageDetails
 from tertulia.wire.api.events import Event, Projection, ProjectionContext, Viewer
 from tertulia.wire.api.objects.messages import (
     MessageObject,
@@ -128,7 +128,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 apply_markdown=view.apply_markdown,
                 client_gravatar=view.client_gravatar,
                 empty_topic_name=view.empty_topic_name,
-                attached=Attached(submessages=(change.widget,) if change.widget else ()),
+                attached=MessageDetails(submessages=(change.widget,) if change.widget else ()),
             ),
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,

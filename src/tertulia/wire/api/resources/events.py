@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from tertulia.delivery import event_ids
 from tertulia.domain import permissions
-from tertulia.log.writer import unseen
+from tertulia.log.snapshots import state_only
 from tertulia.model.errors import Refused
 from tertulia.model.queues import Capabilities, QueueRecord, Registration
 from tertulia.state.organization import State
@@ -212,7 +212,7 @@ async def register(call: Call, params: Register) -> Registered:
     async def shot(conclude: Callable[[State, None], Taken]) -> Taken:
         return await node.log.snapshot(
             user.id if user is not None and needs_reading else None,
-            unseen,
+            state_only,
             conclude,
             None if user is None else queue,
         )

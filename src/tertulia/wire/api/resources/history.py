@@ -10,7 +10,7 @@ from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.messages.history import Beside, Query, beside, find_messages, one_message
-from tertulia.store import attached
+from tertulia.store import message_details
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
 from tertulia.wire.api.objects.messages import MessageObject, Showing, add_history, flags_of
@@ -117,7 +117,7 @@ def shown_to(
         empty_topic_name=params.allow_empty_topic_name,
     )
     for message in found:
-        one = showing.shown(message, beside.attached.get(message.id, attached.NOTHING))
+        one = showing.shown(message, beside.details.get(message.id, message_details.NO_DETAILS))
         one.flags = (
             ["read"]
             if user is None

@@ -9,7 +9,7 @@ from tertulia.model.messages import Message
 from tertulia.model.users import User
 from tertulia.service.messages.reading import readable_message
 from tertulia.state.organization import State
-from tertulia.store import attached
+from tertulia.store import message_details
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -36,9 +36,9 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
         raise NoSuchMessage
     if not call.state.realm.enable_read_receipts:
         raise Refused("The organization does not show who has read a message.")
-    holders = await call.node.store.read(attached.holders, message.id)
+    holders = await call.node.store.read(message_details.holders, message.id)
     shown = _shown(call.state, message, call.user, holders, call.now)
-    read = await call.node.store.read(attached.have_read, message.id, shown)
+    read = await call.node.store.read(message_details.have_read, message.id, shown)
     return ReadReceipts(user_ids=read)
 
 

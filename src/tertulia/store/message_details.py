@@ -1,4 +1,4 @@
-"""What is attached to messages: reactions, the parts of widgets, and who has a record of them."""
+"""What belongs to a message besides its row: reactions, submessages, and who has a record of it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
 
-class Attached(Struct, frozen=True):
-    """What is attached to one message."""
+class MessageDetails(Struct, frozen=True):
+    """Reactions and submessages (the parts of a widget) of one message."""
 
     reactions: Sequence[Reaction] = ()
     """In the order in which people reacted."""
@@ -23,42 +23,44 @@ class Attached(Struct, frozen=True):
     """In the order of their IDs."""
 
 
-NOTHING = Attached()
+NO_DETAILS = MessageDetails()
 MAX_ARRIVALS = 100
 """Messages of a move that are told in full to those to whom they are new."""
-MAX_ATTACHED = 2000
+MAX_DETAILS = 2000
 """Reactions, parts of widgets and flags that they have, all together; so many messages are told
 that they have no more. (The newest is told whatever it has.)"""
 
 
-class Seen(Struct, frozen=True):
-    """A message and what hangs on it, as the database had them at the log's entry `head`."""
+class DetailedMessage(Struct, frozen=True):
+    """A message for one reader, as the database had it at the log's entry `head`."""
 
     head: int
     message: Message
     relation: queries.Relation
     """The reader's."""
-    attached: Attached
+    details: MessageDetails
     holders: tuple[int, ...]
     """The users who have a record of it although it was not delivered to them."""
 
 
-def seen(connection: Connection, user_id: int, message_id: int) -> Seen | None:
+def detailed_message(
+    connection: Connection, user_id: int, message_id: int
+) -> DetailedMessage | None:
     """The message for one reader; None where there is none of that ID."""
     found = queries.messages(connection, [message_id])
     if not found:
         return None
-    return Seen(
+    return DetailedMessage(
         head=queries.head(connection),
         message=found[0],
         relation=queries.relations(connection, user_id, [message_id])[message_id],
-        attached=attached(connection, [message_id]).get(message_id, NOTHING),
+        details=details_of(connection, [message_id]).get(message_id, NO_DETAILS),
         holders=holders(connection, message_id),
     )
 
 
-def attached(connection: Connection, message_ids: Sequence[int]) -> dict[int, Attached]:
-    """What is attached to the messages, for those to which anything is."""
+def details_of(connection: Connection, message_ids: Sequence[int]) -> dict[int, MessageDetails]:
+    """The details of those of the messages that have any."""
     if not message_ids:
         return {}
     dialect = connection.dialect
@@ -89,25 +91,25 @@ def attached(connection: Connection, message_ids: Sequence[int]) -> dict[int, At
             Submessage(id=part_id, message_id=mid, sender_id=sender_id, kind=kind, content=content)
         )
     return {
-        mid: Attached(reactions.get(mid, ()), submessages.get(mid, ()))
+        mid: MessageDetails(reactions.get(mid, ()), submessages.get(mid, ()))
         for mid in reactions.keys() | submessages.keys()
     }
 
 
 def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival]:
-    """The newest of these (ascending) messages with what is attached to them and everybody's flags
+    """The newest of these (ascending) messages with their details and everybody's flags
     on them, ascending; as many as one move tells in full."""
     newest = message_ids[-MAX_ARRIVALS:]
-    counts = _attached_counts(connection, newest)
+    counts = _detail_counts(connection, newest)
     chosen: list[int] = []
     total = 0
     for message_id in reversed(newest):
         total += counts[message_id]
-        if chosen and total > MAX_ATTACHED:
+        if chosen and total > MAX_DETAILS:
             break
         chosen.append(message_id)
     chosen.reverse()
-    with_parts = attached(connection, chosen)
+    with_parts = details_of(connection, chosen)
     flags: dict[int, dict[int, Flag]] = defaultdict(dict)
     for user_id, of_user in editing.flags_on(connection, chosen).items():
         for message_id, flag in of_user.items():
@@ -116,15 +118,15 @@ def arrivals(connection: Connection, message_ids: Sequence[int]) -> list[Arrival
         Arrival(
             message_id=message.id,
             message=message,
-            reactions=tuple(with_parts.get(message.id, NOTHING).reactions),
-            submessages=tuple(with_parts.get(message.id, NOTHING).submessages),
+            reactions=tuple(with_parts.get(message.id, NO_DETAILS).reactions),
+            submessages=tuple(with_parts.get(message.id, NO_DETAILS).submessages),
             flags=flags[message.id],
         )
         for message in queries.messages(connection, chosen)
     ]
 
 
-def _attached_counts(connection: Connection, message_ids: Sequence[int]) -> dict[int, int]:
+def _detail_counts(connection: Connection, message_ids: Sequence[int]) -> dict[int, int]:
     found: dict[int, int] = defaultdict(int)
     dialect = connection.dialect
     for table in ("message_flags", "reactions", "submessages"):

@@ -16,7 +16,7 @@ from tertulia.model.messages import Flag, Message
 from tertulia.model.narrow import LARGEST, Condition, Scope, Search, Span, Term
 from tertulia.model.words import Phrase, phrases_of
 from tertulia.service.config import Config
-from tertulia.store import finding, queries
+from tertulia.store import message_search, queries
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection, Row, TimeLimitReached
 from tertulia.store.migrations import migrate
@@ -192,10 +192,10 @@ def test_a_search_finds_what_a_plain_filter_finds(
     connection: Connection, seed: int, costs: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever way it thinks the shorter one, and however many steps it takes."""
-    monkeypatch.setattr(finding, "_READ", costs[0])
-    monkeypatch.setattr(finding, "_ASKED", costs[1])
-    monkeypatch.setattr(finding, "_FIRST_LOOK", 4)
-    monkeypatch.setattr(finding, "_GROWTH", 2)
+    monkeypatch.setattr(message_search, "_SCAN_COST", costs[0])
+    monkeypatch.setattr(message_search, "_LOOKUP_COST", costs[1])
+    monkeypatch.setattr(message_search, "_FIRST_STEP", 4)
+    monkeypatch.setattr(message_search, "_GROWTH", 2)
     rng = random.Random(seed)
     messages, flags = messages_at_random(rng, 120)
     written(connection, messages, flags)
@@ -220,14 +220,14 @@ def test_a_search_finds_what_a_plain_filter_finds(
                 after=rng.choice([0, 1, 3, 500]),
                 include_anchor=rng.random() < 0.7,
             )
-            assert_is_page(finding.find(connection, search), search, expected)
+            assert_is_page(message_search.find(connection, search), search, expected)
             some = sorted(rng.sample([message.id for message in messages], 40))
-            assert finding.matching(connection, search, some) == [
+            assert message_search.matching(connection, search, some) == [
                 message for message in expected if message.id in some
             ], terms
 
 
-def assert_is_page(page: finding.Page, search: Search, expected: list[Message]) -> None:
+def assert_is_page(page: message_search.Page, search: Search, expected: list[Message]) -> None:
     before = [message for message in expected if message.id < search.anchor]
     after = [message for message in expected if message.id > search.anchor]
     anchor = [m for m in expected if m.id == search.anchor and search.include_anchor]
@@ -352,7 +352,7 @@ def test_a_search_looks_at_few_messages_however_common_the_word_is(
         before=10,
         after=0,
     )
-    page = finding.find(counting, search)
+    page = message_search.find(counting, search)
     wanted = [m for m in range(1, MANY + 1) if all(w in text(m) for w in asked.split())]
     assert [message.id for message in page.messages] == wanted[-10:]
     assert len(page.messages) == min(count, 10) or count == 3
@@ -380,7 +380,7 @@ def test_a_reader_may_have_been_in_very_many_channels(connection: Connection) ->
     )
     terms = (Term(narrow.HasFlag(int(Flag.MENTIONED), spans), negated=True),)
     search = Search(Scope(user_id=READER, spans=spans), terms, LARGEST, before=100, after=0)
-    page = finding.find(connection, search)
+    page = message_search.find(connection, search)
     assert [m.id for m in page.messages] == [*range(1, 11), *range(21, 31), *range(2991, 3001)]
 
 
@@ -401,9 +401,9 @@ def test_a_search_of_many_terms_reads_each_message_once(
         folded += 1
         return words.folded(texts)
 
-    monkeypatch.setattr(finding, "folded", count)
+    monkeypatch.setattr(message_search, "folded", count)
     absent = [Term(narrow.Matches(phrases_of(f"absent{n}")), negated=True) for n in range(99)]
-    page = finding.find(counting, saying(Term(narrow.Matches(phrases_of("the"))), *absent))
+    page = message_search.find(counting, saying(Term(narrow.Matches(phrases_of("the"))), *absent))
     assert [message.id for message in page.messages] == list(range(MANY - 9, MANY + 1))
     assert folded < 2 * counting.rows
 
@@ -420,8 +420,8 @@ def test_a_search_ends_in_time_where_what_takes_long_is_to_compare(
         time.sleep(0.05)
         return False
 
-    monkeypatch.setattr(finding, "folded_say", compare)
+    monkeypatch.setattr(message_search, "folded_say", compare)
     connection.begin_read(0.5)
     with pytest.raises(TimeLimitReached):
-        finding.find(connection, saying(Term(narrow.Matches(phrases_of("the")))))
+        message_search.find(connection, saying(Term(narrow.Matches(phrases_of("the")))))
     assert compared <= 20

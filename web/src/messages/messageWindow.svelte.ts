@@ -13,7 +13,7 @@ import { keepBounded, open, type Anchor } from "../live/fetching";
 import { readingOf } from "../live/reading.svelte";
 import { told } from "../wire/http";
 import { Scroller } from "./scroller";
-import { Supply } from "./supply";
+import { Prefetch } from "./prefetch";
 
 /** How many messages are in the page before and after the one at the window's top, at first. */
 const BEFORE = 14;
@@ -30,7 +30,7 @@ const places = new Map<string, Place>();
 
 type Target = { id: number; how: "unread" | "near" | Place } | "end";
 
-export class Browsing {
+export class MessageWindow {
   readonly name: string;
   readonly list: MessageList | undefined = $derived.by(() => this.app.store.lists.get(this.name));
   readonly ids: readonly number[] = $derived(this.list?.ids ?? []);
@@ -56,9 +56,11 @@ export class Browsing {
   scroller: Scroller | null = null;
   /** How often it was asked to go somewhere: only the last counts. */
   #goings = 0;
+  /** Whether there is nothing yet that one could go through while it is opened. */
+  #isEmpty = true;
   /** Nobody looks at it any more: what was asked for comes too late. */
   #left = false;
-  #supply: Supply;
+  #prefetch: Prefetch;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -66,7 +68,7 @@ export class Browsing {
     private readonly narrow: Narrow,
   ) {
     this.name = nameOf(narrow);
-    this.#supply = new Supply(app.store, narrow, {
+    this.#prefetch = new Prefetch(app.store, narrow, {
       failed: (error) => this.#failed(error),
       again: () => this.follow(),
     });
@@ -83,6 +85,7 @@ export class Browsing {
       ? null
       : firstUnread(this.narrow, this.list, store.data.unread);
     if (this.marker === null) this.marker = unread;
+    this.#isEmpty = !this.list;
     const place = places.get(this.name);
     let anchor: Anchor = "newest";
     let how: "unread" | "near" | Place = "near";
@@ -159,27 +162,26 @@ export class Browsing {
   settle(): void {
     const { scroller, target } = this;
     if (!scroller) return;
+    scroller.showsEnd = this.showsEnd;
     if (target === "end") {
-      scroller.atEnd = true;
-      scroller.restore();
+      scroller.toEnd();
       this.target = null;
     } else if (target) {
       const row = scroller.row(target.id);
       if (row) {
-        scroller.put(target.id, this.#topFor(target.how, row));
-        scroller.capture(this.showsEnd);
+        scroller.put(target.id, this.#topFor(target.how, scroller, row));
         this.target = null;
       }
-    } else if (!scroller.restore()) this.#lost();
+    } else if (!scroller.keep()) this.#lost();
     for (const row of scroller.rows.children) {
       this.heights.set(scroller.idOf(row), (row as HTMLElement).offsetHeight);
     }
     this.follow();
   }
 
-  #topFor(how: "unread" | "near" | Place, row: HTMLElement): number {
+  #topFor(how: "unread" | "near" | Place, { frame }: Scroller, row: HTMLElement): number {
     if (typeof how === "object") return how.top;
-    const height = row.parentElement?.parentElement?.clientHeight ?? 0;
+    const height = frame.clientHeight;
     const spare = Math.max(0, height - row.offsetHeight);
     return how === "unread" ? Math.min(spare, height * 0.2) : spare / 3;
   }
@@ -199,47 +201,51 @@ export class Browsing {
     return this.end >= this.ids.length && (this.list?.foundNewest ?? false);
   }
 
+  /** The list is about to change. */
+  beforeChange(): void {
+    if (!this.target) this.scroller?.beforeChange();
+  }
+
   /** One has scrolled, or it was done for one. */
   scrolled(): void {
     const { scroller, ids } = this;
     if (!scroller || this.target) return;
-    if (scroller.moved) {
-      const first = scroller.firstBelow(0);
-      const isBefore =
-        first === scroller.rows.firstElementChild &&
-        first !== null &&
-        scroller.topOf(first) > 0 &&
-        this.start > 0;
-      if (ids.length && (isBefore || (!first && this.end < ids.length))) {
-        // Beyond what is in the page: somewhere in the room that the others would take.
-        const at = this.heights.at(ids, scroller.frame.scrollTop);
-        const id = ids[at] ?? 0;
-        const top = this.heights.between(ids, 0, at) - scroller.frame.scrollTop;
-        this.focus = id;
-        this.target = { id, how: { id, top: Math.min(0, top), atEnd: false } };
-        return;
-      }
-      scroller.capture(this.showsEnd);
-    }
-    this.follow();
+    scroller.keep();
+    const lowest = scroller.rows.lastElementChild as HTMLElement | null;
+    const isAbove = lowest !== null && scroller.topOf(lowest) < 0;
+    const isBeyond = isAbove ? this.end < ids.length : this.start > 0;
+    if (ids.length && scroller.first === null && isBeyond) this.#land();
+    else this.follow();
+  }
+
+  /** Go on where none of the rows in the page is: in the room that others would take. */
+  #land(): void {
+    const { scroller, ids } = this;
+    if (!scroller) return;
+    const { scrollTop } = scroller.frame;
+    const at = this.heights.at(ids, scrollTop);
+    const id = ids[at] ?? 0;
+    const top = Math.min(0, this.heights.between(ids, 0, at) - scrollTop);
+    this.focus = id;
+    this.target = { id, how: { id, top, atEnd: false } };
   }
 
   /** What is in the page follows what one looks at, and so does what is fetched and read. */
   follow(): void {
     const { scroller, ids } = this;
     if (!scroller || this.target || this.#left) return;
+    // What has just come is not followed before it is known where in it one begins.
+    if (this.opening && this.#isEmpty) return;
     this.away = !scroller.atEnd;
     this.top = scroller.held?.id ?? 0;
     if (ids.length > LONGEST) {
       // What is far away is let go of, so that a long day does not fill the memory.
-      const here = scroller.atEnd ? ids.at(-1) : scroller.held?.id;
+      const here = scroller.atEnd ? ids.at(-1) : this.top;
       keepBounded(this.app.store, this.name, here ?? 0);
       this.heights.keep(this.ids);
       return;
     }
-    const at = scroller.atEnd
-      ? Math.max(0, ids.length - BEFORE)
-      : placeOf(ids, scroller.held?.id ?? 0);
+    const at = scroller.atEnd ? Math.max(0, ids.length - BEFORE) : placeOf(ids, this.top);
     const spare = scroller.spare();
     const little = scroller.frame.clientHeight / 2;
     const reach = this.#reach;
@@ -253,7 +259,6 @@ export class Browsing {
     this.#fetch(at);
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
-      if (scroller.atEnd && !scroller.moved && scroller.distanceToEnd > 1) scroller.restore();
       this.#see();
     }, SEEN_AFTER);
   }
@@ -263,7 +268,7 @@ export class Browsing {
     if (!list || list.stale || this.opening || this.trouble) return;
     const lowest = scroller?.firstBelow(scroller.frame.clientHeight - 1);
     const lastAt = lowest ? placeOf(list.ids, scroller?.idOf(lowest) ?? 0) : list.ids.length;
-    this.#supply.keep(list, at, lastAt);
+    this.#prefetch.keep(list, at, lastAt);
   }
 
   /** Go on after something could not be fetched. */

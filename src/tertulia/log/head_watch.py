@@ -1,43 +1,46 @@
-"""Looking at the log's end now and then, whatever other nodes say or do not say of it."""
+"""Looking at the log's head every few seconds, whatever other nodes announce or do not."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
-from tertulia.log.bookmark import Bookmark
-from tertulia.log.freshness import LOOK_SECONDS, Freshness, described
+from tertulia.log.errors import described
+from tertulia.log.freshness import LOOK_SECONDS, Freshness
+from tertulia.log.inbox import Inbox
+from tertulia.log.position_file import PositionFile
+from tertulia.log.replica import Replica
+from tertulia.log.subscribers import Subscribers
 from tertulia.store.database import DatabaseReplaced
-from tertulia.store.history import NewerDatabase, Position
+from tertulia.store.history import NewerDatabase
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.log")
 
 
-class Watch:
-    """Sees whether a node's state is true, and says when it is not known any more."""
+class HeadWatch:
+    """Sees whether a node's state is up to date, and says when that is not known any more."""
 
     def __init__(
         self,
         store: Store,
         freshness: Freshness,
-        bookmark: Bookmark | None,
-        position: Callable[[], Position],
-        grown: Callable[[], None],
+        replica: Replica,
+        inbox: Inbox,
+        subscribers: Subscribers,
+        position_file: PositionFile | None,
     ) -> None:
-        """`position` is where the node is; `grown` is called when the log is elsewhere."""
-        self.on_stale: list[Callable[[], None]] = []
         self._store = store
         self._freshness = freshness
-        self._bookmark = bookmark
-        self._position = position
-        self._grown = grown
+        self._replica = replica
+        self._inbox = inbox
+        self._subscribers = subscribers
+        self._position_file = position_file
         self._looked_at = time.monotonic()
         self._look: asyncio.Task[None] | None = None
         self._is_stale = False
 
-    def beat(self) -> None:
-        """Begin to look where it is time, and one is not at it. To be called every second."""
+    def tick(self) -> None:
+        """Begin to look where it is time, and no look is under way. To be called every second."""
         now = time.monotonic()
         is_free = self._look is None or self._look.done()
         if is_free and now - self._looked_at >= LOOK_SECONDS:
@@ -49,36 +52,35 @@ class Watch:
                 "the node cannot see whether it is up to date, and answers nothing: %s",
                 self._freshness.look_trouble or "it heard nothing",
             )
-            for callback in self.on_stale:
-                callback()
+            self._subscribers.stale()
         elif was_stale and not self._is_stale:
             logger.warning("the node is up to date again")
 
     async def look(self) -> None:
         """See whether the log goes on from where this node is."""
-        began, known = time.monotonic(), self._position()
+        began, known = time.monotonic(), self._replica.position
         try:
             head = await self._store.look()
         except NewerDatabase:
-            self._grown()  # The writer meets it too.
+            self._inbox.add_growth()  # The writer meets it too.
             return
         except DatabaseReplaced as error:
             self._freshness.doubted(str(error))
             return
-        except Exception as error:  # It is looked again soon; how long it fails counts.
+        except Exception as error:  # The next look comes soon; for how long they fail counts.
             self._freshness.look_trouble = described(error)
             return
         if head.position == known:
             self._freshness.verified(began)
-        elif head.position != self._position():
-            self._grown()
-        if self._bookmark is not None:
-            await asyncio.to_thread(self._bookmark.write, self._position())
+        elif head.position != self._replica.position:
+            self._inbox.add_growth()
+        if self._position_file is not None:
+            await asyncio.to_thread(self._position_file.write, self._replica.position)
 
     async def close(self) -> None:
-        """Look no more, and write down where the node is."""
+        """Look no more, and write the node's position."""
         if self._look is not None:
             self._look.cancel()
             await asyncio.wait([self._look])
-        if self._bookmark is not None:
-            self._bookmark.write(self._position())
+        if self._position_file is not None:
+            self._position_file.write(self._replica.position)

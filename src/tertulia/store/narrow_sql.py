@@ -1,4 +1,4 @@
-"""The narrow as SQL, with the right index for each condition."""
+"""Narrows and scopes as SQL, so that each condition uses the index that fits."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from tertulia.store.database import Connection, Dialect
 
 Clause = tuple[str, list[Any]]
 _FEW = 5000
-"""Messages that are looked up faster than met."""
+"""So many messages are found faster by their IDs than by walking along the others."""
 _NONE: Clause = ("1 = 0", [])
 
 
-def compiled(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
-    """A condition on `messages`, with its parameters: that the scope has it and the terms hold."""
+def narrow_condition(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Clause:
+    """The condition on `messages`, with its parameters: in the scope, and all terms hold."""
     dialect = connection.dialect
     clauses: list[Clause] = []
     for term in terms:
@@ -24,7 +24,7 @@ def compiled(connection: Connection, scope: Scope, terms: Sequence[Term]) -> Cla
         sql, values = few or _condition(dialect, term.condition, scope.user_id)
         # A condition on a missing value is neither true nor false in SQL.
         clauses.append((f"NOT COALESCE({sql}, FALSE)" if term.negated else sql, values))
-    clauses.append(seen(dialect, scope))
+    clauses.append(scope_condition(dialect, scope))
     return " AND ".join(sql for sql, _ in clauses), [one for _, some in clauses for one in some]
 
 
@@ -131,9 +131,9 @@ def _topics(dialect: Dialect, topics: Iterable[tuple[int, str]]) -> Clause:
     return (f"({' OR '.join([either] * len(by_channel))})", parameters) if parameters else _NONE
 
 
-def seen(dialect: Dialect, scope: Scope) -> Clause:
-    """Which messages may be seen. The `+` keeps the planner from gathering them channel by channel
-    where walking the messages in order is what finds a page."""
+def scope_condition(dialect: Dialect, scope: Scope) -> Clause:
+    """The condition that a message is in the scope. The `+` keeps the planner from gathering
+    messages channel by channel where walking them in order is what finds a page."""
     either: list[str] = []
     parameters: list[Any] = []
     if scope.channel_ids:
@@ -157,7 +157,7 @@ def seen(dialect: Dialect, scope: Scope) -> Clause:
 
 
 def _spans(dialect: Dialect, spans: Iterable[Span]) -> Clause:
-    """People may have been in so many channels that the spans are no part of the statement."""
+    """The spans are parameters, for a reader may have been in very many channels."""
     whole: list[int] = []
     parts: list[tuple[int, int, int]] = []
     for span in spans:

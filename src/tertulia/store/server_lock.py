@@ -1,5 +1,5 @@
-"""Who serves from a database: so that no second server does where only one may, and that nobody
-changes the tables under one that serves."""
+"""The lock beside an SQLite file that its server holds: there is one server at most, and no command
+migrates the database while it runs."""
 
 import contextlib
 import fcntl
@@ -9,26 +9,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.database import DatabaseError
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
-"""Between two tries: a command that only looks whether there is a server holds the lock for a
-moment."""
+"""Between two tries: a command that looks whether a server runs holds the lock for a moment."""
 
 
 def this_process() -> str:
-    """What this process is called to others."""
+    """This process, as errors of other processes name it."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 @contextlib.contextmanager
-def serving_alone(database: Path) -> Iterator[None]:
+def exclusive_server(database: Path) -> Iterator[None]:
     """Be the only server on the file for the time of the context. DatabaseError where there is one
     already. The lock ends with the process, however that ends."""
     path = _lock_of(database)
-    modes.directory(path.parent)
+    file_modes.directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for attempt in range(_TRIES):
@@ -47,7 +46,7 @@ def serving_alone(database: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def server_on(database: Path) -> str | None:
+def running_server(database: Path) -> str | None:
     """The process that serves from the file, other than this one; None where none does."""
     try:
         descriptor = os.open(_lock_of(database), os.O_RDONLY)
@@ -67,7 +66,7 @@ def _lock_of(database: Path) -> Path:
 
 
 def _is_locked(descriptor: int, kind: int) -> bool:
-    """Whether it could be locked just now."""
+    """Try to lock the file; whether that succeeded."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,10 +1,10 @@
-"""How much time has passed, however somebody sets the machine's clock meanwhile."""
+"""UNIX time that never jumps, however somebody sets the machine's clock."""
 
 import time
 from collections.abc import Callable
 
 
-class Steady:
+class MonotonicClock:
     """UNIX seconds by the machine's clock as it was at first; from then on, what has passed."""
 
     def __init__(

@@ -16,7 +16,7 @@ interface Hearing {
   again(): void;
 }
 
-export class Supply {
+export class Prefetch {
   #older = false;
   #newer = false;
 

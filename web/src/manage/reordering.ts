@@ -1,5 +1,5 @@
-/** The list with one of it a step further, or back. */
-export function movedIn<T>(list: readonly T[], one: T, step: number): T[] {
+/** The list with one of its items moved by some places, not beyond its ends. */
+export function reordered<T>(list: readonly T[], one: T, step: number): T[] {
   const at = list.indexOf(one);
   const to = Math.min(Math.max(at + step, 0), list.length - 1);
   const rest = list.filter((_, index) => index !== at);

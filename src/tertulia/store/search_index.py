@@ -1,4 +1,4 @@
-"""Keeping the search: which message has which words."""
+"""The search index: which message has which words."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,12 +7,12 @@ from tertulia.store.database import Connection
 
 _BATCH = 5000
 
-Searched = tuple[int, str, str | None]
+Searchable = tuple[int, str, str | None]
 """A message's ID, content and topic (None or empty: none)."""
 
 
-def add(connection: Connection, messages: Iterable[Searched]) -> None:
-    """Make messages searchable that the search does not know yet."""
+def add(connection: Connection, messages: Iterable[Searchable]) -> None:
+    """Add messages that the index does not have yet."""
     dialect = connection.dialect
     connection.run_many(
         dialect.search_insert(),
@@ -24,13 +24,13 @@ def add(connection: Connection, messages: Iterable[Searched]) -> None:
 
 
 def remove(connection: Connection, message_ids: Sequence[int]) -> None:
-    """Let the search forget messages."""
+    """Remove messages from the index."""
     dialect = connection.dialect
     connection.run(dialect.search_delete(), (dialect.array(message_ids),))
 
 
 def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
-    """Let the search know messages as they are now."""
+    """Index messages as they are now."""
     dialect = connection.dialect
     remove(connection, message_ids)
     rows = connection.query(
@@ -40,8 +40,8 @@ def refresh(connection: Connection, message_ids: Sequence[int]) -> None:
     add(connection, ((row[0], row[1], row[2]) for row in rows))
 
 
-def add_all(connection: Connection, tell: Callable[[str], None]) -> None:
-    """Make all messages searchable, when the search knows none."""
+def add_all(connection: Connection, report: Callable[[str], None]) -> None:
+    """Index all messages, when the index is empty."""
     ((count,),) = connection.query("SELECT COUNT(*) FROM messages")
     done, last = 0, 0
     while rows := connection.query(
@@ -50,4 +50,4 @@ def add_all(connection: Connection, tell: Callable[[str], None]) -> None:
         add(connection, ((row[0], row[1], row[2]) for row in rows))
         done, last = done + len(rows), rows[-1][0]
         if done % (_BATCH * 20) == 0 or done == count:
-            tell(f"Made {done:,} of {count:,} messages searchable")
+            report(f"Made {done:,} of {count:,} messages searchable")

@@ -1,4 +1,4 @@
-"""Questions that show whether the database is sound."""
+"""Queries that show whether the database is consistent, for `tertulia check`."""
 
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ REFERENCES = (
 
 
 def dangling(connection: Connection) -> list[tuple[Reference, int]]:
-    """The references that lead nowhere, and in how many rows."""
+    """The references to rows that do not exist, and in how many rows."""
     found: list[tuple[Reference, int]] = []
     for reference in REFERENCES:
         table, column, target, key = reference
@@ -88,7 +88,7 @@ def extent(connection: Connection) -> Extent:
 
 
 def unsearchable(connection: Connection) -> tuple[int, int]:
-    """How many messages there are, and how many of them the search does not know."""
+    """How many messages there are, and how many of them are not in the search index."""
     ((messages,),) = connection.query("SELECT COUNT(*) FROM messages")
     ((missing,),) = connection.query(connection.dialect.search_missing())
     return messages, missing

@@ -1,12 +1,12 @@
-"""Where in the log a server was, in a file beside the database: so that a server that starts
-learns whether the database went back in time while none ran."""
+"""The newest entry that a server has seen, in a file of its data directory: by it a server that
+starts finds out whether the database went back in time while none ran."""
 
 import logging
 from pathlib import Path
 
 import msgspec
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.history import Position
 
 logger = logging.getLogger("tertulia.log")
@@ -14,15 +14,15 @@ logger = logging.getLogger("tertulia.log")
 FILE = "position"
 
 
-class Bookmark:
-    """The file. It may be behind the log by some seconds, and is never ahead of it."""
+class PositionFile:
+    """The file. It may be some seconds behind the log, and is never ahead of it."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
         self._written: Position | None = None
 
     def read(self) -> Position | None:
-        """What was written last; None where there is nothing that can be read."""
+        """The position that was written last; None where there is none that can be read."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Position)
         except FileNotFoundError:
@@ -32,12 +32,12 @@ class Bookmark:
             return None
 
     def write(self, position: Position) -> None:
-        """Write it where it is another. That it cannot be is no reason to stop."""
+        """Write the position, if it is another one. A failure is logged, and no reason to stop."""
         if position == self._written:
             return
         partial = self._path.with_name(f"{FILE}.partial")
         try:
-            modes.touch(partial)
+            file_modes.touch(partial)
             partial.write_bytes(msgspec.json.encode(position))
             partial.replace(self._path)
         except OSError as error:

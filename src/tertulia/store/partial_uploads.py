@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tertulia.store import modes
+from tertulia.store import file_modes
 from tertulia.store.uploads import KEY, ArrivedFile, Arriving, Uploads, sync_directory
 
 _ENDING: Final = ".json"
@@ -80,7 +80,7 @@ class Partials:
 
     def begin(self, partial: Partial) -> None:
         """A new file, of which nothing has arrived yet; its key is `new_key`."""
-        modes.directory(self._uploads.incoming)
+        file_modes.directory(self._uploads.incoming)
         place = self._uploads.incoming / partial.key
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         self.save(partial)
@@ -90,7 +90,7 @@ class Partials:
         place = self._uploads.incoming / f"{partial.user_id}-{partial.key}{_ENDING}"
         draft = place.with_suffix(f".{secrets.token_hex(4)}")
         try:
-            with open(draft, "wb", opener=modes.opener) as file:
+            with open(draft, "wb", opener=file_modes.opener) as file:
                 file.write(msgspec.json.encode(partial))
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,0 +1,178 @@
+"""What waits for the log's writer: how much may, and for how long."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tertulia.log.errors import not_done_error
+from tertulia.log.requests import ANSWER_SECONDS, Command, Group, Request, Snapshot, now
+from tertulia.model.errors import OutcomeUnknown, Unavailable
+from tertulia.store.writing import InputSeen, Note, PresenceSeen, Probe, QueueSeen
+
+GROUP: Final = 256
+"""Commands that are committed together at most."""
+MOST_WAITING: Final = 5000
+"""Requests that may wait; beyond it they are refused."""
+MOST_NOTES: Final = 10_000
+"""Notes that are kept while nothing can be written."""
+
+
+class Inbox:
+    """The requests that wait for the writer, those that it has in hand, and its other work."""
+
+    def __init__(self) -> None:
+        self.has_grown = False
+        """Whether the log may have entries that the state has not. Set false before they are
+        read."""
+        self.is_committing = False
+        """Whether what is in hand may be on disk already."""
+        self._commands: deque[Command] = deque()
+        self._snapshots: deque[Snapshot[Any, Any]] = deque()
+        self._in_hand: list[Request] = []
+        self._notes: list[Note] = []
+        self._deferred: list[Note] = []
+        """Notes that are written with the next commit that there is another reason for: those of
+        a commit that failed, and those without hurry."""
+        self._must_probe = False
+        self._wake = asyncio.Event()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to do for the writer."""
+        return bool(len(self) or self._notes or self.has_grown or self._must_probe)
+
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return len(self._commands) + len(self._snapshots)
+
+    # What comes in
+
+    def require_room(self) -> None:
+        """Unavailable where too many requests wait already."""
+        if len(self) >= MOST_WAITING:
+            raise Unavailable("Too many changes wait to be written. Nothing was done.")
+
+    def add(self, request: Request) -> None:
+        """Let the request wait for its turn."""
+        if isinstance(request, Command):
+            self._commands.append(request)
+        else:
+            self._snapshots.append(request)
+        self._wake.set()
+
+    def add_note(self, note: Note) -> None:
+        """Have the note written within a moment."""
+        self._notes.append(note)
+        self._wake.set()
+
+    def defer_note(self, note: Note) -> None:
+        """Have the note written with the next commit that there is another reason for."""
+        self._deferred.append(note)
+
+    def add_growth(self) -> None:
+        """The log may have grown."""
+        self.has_grown = True
+        self._wake.set()
+
+    def add_probe(self) -> None:
+        """Have the writer try whether something can be written."""
+        self._must_probe = True
+        self._wake.set()
+
+    # The writer's side
+
+    def wake(self) -> None:
+        """Have `wait` return, although there may be nothing to do."""
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Return when something came in since the last time."""
+        await self._wake.wait()
+        self._wake.clear()
+
+    def take(self) -> Group:
+        """The next group of commands, all snapshots, and the notes. They are in hand until
+        `finish`."""
+        commands = [self._commands.popleft() for _ in range(min(GROUP, len(self._commands)))]
+        snapshots = list(self._snapshots)
+        self._snapshots.clear()
+        notes, self._notes = self._notes, []
+        has_probe, self._must_probe = self._must_probe, False
+        if has_probe:
+            notes.append(Probe())
+        group = Group(commands, snapshots, notes, has_probe)
+        if group.needs_commit:
+            notes[:0] = self._deferred
+            self._deferred = []
+        self._in_hand = group.requests
+        return group
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """For the time in which what is in hand may come to be on disk."""
+        self.is_committing = True
+        try:
+            yield
+        finally:
+            self.is_committing = False
+
+    def finish(self) -> None:
+        """Nothing is in hand any more."""
+        self._in_hand = []
+
+    def give_back(self, group: Group) -> None:
+        """Let the group's requests that have no answer be the next."""
+        self._commands.extendleft(c for c in reversed(group.commands) if not c.answer.done())
+        self._snapshots.extendleft(reversed(group.snapshots))
+
+    def keep_notes(self, group: Group) -> None:
+        """Have the group's notes, which could not be written, written with another commit."""
+        kept = [note for note in group.notes if not isinstance(note, Probe)]
+        self._deferred = _bounded([*kept, *self._deferred])
+
+    # Answers without success
+
+    def refuse(self, error: Exception, requests: Iterable[Request]) -> None:
+        """Answer those of the requests that have no answer yet with the error."""
+        for request in requests:
+            if not request.answer.done():
+                request.answer.set_exception(error)
+
+    def discard(self, error: Exception) -> None:
+        """Nothing will be done any more: refuse what waits and what is in hand, and forget the
+        rest."""
+        self.refuse(error, [*self._in_hand, *self._commands, *self._snapshots])
+        self._commands.clear()
+        self._snapshots.clear()
+        self._notes.clear()
+        self.has_grown = self._must_probe = False
+
+    def expire(self) -> None:
+        """Answer the requests that are older than `ANSWER_SECONDS` with what is known of them."""
+        before = now() - ANSWER_SECONDS
+        for queue in (self._commands, self._snapshots):
+            while queue and queue[0].since <= before:
+                self.refuse(not_done_error(), [queue.popleft()])
+        for request in self._in_hand:
+            if request.since > before or request.answer.done():
+                continue
+            if self.is_committing and isinstance(request, Command):
+                self.refuse(OutcomeUnknown(), [request])
+                continue
+            if isinstance(request, Command):
+                request.is_expired = True
+            self.refuse(not_done_error(), [request])
+
+
+def _bounded(notes: Sequence[Note]) -> list[Note]:
+    """At most `MOST_NOTES` of the notes, as far as that goes by giving up the oldest of those that
+    only say when somebody was last seen."""
+    surplus = len(notes) - MOST_NOTES
+    kept: list[Note] = []
+    for note in notes:
+        if surplus > 0 and isinstance(note, QueueSeen | PresenceSeen | InputSeen):
+            surplus -= 1
+        else:
+            kept.append(note)
+    return kept

@@ -1,0 +1,307 @@
+"""One node's hold on the log: the door to everything in this package.
+
+Commands are decided and committed by a single `Writer`; the state runs ahead of the disk by at most
+one group of them, so an answer that saw such a state must wait until it is `settled`. When a commit
+fails, the state is thrown away and loaded again; where it cannot be known whether it failed, that
+is looked up before anybody is answered.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from tertulia.log.commits import Commits
+from tertulia.log.deciding import moment_of
+from tertulia.log.durability import Durability
+from tertulia.log.errors import stale_error
+from tertulia.log.freshness import Freshness
+from tertulia.log.head_watch import HeadWatch
+from tertulia.log.inbox import Inbox
+from tertulia.log.position_file import PositionFile
+from tertulia.log.recovery import Recovery
+from tertulia.log.replica import Replica
+from tertulia.log.requests import Command, Snapshot
+from tertulia.log.snapshots import Snapshots, state_only
+from tertulia.log.subscribers import Follower, Subscribers
+from tertulia.log.transactions import Transactions
+from tertulia.log.write_probe import PROOF_WAIT_SECONDS, WriteProbe
+from tertulia.log.writer import Writer
+from tertulia.model.errors import Unavailable
+from tertulia.model.mail import Mail
+from tertulia.model.queues import QueueRecord
+from tertulia.state.moment import Verb
+from tertulia.state.organization import State
+from tertulia.store.database import Connection
+from tertulia.store.history import Position
+from tertulia.store.store import Store
+from tertulia.store.writing import MailAsked, Note
+
+logger = logging.getLogger("tertulia.log")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+TICK_SECONDS: Final = 1.0
+"""Between two looks at what has waited for too long."""
+
+
+class Log:
+    """The log as the rest of a node uses it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = time.monotonic,
+        *,
+        position_file: PositionFile | None = None,
+    ) -> None:
+        """`clock` tells UNIX seconds, `elapsed` how much time has passed, whatever becomes of the
+        clock. `position_file` is a server's."""
+        self.store = store
+        self.clock = clock
+        self.elapsed = elapsed
+        self.freshness = Freshness()
+        self._position_file = position_file
+        self._subscribers = Subscribers()
+        self._inbox = Inbox()
+        self._durability = Durability()
+        self._replica = Replica(store, self.freshness, self._subscribers)
+        self._probe = WriteProbe(self._inbox, self.freshness)
+        self._writer = self._new_writer()
+        self._head_watch = HeadWatch(
+            store, self.freshness, self._replica, self._inbox, self._subscribers, position_file
+        )
+        self._closing = False
+        self._ticks: asyncio.Task[None] | None = None
+        self._stop_listening: Callable[[], None] | None = None
+
+    def _new_writer(self) -> Writer:
+        inbox, replica, durability = self._inbox, self._replica, self._durability
+        freshness, subscribers = self.freshness, self._subscribers
+        transactions = Transactions(self.store, freshness)
+        return Writer(
+            inbox,
+            replica,
+            transactions,
+            Commits(transactions, inbox, replica, durability, freshness, subscribers, self.clock),
+            Snapshots(self.store, inbox, replica),
+            Recovery(self.store, transactions, inbox, replica, durability, freshness, subscribers),
+            self._probe,
+            freshness,
+        )
+
+    @property
+    def state(self) -> State:
+        """The fold up to the newest entry that this node knows, durable or about to be."""
+        return self._replica.state
+
+    @property
+    def position(self) -> Position:
+        """The newest entry that is on disk, as far as this node knows."""
+        return self._replica.position
+
+    @property
+    def durable(self) -> int:
+        """The number of the newest entry that is on disk, as far as this node knows."""
+        return self._replica.position.seq
+
+    @property
+    def generation(self) -> int:
+        """How many times the state had to be thrown away."""
+        return self._durability.generation
+
+    # Beginning and end
+
+    async def open(self, on_announcement: Callable[[str], None] = lambda _: None) -> None:
+        """Load the state and begin to write. The database must be migrated.
+
+        `on_announcement` gets what nodes `announce` (`Store.announce`).
+        """
+        await self._replica.open(self._position_file.read() if self._position_file else None)
+        self._stop_listening = self.store.watch(self._on_growth, on_announcement)
+        self._writer.start()
+        self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
+
+    async def close(self) -> None:
+        """Finish what is waiting, then stop."""
+        self._closing = True
+        await self._writer.close()
+        if self._ticks is not None:
+            self._ticks.cancel()
+            await asyncio.wait([self._ticks])
+        await self._head_watch.close()
+        if self._stop_listening is not None:
+            await asyncio.to_thread(self._stop_listening)
+
+    # Subscriptions, for as long as the log is open
+
+    def follow(self, follower: Follower) -> None:
+        """Call `follower` on the event loop with committed entries, in order, each once."""
+        self._subscribers.followers.append(follower)
+
+    def on_reload(self, callback: Callable[[], None]) -> None:
+        """Call when the state had to be thrown away and was loaded again."""
+        self._subscribers.on_reload.append(callback)
+
+    def on_mail(self, callback: Callable[[], None]) -> None:
+        """Call when this node has committed a mail that is to be sent."""
+        self._subscribers.on_mail.append(callback)
+
+    def on_history(self, callback: Callable[[], None]) -> None:
+        """Call when the log has become another history, or a part of it was pruned before this node
+        could read it: what was known of its entries is void."""
+        self._subscribers.on_history.append(callback)
+
+    def on_stale(self, callback: Callable[[], None]) -> None:
+        """Call when the state cannot be verified any more: `require_fresh` refuses from now on."""
+        self._subscribers.on_stale.append(callback)
+
+    def on_newer(self, callback: Callable[[str], None]) -> None:
+        """Call with the reason when this program is too old for the database: it decides nothing
+        any more, and should end."""
+        self._subscribers.on_newer.append(callback)
+
+    # Health
+
+    def require_fresh(self) -> None:
+        """Unavailable where what the state shows may be over for longer than `STALE_SECONDS`."""
+        if self.freshness.is_stale:
+            raise stale_error()
+
+    def problems(self) -> list[str]:
+        """What keeps the node from its work, each in a sentence; nothing where all is well."""
+        found = self.freshness.problems()
+        if self._closing:
+            found.append("The server is stopping.")
+        return found
+
+    async def probed_problems(self) -> list[str]:
+        """The problems, once the writer has tried whether something can be written, if it has not
+        written just now. Takes some seconds at most."""
+        if not self._closing and not await self._probe.is_answered() and not self.problems():
+            return [f"The writer did not come forward within {PROOF_WAIT_SECONDS:g} s."]
+        return self.problems()
+
+    # Requests
+
+    async def submit(
+        self,
+        actor_id: int | None,
+        verb: Verb[T],
+        *arguments: Any,
+        notes: Sequence[Note] = (),
+    ) -> T:
+        """Let the verb decide at the head of the log, and return its result when that is on disk.
+
+        `actor_id` None is the server itself (only for verbs that take no actor's permission).
+        `notes` are written in the same commit, if the verb does not refuse. Raises what the verb
+        refuses with; NotAuthenticated when the actor is deactivated by then; Unavailable when the
+        commit failed (nothing was done), and OutcomeUnknown when that cannot be known. None of it
+        takes much longer than `ANSWER_SECONDS`.
+        """
+        self._require_open()
+        answer = asyncio.get_running_loop().create_future()
+        self._inbox.add(Command(actor_id, verb, arguments, notes, answer))
+        result: T = await answer
+        return result
+
+    def consider(self, actor_id: int, verb: Verb[T], *arguments: Any) -> T:
+        """Let a verb decide that changes nothing, on the state as it is. Raises as `submit`."""
+        decision = verb(moment_of(self.state, self.clock(), actor_id), *arguments)
+        if decision.changes:
+            raise ValueError("a verb that changes something must be submitted")
+        return decision.result
+
+    async def snapshot(
+        self,
+        reader_id: int | None,
+        look: Callable[[Connection], T],
+        conclude: Callable[[State, T], R],
+        queue: Callable[[int], QueueRecord] | None = None,
+    ) -> R:
+        """Look at the database and at the state at the same entry of the log.
+
+        `look` runs in a thread, on a transaction that sees exactly what the state has folded;
+        with `state_only` the database is read only where something is missing. `conclude` then runs
+        at once on the event loop. What is unread of `reader_id` is loaded (`state.unread`).
+        `queue`, given that entry's sequence number, is a queue to register: it is on disk when this
+        returns. It may be asked for several, of which the last one counts.
+        """
+        self._require_open()
+        answer = asyncio.get_running_loop().create_future()
+        self._inbox.add(Snapshot(reader_id, look, conclude, queue, answer))
+        result: R = await answer
+        return result
+
+    async def with_unread(self, reader_id: int, conclude: Callable[[State], R]) -> R:
+        """What follows from the state where what is unread of `reader_id` is loaded
+        (`state.unread`). Where it is loaded already, this waits for nothing."""
+        if self.state.unread.missing(self.state, reader_id):
+            return await self.snapshot(reader_id, state_only, lambda state, _: conclude(state))
+        self.state.unread.asked(self.state, reader_id)
+        return conclude(self.state)
+
+    async def catch_up(self) -> None:
+        """Fold what other processes have written, and return."""
+        await self.snapshot(None, state_only, lambda *_: None)
+
+    def note(self, note: Note, *, soon: bool = True) -> None:
+        """Write this with the next commit, or within a moment; or, if it need not be `soon`, with
+        the next commit that there is another reason for, if one comes."""
+        if soon:
+            self._inbox.add_note(note)
+        else:
+            self._inbox.defer_note(note)
+
+    def mail(self, mail: Mail) -> None:
+        """Have the mail sent: it is written with the next commit, or within a moment."""
+        self.note(MailAsked(mail, self.clock()))
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise Unavailable("The server is stopping.")
+        if self.freshness.newer:
+            raise stale_error()
+        self._inbox.require_room()
+
+    # Before an answer leaves
+
+    async def settled(self, since: int | None = None) -> None:
+        """Return when everything that the state shows now is on disk. Unavailable if it will not
+        be; and, given the `generation` in which one began to look, if that is over."""
+        await self._durability.settled(since)
+
+    def when_settled(self, report: Callable[[Exception | None], None]) -> None:
+        """Call when everything that the state shows now is on disk, at once if it is; with
+        Unavailable if it will not be."""
+        self._durability.when_settled(report)
+
+    async def was_reloaded(self, since: int) -> bool:
+        """Whether the state was thrown away since that `generation` and is loaded again, for which
+        this waits `RELOAD_WAIT_SECONDS` at most."""
+        return await self._durability.was_reloaded(since)
+
+    # What happens by itself
+
+    def _on_growth(self, seq: int | None) -> None:
+        """The log may have grown, to that entry if it is known; by this node's own commits too."""
+        if seq is None or seq > self.state.seq:
+            self._inbox.add_growth()
+
+    async def _tick_on(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                self._tick()
+            except Exception:  # The next tick comes in a second.
+                logger.exception("the log could not be looked after")
+
+    def _tick(self) -> None:
+        self._inbox.expire()
+        self._durability.expire()
+        if self.freshness.write_trouble and not self.freshness.newer:
+            self._inbox.add_probe()
+        self._head_watch.tick()

@@ -1,0 +1,108 @@
+"""SQLite's SQL, where it differs from PostgreSQL's."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tertulia.model.words import Phrase
+from tertulia.store.database import Dialect
+
+
+class SqliteDialect(Dialect):
+    name = "sqlite"
+    blob = "BLOB"
+    real = "REAL"
+    counted = "INTEGER PRIMARY KEY"
+    begin_read = "BEGIN"
+    begin_write = ("BEGIN IMMEDIATE",)
+    overwrite_deleted = ("PRAGMA secure_delete = ON",)
+
+    def begin_migration(self) -> Sequence[str]:
+        return self.begin_write
+
+    def among(self, column: str) -> str:
+        return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def array(self, values: Iterable[int] | Iterable[str]) -> str:
+        return json.dumps(list(values))
+
+    def within(self) -> str:
+        return (
+            "EXISTS (WITH spans (channel, after, until) AS MATERIALIZED"
+            " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+            " SELECT 1 FROM spans WHERE channel = +messages.channel_id"
+            " AND messages.id > after AND messages.id <= until)"
+        )
+
+    def spans(self, spans: Iterable[tuple[int, int, int]]) -> str:
+        return json.dumps(list(spans))
+
+    def collected(self, column: str) -> str:
+        return f"json_group_array({column})"
+
+    def tables(self) -> str:
+        return (
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            " AND name NOT LIKE 'message_search%' ORDER BY name"
+        )
+
+    def columns(self) -> str:
+        return "SELECT name, type = 'BLOB' FROM pragma_table_info(?) ORDER BY cid"
+
+    def first_search_schema(self) -> Sequence[str]:
+        return (
+            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+            " contentless_delete=1, tokenize='unicode61 remove_diacritics 2')",
+            "INSERT INTO message_search (rowid, content, topic)"
+            " SELECT id, content, COALESCE(topic, '') FROM messages",
+        )
+
+    def search_schema(self) -> Sequence[str]:
+        # To `ascii`, everything beyond ASCII is of a word: the words come apart at spaces alone.
+        return (
+            "DROP TABLE message_search",
+            "CREATE VIRTUAL TABLE message_search USING fts5(content, topic, content='',"
+            " contentless_delete=1, tokenize='ascii')",
+        )
+
+    def search_tuning(self) -> Sequence[str]:
+        # Every 64 commits the index is merged for a while: a quarter of it at a time, and half as
+        # often, is hardly felt by the one who sends just then.
+        return (
+            "INSERT INTO message_search (message_search, rank) VALUES ('pgsz', 1000)",
+            "INSERT INTO message_search (message_search, rank) VALUES ('automerge', 8)",
+        )
+
+    def search_missing(self) -> str:
+        return (
+            "SELECT COUNT(*) FROM messages WHERE id NOT IN (SELECT id FROM message_search_docsize)"
+        )
+
+    def search_insert(self) -> str:
+        return "INSERT INTO message_search (rowid, content, topic) VALUES (?, ?, ?)"
+
+    def search_row(
+        self, message_id: int, content: Sequence[str], topic: Sequence[str]
+    ) -> tuple[Any, ...]:
+        return message_id, " ".join(content), " ".join(topic)
+
+    def search_delete(self) -> str:
+        return f"DELETE FROM message_search WHERE {self.among('rowid')}"
+
+    def search_hits(self, comparison: str, order: str, limit: int) -> str:
+        return (
+            f"SELECT rowid FROM message_search WHERE message_search MATCH ?"
+            f" AND rowid {comparison} ? ORDER BY rowid {order} LIMIT {limit}"
+        )
+
+    def named_messages(self) -> str:
+        # A cross join is made from left to right.
+        return "json_each(?) AS named CROSS JOIN messages ON messages.id = named.value"
+
+    def search_match(self) -> str:
+        return "messages.id IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)"
+
+    def search_query(self, phrases: Sequence[Phrase]) -> str:
+        return " AND ".join(
+            f'"{" ".join(phrase.words)}"' + ("*" if phrase.is_open else "") for phrase in phrases
+        )
