@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tertulia.outbound.mail_sender import MailSender
-from tertulia.outbound.mail_templates import Letter, MailTemplates
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tests.support import Organization
 
 
@@ -13,9 +13,9 @@ class Hand:
     """A transport that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.letters: list[RenderedMail] = []
 
-    async def send(self, letter: Letter, mail_id: str) -> None:
+    async def send(self, letter: RenderedMail, mail_id: str) -> None:
         self.letters.append(letter)
 
 
@@ -29,7 +29,7 @@ def no_postman(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MailSender, "once", idle)
 
 
-async def mailed(org: Organization) -> list[Letter]:
+async def mailed(org: Organization) -> list[RenderedMail]:
     """The letters that are due now. They are gone afterwards."""
     hand, node = Hand(), org.node
     letters = MailTemplates(lambda: node.state, node.links)
@@ -37,7 +37,7 @@ async def mailed(org: Organization) -> list[Letter]:
     return hand.letters
 
 
-def link_in(letter: Letter) -> str:
+def link_in(letter: RenderedMail) -> str:
     """The path of the letter's link."""
     (found,) = re.findall(r"http://chat\.test(/(?:join|confirm|reset)/\S+)", letter.text)
     assert f'href="http://chat.test{found}"' in letter.html

@@ -7,14 +7,14 @@ import pytest
 from tertulia.jobs import pruning
 from tertulia.jobs.pruning import pruned_once
 from tertulia.service.config import Config
-from tertulia.store import consistency, queries
+from tertulia.store import consistency, log_entries
 from tests.support import Listener, Organization, founded, reopened
 
 FUTURE = 2**60
 
 
 async def entries(org: Organization) -> list[int]:
-    found = await org.node.store.read(queries.entries, 0, 10_000)
+    found = await org.node.store.read(log_entries.entries, 0, 10_000)
     return [entry.seq for entry in found]
 
 

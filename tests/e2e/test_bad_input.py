@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tertulia.wire.protocol.http1 import MAX_HEAD
+from tertulia.wire.protocol.request_head import MAX_HEAD
 from tests.e2e.conftest import Town
 from tests.e2e.raw import connected, request
 from tests.e2e.server import Account, Server, ended

@@ -25,7 +25,7 @@ from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.fold import fold
 from tertulia.state.organization import State
-from tertulia.store import queries
+from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection
 from tests.property.own_steps import OWN_STEPS
 from tests.property.people_steps import PEOPLE_STEPS
@@ -794,9 +794,9 @@ async def assert_folds(log: Log) -> None:
 
     def look(connection: Connection) -> tuple[int, Any, Any]:
         return (
-            queries.head(connection),
+            log_entries.head(connection),
             queries.records(connection),
-            queries.entries(connection, 0, 2**31),
+            log_entries.entries(connection, 0, 2**31),
         )
 
     head, records, entries = await log.store.read(look)

@@ -220,9 +220,9 @@ def test_what_is_shared_by_a_crowd_is_what_each_of_it_would_be_told(
                     await history.org[viewer].register(**look)
         for _ in range(30):
             await history.step()
-            for entry in [posted.entry for posted in delivery._recent][-10:]:
+            for entry in [cached.entry for cached in delivery.recent][-10:]:
                 posted = CachedEntry(entry)  # What was encoded before may say what was so then.
-                for queue in list(delivery._queues.values()):
+                for queue in delivery.queues.all():
                     told = encoder.events(posted, queue.record)
                     assert told == encoder.events(CachedEntry(entry), queue.record)
 
@@ -324,6 +324,6 @@ async def test_what_is_sent_on_one_node_wakes_a_poll_on_another(
         assert written(await poll) == [sent]
         # A queue deleted on one node is gone on the other, whatever that one remembers.
         assert (await org["ben"].delete("/events", queue_id=ben.queue_id)).ok
-        await until(lambda: ben.queue_id not in other.node.delivery._queues)
+        await until(lambda: other.node.delivery.queues.get(ben.queue_id) is None)
         reply = await other["ben"].get("/events", queue_id=ben.queue_id, last_event_id=-1)
         reply.refused("BAD_EVENT_QUEUE_ID")

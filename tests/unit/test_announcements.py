@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tertulia.delivery import announcements
-from tertulia.delivery.announcements import AT_ONCE, WAITING, Announcements
+from tertulia.delivery.announcements import BATCH, MAX_WAITING, Announcements
 from tertulia.model.transients import (
     EditTyping,
     PresenceChanged,
@@ -39,15 +39,13 @@ class Road:
     def __init__(self) -> None:
         self.told: list[list[Transient]] = []
         self.open = asyncio.Event()
-        self._known: dict[str, Transient] = {}
-        self.announcements = Announcements(self._tell, self._encode)
+        self.announcements = Announcements(self._send)
+        self._elsewhere = Announcements(self._send)
 
-    def _encode(self, transient: Transient) -> str:
-        self._known[repr(transient)] = transient
-        return repr(transient)
-
-    async def _tell(self, messages: Sequence[str]) -> None:
-        self.told.append([self._known[message] for message in messages])
+    async def _send(self, texts: Sequence[str]) -> None:
+        received = [self._elsewhere.received(text) for text in texts]
+        self.told.append([transient for transient in received if transient is not None])
+        assert self.announcements.received(texts[0]) is None
         await self.open.wait()
 
     async def busy(self) -> None:
@@ -108,18 +106,18 @@ async def test_of_what_waits_about_one_thing_the_latest_is_told(
 
 async def test_thousands_are_few_tellings_and_the_oldest_are_dropped(road: Road) -> None:
     await road.busy()
-    for sender in range(2 * WAITING):
+    for sender in range(2 * MAX_WAITING):
         road.announcements.add(typing(sender))
-    assert len(road.announcements) == WAITING
-    assert await road.all_told() == [typing(sender) for sender in range(WAITING, 2 * WAITING)]
-    assert len(road.told) == 1 + WAITING // AT_ONCE
+    assert len(road.announcements) == MAX_WAITING
+    assert await road.all_told() == [typing(n) for n in range(MAX_WAITING, 2 * MAX_WAITING)]
+    assert len(road.told) == 1 + MAX_WAITING // BATCH
 
 
 async def test_what_has_waited_for_long_is_told_no_more(
     road: Road, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await road.busy()
-    for sender in range(2 * AT_ONCE):
+    for sender in range(2 * BATCH):
         road.announcements.add(typing(sender))
     road.announcements.add(QueueGone(queue_id="q"))
     monkeypatch.setattr(announcements, "LATE_SECONDS", -1.0)
@@ -131,7 +129,7 @@ async def test_what_cannot_be_told_is_let_be(caplog: pytest.LogCaptureFixture) -
     async def broken(_: Sequence[str]) -> None:
         raise OSError("on purpose")
 
-    found = Announcements(broken, repr)
+    found = Announcements(broken)
     for _ in range(2):
         found.add(typing(1))
         await until(lambda: found._task is None)
@@ -165,7 +163,7 @@ async def test_commits_do_not_wait_for_what_others_are_told(
         await until(begun.is_set)
         for number in range(5):
             await org["ben"].send("lounge", "t", f"m{number}")
-        assert len(org.node.delivery._announcements) <= WAITING
+        assert len(org.node.delivery._announcements) <= MAX_WAITING
     finally:
         lasting.set()
 
@@ -178,11 +176,11 @@ async def test_other_nodes_hear_of_all_that_was_told_together(org: Organization)
     end = org.node.store.watch(lambda _: ready.set(), found.add)
     try:
         await ready.wait()
-        names = [f"{number} 'ä'" for number in range(AT_ONCE)]
+        names = [f"{number} 'ä'" for number in range(BATCH)]
         messages = [encoded(QueueGone(queue_id=name)) for name in names]
         # What does not fit is told to nobody.
         await org.node.store.announce([encoded(QueueGone(queue_id="x" * 9000)), *messages])
-        await until(lambda: len(found) == AT_ONCE)
+        await until(lambda: len(found) == BATCH)
         assert found == set(messages)
     finally:
         await asyncio.to_thread(end)

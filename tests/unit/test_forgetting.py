@@ -19,7 +19,7 @@ from tertulia.model.mail import Mail, MailKind
 from tertulia.model.users import Role
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import outbox, pruning, queries
+from tertulia.store import log_entries, outbox, pruning, queries
 from tertulia.store.database import Connection, Database
 from tests.mails import no_postman
 from tests.support import Organization, TestClock, founded, reopened
@@ -51,7 +51,7 @@ async def test_a_forgotten_beginning_is_compared_from_its_checkpoint_on(
     await quiet.channel("lounge", "ann")
     await quiet["ann"].send("lounge", "t", "before")
     await pruned_once(quiet.node.store, FUTURE)
-    assert await quiet.node.store.read(queries.entries, 0, 10) == []
+    assert await quiet.node.store.read(log_entries.entries, 0, 10) == []
     await quiet["ann"].send("lounge", "t", "after")
     await quiet.channel("den", "ann")
     assert await wrong(quiet) == []
@@ -68,12 +68,12 @@ async def test_nothing_is_forgotten_beyond_the_checkpoint_and_it_is_made_seldom(
     head = quiet.node.state.seq
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (head,)))
     await pruned_once(store, 2)
-    assert await store.read(queries.pruned) == head - 1
+    assert await store.read(log_entries.pruned) == head - 1
     assert await store.read(pruning.checkpoint_at) == head
     await quiet.channel("den", "ann")
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq = ?", (head,)))
     await pruned_once(store, 2)
-    assert await store.read(queries.pruned) == head
+    assert await store.read(log_entries.pruned) == head
     assert await store.read(pruning.checkpoint_at) == head
     assert await wrong(quiet) == []
 
@@ -161,9 +161,9 @@ async def test_a_long_log_is_looked_through_in_parts(
     young = quiet.node.state.seq
     await store.write(lambda c: c.run("UPDATE log SET at = 1 WHERE seq < ?", (young,)))
     await erased_once(store)
-    assert first < await store.read(queries.pruned) < young - 1
+    assert first < await store.read(log_entries.pruned) < young - 1
     await pruned_once(store, 2)
-    assert await store.read(queries.pruned) == young - 1
+    assert await store.read(log_entries.pruned) == young - 1
 
 
 async def test_people_go_on_while_a_checkpoint_is_made(quiet: Organization) -> None:

@@ -12,7 +12,7 @@ from tertulia.log.position_file import FILE, PositionFile
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import NoSuchQueue
 from tertulia.service.config import Config
-from tertulia.store import history, migrations, queries
+from tertulia.store import history, log_entries, migrations
 from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
 from tertulia.store.history import NewerDatabase, Position
@@ -233,7 +233,7 @@ def test_queues_of_before_there_were_histories_stay_valid(
     assert head.log_format == history.LOG_FORMAT
     assert history.continues(connection, head, head.position)
     assert connection.query("SELECT id FROM queues") == [("q",)]
-    assert queries.head(connection) == 1
+    assert log_entries.head(connection) == 1
     connection.close()
 
 

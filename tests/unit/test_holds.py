@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.delivery import queues
+from tertulia.delivery import waiting_polls
 from tertulia.log import commits
 from tertulia.model.changes import ChannelCreated, Subscribed
 from tertulia.model.channels import Channel
@@ -160,8 +160,8 @@ async def test_those_who_wait_are_told_in_turns_and_everything_in_order(
 ) -> None:
     names = ["ben", "cleo", "ann"]
     channel_id = await org.channel("talk", *names)
-    monkeypatch.setattr(queues, "TURN_SECONDS", 0)
-    monkeypatch.setattr(queues, "TOLD_AT_ONCE", 1)
+    monkeypatch.setattr(waiting_polls, "TURN_SECONDS", 0)
+    monkeypatch.setattr(waiting_polls, "AT_ONCE", 1)
     tasks = await waiting(org, [*names, *names])
     users = tuple(sorted(org[name].user_id for name in names))
     ids = []
@@ -186,14 +186,14 @@ async def test_what_there_was_no_time_for_is_told_before_the_poll_ends(
     listeners = [await org["ben"].register(event_types=["message"]) for _ in range(4)]
     polls = [asyncio.create_task(listener.events(block=True)) for listener in listeners]
     await until(lambda: org.node.delivery.waiting == 4)
-    monkeypatch.setattr(queues.Delivery, "_tell_some", lambda _: None)
+    monkeypatch.setattr(waiting_polls.WaitingPolls, "_take_turn", lambda _: None)
     message_id = await org["ann"].send(channel_id, "t", "hello")
-    assert len(org.node.delivery._untold) == 4
+    assert len(org.node.delivery.polls._undelivered) == 4
     # This ends the polls, which are made with the key.
     assert (await org["ben"].post("/users/me/api_key/regenerate")).ok
     for heard in await asyncio.gather(*polls):
         assert [event["message"]["id"] for event in heard] == [message_id]
-    assert not org.node.delivery._untold
+    assert not org.node.delivery.polls._undelivered
 
 
 async def test_commands_that_take_long_let_others_have_their_turn(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.delivery.queues import Delivery
+from tertulia.delivery.delivery import Delivery
 from tertulia.domain.messages import deleting
 from tertulia.jobs import previews, supervisor
 from tertulia.jobs.due import ATTEMPTS, due_job
@@ -477,14 +477,14 @@ async def test_one_exception_does_not_end_the_heartbeats(monkeypatch: pytest.Mon
     beats = 0
 
     class Heart:
-        def beat(self) -> None:
+        def send_heartbeats(self) -> None:
             nonlocal beats
             beats += 1
             if beats == 1:
                 raise ZeroDivisionError
 
     delivery: Any = Heart()
-    assert callable(Delivery.beat)
+    assert callable(Delivery.send_heartbeats)
     async with Supervisor().running([heartbeats(delivery)]):
         await until(lambda: beats >= 2)
 

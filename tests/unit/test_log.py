@@ -20,10 +20,10 @@ from tertulia.model.mail import Mail, MailKind
 from tertulia.model.queues import QueueRecord, Registration
 from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
-from tertulia.store import installation, outbox, queries
+from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
 from tertulia.store.history import Position
-from tertulia.store.queries import Growth
+from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, FactNoted
 from tests.support import Organization
@@ -131,7 +131,7 @@ async def nothing_known(*_: Any) -> None:
 
 async def rows_of(log: Log) -> tuple[int, dict[str, dict[Any, Any]]]:
     """Where the tables' log ends, and what they hold, by key."""
-    seq, records = await log.store.read(lambda c: (queries.head(c), queries.records(c)))
+    seq, records = await log.store.read(lambda c: (log_entries.head(c), queries.records(c)))
     tables = log.state.tables
     return seq, {
         name: {tables[name].noun.key_of(row): row for row in rows} for name, rows in records.items()
@@ -465,7 +465,7 @@ async def test_a_snapshot_is_of_exactly_the_entry_at_which_its_queue_begins(
 
         in_tables, in_memory, name = await org.node.log.snapshot(
             None,
-            lambda c: (queries.head(c), next(iter(queries.records(c)["realm"])).name),
+            lambda c: (log_entries.head(c), next(iter(queries.records(c)["realm"])).name),
             lambda state, seen: (*seen[:1], state.seq, (seen[1], state.realm.name)),
             remember,
         )
@@ -558,12 +558,12 @@ async def test_a_broken_connection_is_replaced(org: Organization) -> None:
     """For readers, whoever of them meets it, and for the writer."""
     store = org.node.store
     await org.node.log.submit(None, create, "nought")
-    await asyncio.gather(*(store.read(queries.head) for _ in range(20)))
+    await asyncio.gather(*(store.read(log_entries.head) for _ in range(20)))
     for readers in (store._readers, store._log_reader):
         for connection in list(readers._open):
             connection._connection.close()  # type: ignore[attr-defined]
     for _ in range(20):
-        assert await store.read(queries.head) == org.node.log.durable
+        assert await store.read(log_entries.head) == org.node.log.durable
     await org.node.log.catch_up()
     written = store._write_connection
     assert written is not None
@@ -583,7 +583,7 @@ async def test_housekeeping_waits_for_the_commit_in_progress(org: Organization) 
         *(log.submit(None, create, f"d{n}") for n in range(10)),
     )
     assert len(results) == 30
-    assert await store.read(queries.pruned) == 10
+    assert await store.read(log_entries.pruned) == 10
     await assert_true_to_the_tables(log)
 
 

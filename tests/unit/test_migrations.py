@@ -10,7 +10,7 @@ from tertulia.model.messages import Message
 from tertulia.model.narrow import LARGEST, Matches, Scope, Search, Term
 from tertulia.model.words import phrases_of
 from tertulia.service.config import Config
-from tertulia.store import message_search, migrations, queries, search_index, writing
+from tertulia.store import log_entries, message_search, migrations, queries, search_index, writing
 from tertulia.store.codec import encode_change
 from tertulia.store.database import Connection, Database, DatabaseError, Dialect
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
@@ -85,7 +85,7 @@ def test_an_older_database_keeps_its_rows_and_becomes_searchable(
         write(connection, Batch([sent("Potatoes and rice")], {}))
     migrate(database, told)
     assert version(database) == len(MIGRATIONS)
-    assert queries.head(connection) == 1
+    assert log_entries.head(connection) == 1
     (message,) = queries.messages(connection, [1])
     assert message.content == "Potatoes and rice"
     assert found(connection, "potat") == [1]

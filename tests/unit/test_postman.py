@@ -23,7 +23,7 @@ from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Refused, Unavailable
 from tertulia.model.mail import Mail, MailKind
 from tertulia.outbound.mail_sender import GIVEN_UP_AFTER, LEASE_SECONDS, ROUND_SECONDS, MailSender
-from tertulia.outbound.mail_templates import Letter, MailTemplates
+from tertulia.outbound.mail_templates import MailTemplates, RenderedMail
 from tertulia.outbound.transports import (
     TIMEOUT_SECONDS,
     Delayed,
@@ -41,7 +41,7 @@ from tests.mails import Hand, link_in, mailed, no_postman
 from tests.support import Organization, TestClock, founded, reopened
 
 MAIL = Mail(kind=MailKind.HAS_ACCOUNT, to="zoe@example.com", site="http://chat.test")
-LETTER = Letter(to="zoe@example.com", subject="Hé", text="Hello ☺\n", html="<p>Hello ☺</p>")
+LETTER = RenderedMail(to="zoe@example.com", subject="Hé", text="Hello ☺\n", html="<p>Hello ☺</p>")
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Failing:
         self.left = times
         self.sent: list[str] = []
 
-    async def send(self, letter: Letter, mail_id: str) -> None:
+    async def send(self, letter: RenderedMail, mail_id: str) -> None:
         if self.left:
             self.left -= 1
             raise self.failure
@@ -100,7 +100,7 @@ async def test_a_round_ends_between_two_mails_where_it_takes_long(nodes: Nodes) 
     sent: list[str] = []
 
     class Slow:
-        async def send(self, letter: Letter, mail_id: str) -> None:
+        async def send(self, letter: RenderedMail, mail_id: str) -> None:
             sent.append(mail_id)
 
     letters = MailTemplates(lambda: nodes.log.state, nodes.links)

@@ -1,17 +1,21 @@
 """Delivery: what a queue gives out, to whom, and how a poll ends."""
 
+import ast
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tertulia.delivery import event_ids, queues
+import tertulia.delivery
+from tertulia.delivery import event_ids, recent_entries, waiting_polls
+from tertulia.delivery.delivery import Delivery
 from tertulia.delivery.queue import Queue
-from tertulia.delivery.queues import Delivery
+from tertulia.delivery.registry import SWEEP_SECONDS
 from tertulia.model.changes import (
     CredentialChanged,
     RealmChanged,
@@ -40,9 +44,20 @@ def decoded(events: Sequence[bytes]) -> list[dict[str, Any]]:
     return [msgspec.json.decode(event) for event in events]
 
 
-def is_parked(delivery: Delivery, queue_id: str) -> bool:
-    queue = delivery._queues.get(queue_id)
+def is_waiting(delivery: Delivery, queue_id: str) -> bool:
+    queue = delivery.queues.get(queue_id)
     return queue is not None and queue.poll is not None
+
+
+def queue_of(delivery: Delivery, listener: Listener) -> Queue:
+    queue = delivery.queues.get(listener.queue_id)
+    assert queue is not None
+    return queue
+
+
+def limit_pages(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
+    for module in (recent_entries, waiting_polls):
+        monkeypatch.setattr(module, "PAGE", events)
 
 
 @asynccontextmanager
@@ -55,7 +70,7 @@ async def polling(
     task = asyncio.create_task(
         delivery.poll(listener.queue_id, listener.person.user_id, cursor, block=True)
     )
-    await until(lambda: task.done() or is_parked(delivery, listener.queue_id))
+    await until(lambda: task.done() or is_waiting(delivery, listener.queue_id))
     try:
         yield task
     finally:
@@ -86,7 +101,7 @@ async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
     """It may know of accounts and conversations that this one has not read of yet."""
     ben = await org["ben"].register()
     async with polling(org, ben) as poll:
-        org.node.delivery.heard(msgspec.json.encode(("another node", unknown)).decode())
+        org.node.delivery.on_announcement(msgspec.json.encode(("another node", unknown)).decode())
         org.node.delivery.publish(typing(org, "ann", "ben"))
         (event,) = decoded(await asyncio.wait_for(poll, 20))
     assert event["type"] == "typing"
@@ -181,7 +196,7 @@ async def test_of_polls_that_read_the_log_at_once_the_newest_waits(
     """The older one's reading takes longer than the newer one's."""
     ben = await org["ben"].register()
     delivery, gate = org.node.delivery, asyncio.Event()
-    real, calls = delivery._pending, 0
+    real, calls = delivery.recent.read_log, 0
 
     async def slow(queue: Any, cursor: int) -> list[bytes]:
         nonlocal calls
@@ -190,7 +205,7 @@ async def test_of_polls_that_read_the_log_at_once_the_newest_waits(
             await gate.wait()
         return await real(queue, cursor)
 
-    monkeypatch.setattr(delivery, "_pending", slow)
+    monkeypatch.setattr(delivery.recent, "read_log", slow)
     user = org["ben"].user_id
     older = asyncio.create_task(delivery.poll(ben.queue_id, user, -1, block=True))
     await until(lambda: calls == 1)
@@ -210,7 +225,7 @@ async def test_a_client_that_goes_away_leaves_nobody_waiting(
     async with polling(org, ben):
         assert org.node.delivery.waiting == 1
     assert org.node.delivery.waiting == 0
-    assert not org.node.delivery._waiting_for_all
+    assert not org.node.delivery.polls._waiting_for_all_public
 
 
 async def test_deletion_ends_the_waiting_poll_and_is_final(
@@ -232,15 +247,15 @@ async def test_a_queue_deleted_while_a_poll_reads_the_log_is_gone(
 ) -> None:
     ben = await org["ben"].register()
     delivery, gate = org.node.delivery, asyncio.Event()
-    real = delivery._pending
+    real = delivery.recent.read_log
 
     async def slow(queue: Queue, cursor: int) -> Sequence[bytes]:
         await gate.wait()
         return await real(queue, cursor)
 
-    monkeypatch.setattr(delivery, "_pending", slow)
+    monkeypatch.setattr(delivery.recent, "read_log", slow)
     poll = asyncio.create_task(delivery.poll(ben.queue_id, org["ben"].user_id, -1, block=True))
-    await until(lambda: delivery._queues[ben.queue_id].turn == 1)
+    await until(lambda: queue_of(delivery, ben).turn == 1)
     await org["ben"].delete("/events", queue_id=ben.queue_id)
     gate.set()
     with pytest.raises(NoSuchQueue):
@@ -276,7 +291,7 @@ async def test_a_full_stretch_of_transients_passes_no_entry_by(
     ben.last_event_id = last
     async with polling(org, ben) as poll:
         org.node.delivery.publish(typing(org, "ann", "ben"))
-        org.node.delivery._beat(org.node.delivery._queues[ben.queue_id])
+        org.node.delivery.polls.send_heartbeat(queue_of(org.node.delivery, ben))
         assert await poll == []
     sent = await org["ann"].send("lounge", "t", "hi")
     (event,) = await ben.events()
@@ -300,16 +315,16 @@ async def test_losing_access_ends_the_poll(
     delivery, gate = org.node.delivery, asyncio.Event()
     if is_waiting:
         gate.set()
-    real = delivery._pending
+    real = delivery.recent.read_log
 
     async def slow(queue: Any, cursor: int) -> list[bytes]:
         if queue.user_id == user_id:
             await gate.wait()
         return await real(queue, cursor)
 
-    monkeypatch.setattr(delivery, "_pending", slow)
+    monkeypatch.setattr(delivery.recent, "read_log", slow)
     poll = asyncio.create_task(delivery.poll(ben.queue_id, user_id, -1, block=True))
-    await until(lambda: delivery._queues[ben.queue_id].turn == 1)
+    await until(lambda: queue_of(delivery, ben).turn == 1)
     await until(lambda: not is_waiting or delivery.waiting == 1)
     other = await org["ann"].register()
     async with polling(org, other) as others:
@@ -333,7 +348,7 @@ async def delivery_with(
     try:
         yield delivery
     finally:
-        org.node.log._subscribers.followers.remove(delivery._committed)
+        org.node.log._subscribers.followers.remove(delivery._on_entries)
         delivery._closing = True
 
 
@@ -367,7 +382,7 @@ async def test_a_queue_that_nobody_polls_expires(org: Organization) -> None:
         clock.now += 150
         await delivery.sweep()
         spared = org.node.store.is_shared  # Another node may serve it.
-        assert ("idle" in delivery._queues) is spared
+        assert (delivery.queues.get("idle") is not None) is spared
         clock.now += 100
         await delivery.sweep()
         assert await delivery.poll("polled", user, -1, block=False) == []
@@ -404,7 +419,7 @@ async def test_queues_that_no_node_knows_expire_too(org: Organization) -> None:
         # The time that the server was not there does not count.
         await delivery.sweep()
         assert await org.node.store.read(queries.queue, "orphan") is not None
-        clock.now += 600 + 4 * queues.SWEEP_SECONDS
+        clock.now += 600 + 4 * SWEEP_SECONDS
         await delivery.sweep()
         await org.do()
         assert await org.node.store.read(queries.queue, "orphan") is None
@@ -434,10 +449,10 @@ async def test_a_machine_whose_clock_is_set_loses_no_queue(org: Organization, ju
         async with delivery_with(org, clock) as there:
             assert await there.poll("q", user, -1, block=False) == []
         # How long it is idle is measured all the same.
-        elapsed.now += 4 * queues.SWEEP_SECONDS + 590
-        clock.now += 4 * queues.SWEEP_SECONDS + 590
+        elapsed.now += 4 * SWEEP_SECONDS + 590
+        clock.now += 4 * SWEEP_SECONDS + 590
         await here.sweep()
-        assert "q" in here._queues or not org.node.store.is_shared
+        assert here.queues.get("q") is not None or not org.node.store.is_shared
         # What was written down before is yet to come for a while, where another node may serve it.
         later = 20 + (max(-jump, 0) if org.node.store.is_shared else 0)
         elapsed.now += later
@@ -458,7 +473,7 @@ async def test_a_queue_that_another_node_serves_is_not_expired_here(org: Organiz
         poll = asyncio.create_task(there.poll("q", org["ben"].user_id, -1, block=True))
         await until(lambda: there.waiting == 1)
         for _ in range(60):
-            clock.now += queues.SWEEP_SECONDS
+            clock.now += SWEEP_SECONDS
             await there.sweep()
             await here.sweep()
             await org.do()
@@ -476,8 +491,8 @@ async def test_beyond_the_limit_the_idlest_queue_of_the_user_goes(org: Organizat
             clock.now += 1
         await delivery.poll("a", org["ben"].user_id, -1, block=False)
         await registered(org, delivery, record_of(org, "ben", "d", clock))
-        assert set(delivery._queues) == {"other", "a", "c", "d"}
-        assert delivery.has_room(org["ben"].user_id)
+        assert {queue.record.id for queue in delivery.queues.all()} == {"other", "a", "c", "d"}
+        assert delivery.queues.has_room(org["ben"].user_id)
 
 
 async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization) -> None:
@@ -486,10 +501,10 @@ async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization)
         await registered(org, delivery, record_of(org, "ben", "a", clock))
         poll = asyncio.create_task(delivery.poll("a", org["ben"].user_id, -1, block=True))
         await until(lambda: delivery.waiting == 1)
-        assert not delivery.has_room(org["ben"].user_id)
+        assert not delivery.queues.has_room(org["ben"].user_id)
         poll.cancel()
         await asyncio.wait([poll])
-        assert delivery.has_room(org["ben"].user_id)
+        assert delivery.queues.has_room(org["ben"].user_id)
 
 
 # Reading the log
@@ -557,7 +572,7 @@ async def all_of(listener: Listener) -> list[list[dict[str, Any]]]:
 async def test_many_pending_events_come_in_several_answers(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "PAGE", 20)
+    limit_pages(monkeypatch, 20)
     ben = await org["ben"].register()
     sent = await lots(org, 30)
     org.node.delivery.publish(typing(org, "ann", "ben"))
@@ -573,8 +588,8 @@ async def test_many_pending_events_come_in_several_answers(
 async def test_what_has_left_the_memory_is_read_from_the_log(
     config: Config, monkeypatch: pytest.MonkeyPatch, org: Organization, lounge: int, recent: int
 ) -> None:
-    monkeypatch.setattr(queues, "RECENT", recent)
-    monkeypatch.setattr(queues, "PAGE", 8)
+    monkeypatch.setattr(recent_entries, "RECENT", recent)
+    limit_pages(monkeypatch, 8)
     async with reopened(config) as small:
         ben = await small["ben"].register()
         sent = await lots(small, 40)
@@ -586,7 +601,7 @@ async def test_what_has_left_the_memory_is_read_from_the_log(
 async def test_under_load_nothing_is_lost_and_nothing_comes_twice(
     org: Organization, lounge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "PAGE", 16)
+    limit_pages(monkeypatch, 16)
     names = ("ann", "ben", "ann", "ben")
     listeners = [await org[name].register() for name in names]
     done = asyncio.Event()
@@ -633,7 +648,7 @@ async def test_a_message_is_encoded_once_for_each_view(org: Organization, lounge
                 seen_at=0,
                 idle_timeout=600,
             )
-            node.delivery._remember(Queue(record, node.clock()))
+            node.delivery.queues._insert(Queue(record, node.clock()))
             polls.append(
                 asyncio.create_task(
                     node.delivery.poll(record.id, org["ben"].user_id, -1, block=True)
@@ -712,3 +727,17 @@ async def test_a_pruned_log_ends_the_queues_behind_it(org: Organization, config:
             "/events", queue_id=ben.queue_id, last_event_id=ben.last_event_id
         )
         reply.refused("BAD_EVENT_QUEUE_ID")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(tertulia.delivery.__file__).parent.glob("*.py")), ids=lambda p: p.name
+)
+def test_no_class_of_delivery_reaches_into_another(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert [
+        f"{path.name}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and ast.unparse(node.value) != "self"
+    ] == []

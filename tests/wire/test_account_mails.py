@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from tertulia.outbound.mail_templates import Letter
+from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tests.browsers import fresh, give_password, ready, signed_in
 from tests.mails import mailed, no_postman
@@ -37,7 +37,7 @@ async def org(config: Config, clock: TestClock) -> AsyncIterator[Organization]:
         yield organization
 
 
-async def one(org: Organization, to: str = "ann@example.com") -> Letter:
+async def one(org: Organization, to: str = "ann@example.com") -> RenderedMail:
     (letter,) = await mailed(org)
     assert letter.to == to
     return letter

@@ -295,7 +295,7 @@ async def test_what_is_deleted_or_moved_on_is_not_new_to_who_slept(org: Organiza
     places = []
     for number, listener in enumerate(listeners):
         if number:
-            org.node.delivery._recent.clear()
+            org.node.delivery.recent.clear()
         events = await listener.events()
         assert [event["message"]["id"] for event in events] == ids[2:]
         places.append([event["id"] for event in events])

@@ -20,9 +20,10 @@ from tertulia.wire.protocol.connections import (
     Limits,
     Patience,
     Wait,
-    trusting,
 )
-from tertulia.wire.protocol.http1 import MAX_HEAD, MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
+from tertulia.wire.protocol.request_head import MAX_HEAD
+from tertulia.wire.protocol.trusted_addresses import trusting
 from tests.support import Organization, Person
 from tests.unit.test_log import until
 from tests.wire.loopback import SERVER_SETTINGS, WAYS, Line, Loopback, poll, request, serving
@@ -397,7 +398,7 @@ def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> 
     for second in range(1, 1000):
         connection.received += each_second
         connection.sent += each_second
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         if patience.left < 0:
             assert second == lasts
             return
@@ -408,11 +409,11 @@ def test_who_was_quick_may_stand_still_for_a_while() -> None:
     connection = Watched(Wait.BODY)
     patience = Patience(connection, PATIENT, 0)
     connection.received = 10**9
-    patience.look(connection, PATIENT, 1)
+    patience.update(connection, PATIENT, 1)
     for second in (60, 121):
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         assert patience.left >= 0
-    patience.look(connection, PATIENT, 122)
+    patience.update(connection, PATIENT, 122)
     assert patience.left < 0
 
 
@@ -421,7 +422,7 @@ def test_the_next_request_begins_anew() -> None:
     patience = Patience(connection, PATIENT, 0)
     for second in range(1, 100):
         connection.turn += second % 20 == 0
-        patience.look(connection, PATIENT, second)
+        patience.update(connection, PATIENT, second)
         assert patience.left >= 0
 
 
@@ -431,10 +432,10 @@ def test_without_a_least_rate_anything_is_enough() -> None:
     patience = Patience(connection, limits, 0)
     for second in range(20, 2000, 20):
         connection.received += 1
-        patience.look(connection, limits, second)
+        patience.update(connection, limits, second)
         assert patience.left >= 0
     for second in (2010, 2200):
-        patience.look(connection, limits, second)
+        patience.update(connection, limits, second)
     assert patience.left < 0
 
 
@@ -683,7 +684,7 @@ async def test_connections_that_are_lost_are_not_counted() -> None:
 async def test_too_many_of_an_address_are_told_and_closed(
     org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tertulia.wire.protocol.connections._is_own", lambda _: False)
+    monkeypatch.setattr("tertulia.wire.protocol.trusted_addresses._is_own", lambda _: False)
     limits = Limits(most=1000, of_one_address=3)
     async with Loopback(org, "below", limits=limits).open() as server:
         lines = [await server.connect() for _ in range(3)]

@@ -27,7 +27,7 @@ async def polling(org: Organization) -> list["asyncio.Task[Reply]"]:
             "/events", queue_id=listener.queue_id, last_event_id=listener.last_event_id
         )
         tasks.append(asyncio.create_task(poll))
-    await until(lambda: len(org.node.delivery._waiting) == 2)
+    await until(lambda: org.node.delivery.waiting == 2)
     return tasks
 
 

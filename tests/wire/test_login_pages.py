@@ -11,7 +11,7 @@ import pytest
 from tertulia.app.composition import asgi, opened_node
 from tertulia.model.changes import RealmChanged, RealmDeactivated
 from tertulia.model.users import Role
-from tertulia.outbound.mail_templates import Letter
+from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tertulia.wire.http import attempt_limits
 from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
@@ -336,7 +336,7 @@ async def test_elsewhere_nobody_is_let_in_without_a_password(org: Organization) 
 # A new password
 
 
-async def letters(org: Organization) -> list[Letter]:
+async def letters(org: Organization) -> list[RenderedMail]:
     """The letters that are due, those too that are written down after an answer."""
     await org.node.log.catch_up()
     return await mailed(org)

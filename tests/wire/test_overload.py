@@ -218,7 +218,7 @@ async def test_polls_wait_and_are_answered_all_the_while(server: Town) -> None:
 
 async def test_it_is_logged_as_a_warning(server: Town, caplog: pytest.LogCaptureFixture) -> None:
     server.told_load.too_high = True
-    server.told_load._told = 0.0
+    server.told_load._logged_at = 0.0
     line = await server.connect()
     with caplog.at_level(logging.WARNING, "tertulia.http"):
         await line.ask(SERVER_SETTINGS)

@@ -353,7 +353,6 @@ async def test_presence_survives_a_restart_roughly(org: Organization) -> None:
     await appear(org, "ben")
     before = (await org["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
     await org.node.delivery.sweep()
-    org.node.delivery._write_down()
     await org["ann"].send((await org.channel("lounge", "ann")), "t", "written with it")
     async with reopened(org.node.config) as later:
         after = (await later["ann"].get(f"/users/{org['ben'].user_id}/presence")).ok["presence"]
@@ -374,7 +373,6 @@ async def test_input_is_counted_by_the_day(timed: Organization, clock: TestClock
         clock.ahead = ahead
         await ping(timed, name, status="active", new_user_input=given)
     await timed.node.delivery.sweep()
-    timed.node.delivery._write_down()
     await timed["ann"].send((await timed.channel("lounge", "ann")), "t", "written with it")
     store = timed.node.store
     counts = [await store.read(users_since, today + day) for day in (0, 1, 2)]

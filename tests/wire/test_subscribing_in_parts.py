@@ -7,7 +7,7 @@ import pytest
 from tertulia.domain.channels import subscriptions
 from tertulia.model.changes import Subscribed, Unsubscribed
 from tertulia.model.errors import Refused
-from tertulia.store import queries
+from tertulia.store import log_entries
 from tests.support import Organization, Person
 
 PEOPLE = ("ann", "ben", "cleo", "gus", "robo")
@@ -29,7 +29,7 @@ def request(org: Organization, names: list[str], people: tuple[str, ...] = PEOPL
 
 async def largest_part(org: Organization) -> int:
     """Of how many people one change says that they came or left."""
-    entries = await org.node.store.read(lambda c: queries.entries(c, 0, 10_000))
+    entries = await org.node.store.read(lambda c: log_entries.entries(c, 0, 10_000))
     sizes = [0]
     for entry in entries:
         if isinstance(entry.change, Subscribed):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tertulia.delivery.queues import PAGE
+from tertulia.delivery.recent_entries import PAGE
 from tertulia.domain.accounts import users
 from tertulia.model.changes import (
     RealmChanged,
@@ -17,7 +17,7 @@ from tertulia.model.changes import (
 )
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import Role, User
-from tertulia.store import queries
+from tertulia.store import log_entries
 from tertulia.wire.api.routes import ROUTES
 from tests.support import Listener, Organization
 
@@ -565,7 +565,7 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
 
 def encoded(org: Organization) -> list[bytes]:
     """What was encoded of the newest such entry, for every view."""
-    recent = org.node.delivery._recent
+    recent = org.node.delivery.recent
     (*_, posted) = (one for one in recent if isinstance(one.entry.change, UserVisibilityChanged))
     return [event.body for view in posted.views.values() for event in view]
 
@@ -609,7 +609,7 @@ async def test_a_picture_of_somebody_unseen_is_that_of_nobody(org: Organization)
 
 
 async def changes_of_sight(org: Organization) -> list[UserVisibilityChanged]:
-    entries = await org.node.store.read(lambda c: queries.entries(c, 0, 2**31))
+    entries = await org.node.store.read(lambda c: log_entries.entries(c, 0, 2**31))
     return [e.change for e in entries if isinstance(e.change, UserVisibilityChanged)]
 
 

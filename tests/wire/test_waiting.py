@@ -165,8 +165,8 @@ async def account_deactivated(server: Loopback) -> None:
 
 async def queue_deleted(server: Loopback) -> None:
     delivery = server.org.node.delivery
-    (queue_id,) = delivery._queues
-    await delivery.delete(queue_id, server.org["ann"].user_id)
+    (queue,) = delivery.queues.all()
+    await delivery.delete(queue.record.id, server.org["ann"].user_id)
 
 
 ENDS = [

@@ -73,8 +73,8 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
     counting.breaks = set()
     await until(lambda: server.org.node.log._durability.is_settled)
     assert (await line.ask(SERVER_SETTINGS)).status == 200
-    (queue_id,) = server.org.node.delivery._queues
-    events = (await line.ask(poll(queue_id, -1, server.org["ann"]))).events
+    (queue,) = server.org.node.delivery.queues.all()
+    events = (await line.ask(poll(queue.record.id, -1, server.org["ann"]))).events
     assert [event["message"]["content"] for event in events] == ["on disk"]
 
 

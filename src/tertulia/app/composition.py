@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
-from tertulia.delivery.queues import Delivery
+from tertulia.delivery.delivery import Delivery
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
@@ -110,7 +110,7 @@ async def opened_node(
 
     def on_announcement(text: str) -> None:
         for delivery in deliveries:
-            delivery.heard(text)
+            delivery.on_announcement(text)
 
     opened = opened_organization(
         config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True

@@ -1,9 +1,9 @@
-"""The numbers that events go by.
+"""The numbering of events.
 
-An entry of the log owns a stretch of 2^20 IDs: the lower half for the events that it becomes (one
-entry may be several), the upper half for what happens after it and is not written down (typing,
-presence, heartbeats). So IDs grow with the log, everything fits below 2^53 for eight billion
-entries, and a transient event can never carry a client's cursor past an entry it has not seen.
+Each entry of the log owns a range of 2^20 IDs: the lower half for the entry's own events (it may
+become several), the upper half for transient events after it. So IDs grow with the log, stay below
+2^53 for eight billion entries, and a transient event never carries a client's cursor past an entry
+that it has not seen.
 """
 
 STRIDE = 1 << 20
@@ -28,14 +28,19 @@ def end_of(seq: int) -> int:
 
 
 def seq_of(event_id: int) -> int:
-    """The entry to whose stretch the ID belongs."""
+    """The entry in whose range the ID is."""
     return event_id // STRIDE
 
 
 def is_complete(cursor: int) -> bool:
-    """Whether a cursor says that all of its entry's events have been seen.
+    """Whether a client with this cursor has all events of the cursor's entry.
 
-    It does when it names a transient event or the entry's end; an entry that became several events
-    may have been seen in part.
+    It has when the cursor is a transient event's, or the entry's end. Of an entry with several
+    events it may have seen only some.
     """
     return cursor % STRIDE >= _HALF - 1
+
+
+def of_encoded(event: bytes) -> int:
+    """The ID of an encoded event, which begins with it: `{"id":123,…`."""
+    return int(event[6 : event.index(b",", 6)])

@@ -1,7 +1,7 @@
-"""When everybody was last there.
+"""When each user was last there.
 
-Kept in memory on every node and written down now and then: losing the last minute of it in a
-crash costs nothing.
+It is in the memory of every node, and written to the database now and then: a crash may lose the
+last minute of it.
 """
 
 import time
@@ -13,11 +13,12 @@ from tertulia.state.tables import Shards, next_version
 from tertulia.store.writing import InputSeen, PresenceSeen
 
 OFFLINE_SECONDS = 200
-"""A user who was not heard of for so long is offline."""
+"""A user without a report for so long is offline."""
 PING_SECONDS = 60
+"""How often clients report."""
 DAY = 86400
 LATELY = 14
-"""Days, and the day that it is."""
+"""Days before today."""
 
 
 class Presence:
@@ -33,10 +34,10 @@ class Presence:
         self.last_update_id = 0
         self._lately: tuple[int, frozenset[int]] | None = None
         self._times: dict[int, tuple[int, list[int]]] = {}
-        """Of each stretch of users: a version, and when they were last there, ascending."""
+        """Of each shard of users: a version, and when they were last there, ascending."""
 
     def load(self, seen: Iterable[PresenceSeen]) -> None:
-        """Begin with what was written down."""
+        """Begin with what the database has."""
         for row in seen:
             self._latest[row.user_id] = PresenceChanged(
                 user_id=row.user_id,
@@ -64,11 +65,10 @@ class Presence:
             at=now,
             notable=not was_there or (active and not was_active),
         )
-        return self._take(latest)
+        return self._report(latest)
 
     def hide(self, user_id: int) -> PresenceChanged | None:
-        """The user looks as if they were gone for long enough to be offline. None for one who was
-        never there."""
+        """Report the user as offline. None for one who was never there."""
         now = int(self._clock())
         before = self._latest.get(user_id)
         if before is None:
@@ -81,12 +81,12 @@ class Presence:
             update_id=self._next(),
             at=now,
         )
-        return self._take(latest)
+        return self._report(latest)
 
     def _next(self) -> int:
         return max(self.last_update_id + 1, int(self._clock() * 1000))
 
-    def _take(self, latest: PresenceChanged) -> PresenceChanged:
+    def _report(self, latest: PresenceChanged) -> PresenceChanged:
         self.learn(latest)
         self._unwritten.add(latest.user_id)
         return latest
@@ -112,8 +112,8 @@ class Presence:
         ]
 
     def stamp(self, first: int, oldest: float) -> tuple[int, int]:
-        """Something else whenever other reports of users seen since `oldest` (UNIX seconds) are
-        the latest ones of the stretch of users in which the ID is."""
+        """A value that changes whenever the reports of users seen since `oldest` (UNIX seconds) do,
+        in the shard of users in which the ID is."""
         number = first // Shards.SIZE
         if number not in self._times:
             users = range(number * Shards.SIZE, (number + 1) * Shards.SIZE)
@@ -125,7 +125,7 @@ class Presence:
 
     @property
     def lately(self) -> frozenset[int]:
-        """Who was seen in the last two weeks, counted by days. The same object until others are."""
+        """The users seen in the last two weeks, by days. The same object until others are."""
         day = int(self._clock()) // DAY
         if self._lately is None or self._lately[0] != day:
             oldest = (day - LATELY) * DAY
@@ -141,7 +141,7 @@ class Presence:
             self._input_unwritten.append(InputSeen(user_id, day))
 
     def take_unwritten(self) -> list[PresenceSeen | InputSeen]:
-        """This node's reports since this was last asked."""
+        """This node's reports since the last call."""
         latest = [self._latest[user_id] for user_id in self._unwritten]
         taken: list[PresenceSeen | InputSeen] = [
             PresenceSeen(p.user_id, p.active_at, p.idle_at) for p in latest

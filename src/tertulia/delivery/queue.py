@@ -1,4 +1,4 @@
-"""One event queue, as a node has it in memory."""
+"""One event queue, as a node has it in memory, and what waits for its events."""
 
 import asyncio
 from collections import deque
@@ -9,10 +9,11 @@ from tertulia.delivery import event_ids
 from tertulia.model.queues import QueueRecord
 
 PENDING_TRANSIENTS = 100
+"""Transient events that a queue keeps for its next poll; beyond that the oldest are dropped."""
 
 
 class Queue:
-    """A queue that this node has heard of."""
+    """A queue that this node knows. It holds no entries: those are the log's."""
 
     __slots__ = (
         "ended",
@@ -30,24 +31,41 @@ class Queue:
 
     def __init__(self, record: QueueRecord, seen_at: float, *, is_found: bool = False) -> None:
         self.record = record
-        self.is_found = is_found
-        """Whether it was registered before this node came, or at another one: what it has given
-        out then is not known here."""
         self.user_id = record.user_id
+        # The registry's.
+        self.is_found = is_found
+        """Whether it was found in the database: then it may have given out events, at another node
+        or before this one started, of which this node does not know."""
         self.seen_at = seen_at
         self.written_at = seen_at
+        """The `seen_at` that the database was last told."""
+        self.ended = False
+        # The readers': a cursor, and what comes after it.
+        self.seen_through = (0, 0)
+        """A cursor, and the entry up to which nothing follows it for this queue: these entries are
+        not looked at again, even when the user may see more by then."""
         self.transients: deque[tuple[int, bytes]] = deque(maxlen=PENDING_TRANSIENTS)
         self.last_transient = 0
+        # Delivery's.
         self.poll: Poll | None = None
-        self.seen_through = (0, 0)
-        """A cursor, and the entry up to which nothing came after it for this queue: so far is not
-        looked again, later, when its user may see more than they could then."""
         self.turn = 0
         """How many polls have come: the newest is the one that counts."""
-        self.ended = False
 
-    def transient_id(self, seq: int) -> int | None:
-        """The next ID for what is not written down; None when the stretch is used up."""
+    def acknowledge(self, cursor: int) -> None:
+        """The client has every event up to the cursor."""
+        while self.transients and self.transients[0][0] <= cursor:
+            self.transients.popleft()
+        self.last_transient = max(self.last_transient, cursor)
+
+    def known_through(self, cursor: int) -> int:
+        """The entry up to which a client with this cursor has everything."""
+        seq = event_ids.seq_of(cursor)
+        if not event_ids.is_complete(cursor):
+            seq -= 1
+        return max(seq, self.seen_through[1]) if self.seen_through[0] == cursor else seq
+
+    def next_transient_id(self, seq: int) -> int | None:
+        """The ID of the next transient event after the entry; None when its range is used up."""
         event_id = max(event_ids.transient(seq, 0), self.last_transient + 1)
         if event_ids.seq_of(event_id) != seq:
             return None
@@ -56,7 +74,7 @@ class Queue:
 
 
 class Waiter(Protocol):
-    """Who asked for events, and is told once: what there is, or what ended the wait."""
+    """What waits for a poll's answer. It gets one call of either."""
 
     def answer(self, events: Sequence[bytes]) -> None:
         """These are the events; none where a newer poll has come, or the server stops."""
@@ -66,18 +84,18 @@ class Waiter(Protocol):
 
 
 class Poll:
-    """One waiting request."""
+    """A poll that waits."""
 
     __slots__ = ("session_id", "waiter")
 
     def __init__(self, waiter: Waiter, session_id: int | None) -> None:
         self.waiter = waiter
         self.session_id = session_id
-        """The browser's session, where one asks."""
+        """The browser's session that it came with; None for an API key."""
 
 
-class Awaited:
-    """Who waits in a coroutine."""
+class FutureWaiter:
+    """Waits in a coroutine."""
 
     __slots__ = ("events",)
 

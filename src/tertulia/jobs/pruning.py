@@ -16,7 +16,7 @@ from typing import Final
 from tertulia.jobs.supervisor import Job
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry, UserChanged
-from tertulia.store import outbox, pruning, queries
+from tertulia.store import log_entries, outbox, pruning
 from tertulia.store.database import Connection
 from tertulia.store.pruning import Erasure
 from tertulia.store.store import Store
@@ -94,7 +94,7 @@ async def pruned_once(store: Store, before: float) -> None:
     """Forget the log's entries from before that UNIX time, as far as there is a checkpoint, which
     is made anew where it would keep any of them."""
     until = await _newest_before(store, before)
-    if until <= await store.read(queries.pruned):
+    if until <= await store.read(log_entries.pruned):
         return
     await _require_checkpoint(store, until)
     await _forget(store, until)
@@ -141,7 +141,7 @@ async def _erasures(store: Store) -> list[Erasure]:
 
 
 def _extent(connection: Connection) -> tuple[int, int]:
-    return queries.pruned(connection), queries.head(connection)
+    return log_entries.pruned(connection), log_entries.head(connection)
 
 
 async def _require_checkpoint(store: Store, until: int) -> None:

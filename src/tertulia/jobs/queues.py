@@ -1,6 +1,8 @@
 """Looking after the event queues."""
 
-from tertulia.delivery.queues import BEAT_SECONDS, SWEEP_SECONDS, Delivery
+from tertulia.delivery.delivery import Delivery
+from tertulia.delivery.registry import SWEEP_SECONDS
+from tertulia.delivery.waiting_polls import HEARTBEAT_ROUND_SECONDS
 from tertulia.jobs.supervisor import Job
 
 
@@ -8,8 +10,8 @@ def heartbeats(delivery: Delivery) -> Job:
     """Sending heartbeats to polls that have waited for long."""
 
     async def once() -> float:
-        delivery.beat()
-        return BEAT_SECONDS
+        delivery.send_heartbeats()
+        return HEARTBEAT_ROUND_SECONDS
 
     return Job("heartbeats", once)
 

@@ -3,7 +3,7 @@
 from tertulia.model.nouns import NOUNS
 from tertulia.state.fold import fold
 from tertulia.state.organization import State
-from tertulia.store import pruning, queries
+from tertulia.store import log_entries, pruning, queries
 from tertulia.store.database import Connection
 
 _PAGE = 1000
@@ -13,12 +13,12 @@ def replayed(connection: Connection) -> State:
     """The fold of the whole log; or, where its beginning was forgotten, of what came after the
     checkpoint. ValueError where there is none to begin from, or a gap."""
     state = State()
-    if forgotten := queries.pruned(connection):
+    if forgotten := log_entries.pruned(connection):
         seq, records = pruning.checkpoint(connection)
         if seq < forgotten:
             raise ValueError("the log's beginning was forgotten, and there is no checkpoint")
         state = State.load(seq, records)
-    while page := queries.entries(connection, state.seq, _PAGE):
+    while page := log_entries.entries(connection, state.seq, _PAGE):
         for entry in page:
             fold(state, entry)
     return state

@@ -13,10 +13,10 @@ from tertulia.model.changes import AnyChange, Entry
 from tertulia.state.fold import fold
 from tertulia.state.organization import State
 from tertulia.state.sent import RECALLED
-from tertulia.store import history, queries
+from tertulia.store import history, log_entries, queries
 from tertulia.store.database import Connection
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
-from tertulia.store.queries import Growth
+from tertulia.store.log_entries import Growth
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
 
 logger = logging.getLogger("tertulia.log")
@@ -72,7 +72,7 @@ class Replica:
             began = time.monotonic()
             try:
                 growth = await self._store.read_log(
-                    lambda c: queries.growth(c, self.position, CATCH_UP)
+                    lambda c: log_entries.growth(c, self.position, CATCH_UP)
                 )
             except (NewerDatabase, HistoryChanged, HistoryPruned):
                 raise
@@ -95,7 +95,7 @@ class Replica:
 
         def look(connection: Connection) -> tuple[Head, _Stored, Growth | None]:
             try:
-                growth = queries.growth(connection, known, 2**31)
+                growth = log_entries.growth(connection, known, 2**31)
             except (HistoryChanged, HistoryPruned) as changed:
                 return changed.head, _stored(connection), None
             return growth.head, _stored(connection), growth
@@ -125,4 +125,4 @@ class Replica:
 
 
 def _stored(connection: Connection) -> _Stored:
-    return queries.records(connection), queries.recent_sends(connection, RECALLED)
+    return queries.records(connection), log_entries.recent_sends(connection, RECALLED)

@@ -10,10 +10,10 @@ from tertulia.log.requests import Snapshot
 from tertulia.model.errors import Unavailable
 from tertulia.state.organization import State
 from tertulia.state.unread import ChannelMessages, DirectMessages, Reader
-from tertulia.store import queries
+from tertulia.store import log_entries, queries
 from tertulia.store.database import Connection, DatabaseUnavailable
 from tertulia.store.history import HistoryChanged, HistoryPruned, NewerDatabase
-from tertulia.store.queries import Growth
+from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import QueueDeleted
 
@@ -34,11 +34,11 @@ class Snapshots:
 
     async def take(self, snapshot: Snapshot[Any, Any]) -> None:
         """Answer the snapshot. Nothing is decided while this runs; another node's commit is folded
-        first. Raises as `queries.growth`."""
+        first. Raises as `log_entries.growth`."""
         reader_id = snapshot.reader_id
 
         def look(connection: Connection) -> tuple[Growth, Any, Any]:
-            newer = queries.growth(connection, self.replica.position, 2**31)
+            newer = log_entries.growth(connection, self.replica.position, 2**31)
             # What other nodes committed may bring new channels: then it is loaded afterwards.
             unread = (
                 None if newer.entries else _load_unread(self.replica.state, connection, reader_id)

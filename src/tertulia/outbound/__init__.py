@@ -1,1 +1,1 @@
-"""What leaves the server by itself: mails."""
+"""What the server sends and fetches by itself: mails, and pages and pictures of other servers."""

@@ -1,4 +1,4 @@
-"""Which addresses of the network the server may ask for somebody else."""
+"""Which network addresses the server may connect to where somebody else says so."""
 
 import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -14,7 +14,7 @@ _SPECIAL: Final = (
     IPv6Network("5f00::/16"),
     IPv6Network("fec0::/10"),
 )
-"""Of these, some versions of Python do not know that they are not the internet."""
+"""Not on the internet, which some versions of Python do not know."""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 """IPv4 in the last four bytes, on networks that have only IPv6."""
 

@@ -1,8 +1,8 @@
-"""Fetching what people link, from wherever they say: the server's own hands on the web.
+"""Fetching what people link: the server's HTTP client.
 
-Whoever writes a link decides what the server asks for, so it may ask for nothing that they could
-not ask for themselves: only machines on the internet, looked up once and connected to at the
-address that was looked at; no credentials, no cookies; so much, so long, so many at once.
+Who writes a link decides what the server asks for, so it may ask for nothing that they could not
+ask for themselves: only machines on the internet, whose address is looked up once, examined, and
+connected to; without credentials and cookies; with bounds to size, time and number.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ MAX_REDIRECTS: Final = 5
 MAX_URL: Final = 2000
 """Characters of an address that is asked for."""
 AT_ONCE: Final = 16
-"""Answers that are awaited at once; whoever comes later waits."""
+"""Answers that are awaited at once; later requests wait for their turn."""
 _CONNECT_SECONDS: Final = 5.0
 _SILENT_SECONDS: Final = 10.0
 """So long an answer may pause."""
 _PORTS: Final = {"http": 80, "https": 443}
 WEB_PORTS: Final = frozenset(_PORTS.values())
-"""On others something answers that is no page for everybody, and may be no server of the web."""
+"""What answers on others is not meant for everybody, and may not speak HTTP."""
 OWN_SECONDS: Final = 300.0
-"""So long it is taken as known which addresses this server's own name has."""
+"""How long the addresses of this server's own name are cached."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
@@ -87,8 +87,8 @@ class Answer:
 
 
 class Web:
-    """What is fetched from elsewhere. `site` is who says that it is asking: this server's own
-    address, which is not asked, nor are others where it is.
+    """Fetches what is on other servers. `site` is this server's own address: requests say that they
+    come from it, and it is not asked itself, nor is another name of the same machine.
 
     `resolve` looks a host's addresses up, and `may_ask` says which of them may be connected to:
     without them, the system's resolver and public addresses of other machines. `ports` are those
@@ -110,7 +110,7 @@ class Web:
         self._ports = frozenset(ports)
         self._site = site
         self._own: tuple[float, frozenset[Address]] = (0.0, frozenset())
-        """Until when it is known where the own host is, and where."""
+        """Until when the addresses of the own host are cached, and these."""
         self._free = asyncio.Semaphore(AT_ONCE)
         self._transport: httpx.AsyncHTTPTransport | None = None
 
@@ -124,7 +124,7 @@ class Web:
         async with self._free:
             try:
                 async with asyncio.timeout(seconds):
-                    async with self._answered(url, accept) as answer:
+                    async with self._get(url, accept) as answer:
                         yield answer
             except TimeoutError:
                 raise NotFetched("it took too long") from None
@@ -136,12 +136,12 @@ class Web:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     @asynccontextmanager
-    async def _answered(self, url: str, accept: str) -> AsyncIterator[Answer]:
+    async def _get(self, url: str, accept: str) -> AsyncIterator[Answer]:
         import httpx  # Only where something is fetched: reading it takes a moment.
 
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                response = await self._ask(url, accept)
+                response = await self._request(url, accept)
                 try:
                     if response.status_code in _REDIRECTS and "location" in response.headers:
                         url = _joined(url, response.headers["location"])
@@ -158,11 +158,11 @@ class Web:
                 raise NotFetched(f"{type(error).__name__}: {error}") from error
         raise NotFetched("there are too many redirections")
 
-    async def _ask(self, url: str, accept: str) -> "httpx.Response":
+    async def _request(self, url: str, accept: str) -> "httpx.Response":
         """One request, at the first of the host's addresses that answers."""
         import httpx
 
-        host, port, authority = _taken_apart(url)
+        host, port, authority = _split_url(url)
         if port not in self._ports:
             raise NotFetched(f"port {port} is none of the web's")
         trouble: Exception = NotFetched("the host has no address")
@@ -189,7 +189,7 @@ class Web:
                 },
             )
             try:
-                return await self._connected().handle_async_request(request)
+                return await self._lazy_transport().handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 trouble = error
         raise trouble
@@ -212,7 +212,7 @@ class Web:
         return list(found)
 
     async def _own_addresses(self, host: str) -> Set[Address]:
-        """Where this server is, by the name that people know."""
+        """The addresses of this server's own host."""
         until, found = self._own
         if not host or time.monotonic() < until:
             return found
@@ -220,7 +220,7 @@ class Web:
         if literal is not None:
             found = frozenset({literal})
         else:
-            # Else as it was, if it was known: names may not be found for a moment.
+            # Names may not be found for a moment: then the addresses stay as they were.
             with contextlib.suppress(OSError, UnicodeError):
                 found = frozenset(await self._resolve(host, 443))
         self._own = (time.monotonic() + OWN_SECONDS, found)
@@ -236,7 +236,7 @@ class Web:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
 
-    def _connected(self) -> "httpx.AsyncHTTPTransport":
+    def _lazy_transport(self) -> "httpx.AsyncHTTPTransport":
         if self._transport is None:
             import httpx
 
@@ -247,7 +247,7 @@ class Web:
         return self._transport
 
 
-def _taken_apart(url: str) -> tuple[str, int, str]:
+def _split_url(url: str) -> tuple[str, int, str]:
     """The host, the port and the authority. NotFetched where it is not to be asked."""
     import httpx
 

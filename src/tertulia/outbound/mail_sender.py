@@ -18,17 +18,17 @@ from tertulia.store.store import Store
 logger = logging.getLogger("tertulia.mail")
 
 LEASE_SECONDS: Final = TIMEOUT_SECONDS * 4
-"""A mail that was taken is this node's for so long: longer than an attempt can take."""
+"""How long the lease on a mail lasts: longer than an attempt can take."""
 FIRST_PAUSE: Final = 60.0
 LONGEST_PAUSE: Final = 4 * 3600.0
 """Seconds between two attempts: each pause is twice the one before, up to this."""
 GIVEN_UP_AFTER: Final = 4 * 86400.0
 """Seconds since the mail was asked for."""
 ROUND_SECONDS: Final = 120.0
-"""After so long a round ends between two mails. A round that takes too long is ended anywhere, and
-the mail that it was at would be sent twice."""
+"""After so long a round ends between two mails. The supervisor would end it anywhere, and the mail
+being sent then would be sent twice."""
 LONGEST_SLEEP: Final = 60.0
-"""Seconds: after so long it looks again, because another node may have left something to do."""
+"""Seconds until the next look: another node may have left a mail to send."""
 
 
 class MailSender:
@@ -37,14 +37,14 @@ class MailSender:
     def __init__(
         self,
         store: Store,
-        letters: MailTemplates,
+        templates: MailTemplates,
         transport: Transport,
         clock: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` tells UNIX seconds, `elapsed` how much time has passed."""
         self._store = store
-        self._letters = letters
+        self._templates = templates
         self._transport = transport
         self._clock = clock
         self._elapsed = elapsed
@@ -74,17 +74,17 @@ class MailSender:
         """One attempt. What a mail says and whom it is for is not logged."""
         facts = _facts(waiting)
         try:
-            letter = self._letters.written(waiting.mail, self._clock())
+            mail = self._templates.render(waiting.mail, self._clock())
         except Exception as error:  # The others do not wait for one that cannot be written.
             logger.exception("a mail could not be written", extra={"fields": facts})
             await self._postpone_or_give_up(waiting, type(error).__name__)
             return
-        if letter is None:
+        if mail is None:
             logger.info("mail not sent, what it is about is over", extra={"fields": facts})
             await self._store.write(lambda c: outbox.done(c, waiting))
             return
         try:
-            await self._transport.send(letter, waiting.id)
+            await self._transport.send(mail, waiting.id)
         except Undeliverable as error:
             logger.warning(
                 "mail given up, it was refused", extra={"fields": {**facts, "reason": str(error)}}

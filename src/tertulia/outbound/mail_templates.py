@@ -30,7 +30,7 @@ class Links(Protocol):
     def password_mark(self, credential: Credential) -> str: ...
 
 
-class Letter(Struct, frozen=True, kw_only=True):
+class RenderedMail(Struct, frozen=True, kw_only=True):
     """A mail in words, ready to be sent."""
 
     to: str
@@ -40,7 +40,7 @@ class Letter(Struct, frozen=True, kw_only=True):
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
-    """What the template makes a letter of."""
+    """What the template makes a mail of."""
 
     subject: str
     paragraphs: tuple[str, ...]
@@ -51,31 +51,31 @@ class _Parts(Struct, frozen=True, kw_only=True):
 
 
 class MailTemplates:
-    """Writes letters, with what the organization knows at that moment."""
+    """Writes mails, with what the organization knows at that moment."""
 
     def __init__(self, state: Callable[[], State], links: Links) -> None:
         self._state = state
         self._links = links
 
-    def written(self, mail: Mail, now: float) -> Letter | None:
+    def render(self, mail: Mail, now: float) -> RenderedMail | None:
         """The mail in words; None where what it is about is over."""
         state = self._state()
         parts = _WRITERS[mail.kind](state, self._links, mail, now)
-        return None if parts is None else _letter(state.realm.name, mail.to, mail.site, parts)
+        return None if parts is None else _rendered(state.realm.name, mail.to, mail.site, parts)
 
 
-def trial(state: State, to: str, site: str) -> Letter:
-    """A letter that says that letters arrive."""
+def trial(state: State, to: str, site: str) -> RenderedMail:
+    """A mail that says that mails arrive."""
     parts = _Parts(
         subject=f"Mails from {state.realm.name} arrive",
         paragraphs=("This mail was sent to see whether mails arrive. They do.",),
     )
-    return _letter(state.realm.name, to, site, parts)
+    return _rendered(state.realm.name, to, site, parts)
 
 
-def _letter(organization: str, to: str, site: str, parts: _Parts) -> Letter:
+def _rendered(organization: str, to: str, site: str, parts: _Parts) -> RenderedMail:
     facts = {"organization": organization, "site": site, "parts": parts}
-    return Letter(
+    return RenderedMail(
         to=to,
         subject=" ".join(parts.subject.split()),
         text=_templates().get_template("letter.txt").render(facts),
@@ -85,7 +85,7 @@ def _letter(organization: str, to: str, site: str, parts: _Parts) -> Letter:
 
 @cache
 def _templates() -> "jinja2.Environment":
-    import jinja2  # Only where there are letters.
+    import jinja2  # Only where there are mails.
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader("tertulia.outbound"),
@@ -193,10 +193,10 @@ def _language(state: State, user: User) -> str:
     return "es" if state.settings[user.id].default_language.startswith("es") else "en"
 
 
-def _account_letter(
+def _account_mail(
     words: Mapping[str, tuple[str, str, str]],
 ) -> "_Writer":
-    """Writes a letter about an account from a subject, a paragraph and an ending in each language,
+    """Writes a mail about an account from a subject, a paragraph and an ending in each language,
     in which the organization, the account's name and the mail's facts can stand."""
 
     def written(state: State, links: Links, mail: Mail, now: float) -> _Parts | None:
@@ -310,10 +310,10 @@ _WRITERS: Final[Mapping[MailKind, _Writer]] = {
     MailKind.CONFIRM_SIGN_UP: _confirm_sign_up,
     MailKind.HAS_ACCOUNT: _has_account,
     MailKind.CONFIRM_ADDRESS: _confirm_address,
-    MailKind.ADDRESS_CHANGED: _account_letter(_ADDRESS_CHANGED),
+    MailKind.ADDRESS_CHANGED: _account_mail(_ADDRESS_CHANGED),
     MailKind.FORGOTTEN: _reset_password,
-    MailKind.CREDENTIAL_CHANGED: _account_letter(_PASSWORD_RESET),
-    MailKind.NEW_SIGN_IN: _account_letter(_NEW_SIGN_IN),
-    MailKind.PASSWORD_CHANGED: _account_letter(_PASSWORD_CHANGED),
-    MailKind.KEY_CHANGED: _account_letter(_KEY_CHANGED),
+    MailKind.CREDENTIAL_CHANGED: _account_mail(_PASSWORD_RESET),
+    MailKind.NEW_SIGN_IN: _account_mail(_NEW_SIGN_IN),
+    MailKind.PASSWORD_CHANGED: _account_mail(_PASSWORD_CHANGED),
+    MailKind.KEY_CHANGED: _account_mail(_KEY_CHANGED),
 }

@@ -1,4 +1,4 @@
-"""What a web page says about itself, for a preview."""
+"""What a web page says about itself, for link previews."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""How letters leave: by SMTP, or into a directory where none is configured."""
+"""How mails leave: by SMTP, or into a directory where none is configured."""
 
 import asyncio
 import os
@@ -12,31 +12,31 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from tertulia.outbound.mail_templates import Letter
+from tertulia.outbound.mail_templates import RenderedMail
 
 TIMEOUT_SECONDS: Final = 30
-"""How long one letter may take."""
+"""How long one mail may take."""
 
 
 class Undeliverable(Exception):
-    """This letter will never arrive: the server refuses it for good. `str(error)` is what it said,
+    """This mail will never arrive: the server refuses it for good. `str(error)` is what it said,
     for the operator."""
 
 
 class Delayed(Exception):
-    """The letter could not be sent now. `str(error)` says why, for the operator."""
+    """The mail could not be sent now. `str(error)` says why, for the operator."""
 
 
 class Transport(Protocol):
-    """A way for letters to leave."""
+    """A way for mails to leave."""
 
-    async def send(self, letter: Letter, mail_id: str) -> None:
-        """Send the letter. Undeliverable or Delayed where it did not leave. `mail_id` is the same
+    async def send(self, mail: RenderedMail, mail_id: str) -> None:
+        """Send the mail. Undeliverable or Delayed where it did not leave. `mail_id` is the same
         for each attempt."""
 
 
 class SmtpServer(Struct, frozen=True, kw_only=True):
-    """The server that takes the letters."""
+    """The server that takes the mails."""
 
     host: str
     port: int
@@ -44,21 +44,21 @@ class SmtpServer(Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     sender: str
-    """As in a letter's From: a bare address, or `Name <address>`."""
+    """As in a mail's From: a bare address, or `Name <address>`."""
 
 
 class Smtp:
-    """Sends each letter on a connection of its own."""
+    """Sends each mail on a connection of its own."""
 
     def __init__(self, server: SmtpServer) -> None:
         self._server = server
 
-    async def send(self, letter: Letter, mail_id: str) -> None:
+    async def send(self, mail: RenderedMail, mail_id: str) -> None:
         import aiosmtplib  # Only where mails are sent.
 
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                await self._sent(letter, mail_id)
+                await self._sent(mail, mail_id)
         except aiosmtplib.SMTPRecipientsRefused as error:
             codes = {refused.code for refused in error.recipients}
             raise self._failure(min(codes, default=0), "it refused the recipient") from None
@@ -67,18 +67,18 @@ class Smtp:
             aiosmtplib.SMTPConnectError,
             aiosmtplib.SMTPHeloError,
         ) as error:
-            # Of the connection and not of the letter: an operator can mend it.
+            # Of the connection and not of the mail: an operator can mend it.
             raise Delayed(f"{self._server.host}: {_said(error)}") from None
         except aiosmtplib.SMTPResponseException as error:
             raise self._failure(error.code, _said(error)) from None
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
             raise Delayed(f"{self._server.host}: {_said(error)}") from None
 
-    async def _sent(self, letter: Letter, mail_id: str) -> None:
+    async def _sent(self, mail: RenderedMail, mail_id: str) -> None:
         import aiosmtplib
 
         server = self._server
-        message = mail_message(letter, mail_id, server.sender)
+        message = mail_message(mail, mail_id, server.sender)
         async with aiosmtplib.SMTP(
             hostname=server.host,
             port=server.port,
@@ -89,7 +89,7 @@ class Smtp:
             timeout=TIMEOUT_SECONDS,
         ) as connection:
             await connection.send_message(
-                message, sender=parseaddr(server.sender)[1], recipients=[letter.to]
+                message, sender=parseaddr(server.sender)[1], recipients=[mail.to]
             )
 
     def _failure(self, code: int, said: str) -> Exception:
@@ -103,7 +103,7 @@ def _said(error: Exception) -> str:
 
 
 class Folder:
-    """Writes each letter to a file that the operator can read; for trying things out, and for
+    """Writes each mail to a file that the operator can read; for trying things out, and for
     servers that send no mails."""
 
     def __init__(self, directory: Path, sender: str, clock: Callable[[], float]) -> None:
@@ -111,18 +111,18 @@ class Folder:
         self._sender = sender
         self._clock = clock
 
-    async def send(self, letter: Letter, mail_id: str) -> None:
+    async def send(self, mail: RenderedMail, mail_id: str) -> None:
         try:
-            await asyncio.to_thread(self._write, letter, mail_id)
+            await asyncio.to_thread(self._write, mail, mail_id)
         except OSError as error:
             raise Delayed(f"{self._directory}: {error.strerror}") from None
 
-    def _write(self, letter: Letter, mail_id: str) -> None:
+    def _write(self, mail: RenderedMail, mail_id: str) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = datetime.fromtimestamp(self._clock(), UTC)
         place = self._directory / f"{now:%Y-%m-%dT%H-%M-%S}-{mail_id[:8]}.eml"
         draft = place.with_suffix(".part")
-        message = mail_message(letter, mail_id, self._sender, readable=True)
+        message = mail_message(mail, mail_id, self._sender, readable=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(message.as_bytes())
@@ -130,18 +130,18 @@ class Folder:
 
 
 def mail_message(
-    letter: Letter, mail_id: str, sender: str, *, readable: bool = False
+    mail: RenderedMail, mail_id: str, sender: str, *, readable: bool = False
 ) -> EmailMessage:
-    """The letter as it is sent, as text and as HTML. `readable` writes the text as it is, for
+    """The mail as it is sent, as text and as HTML. `readable` writes the text as it is, for
     people who look at the file."""
     message = EmailMessage(WIRE_POLICY.clone(linesep="\n") if readable else WIRE_POLICY)
     message["From"] = sender
-    message["To"] = letter.to
-    message["Subject"] = letter.subject
+    message["To"] = mail.to
+    message["Subject"] = mail.subject
     message["Date"] = format_datetime(datetime.now(UTC))
     message["Message-ID"] = f"<{mail_id}@{parseaddr(sender)[1].rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
     encoding = "8bit" if readable else "quoted-printable"
-    message.set_content(letter.text, cte=encoding)
-    message.add_alternative(letter.html, subtype="html", cte=encoding)
+    message.set_content(mail.text, cte=encoding)
+    message.add_alternative(mail.html, subtype="html", cte=encoding)
     return message

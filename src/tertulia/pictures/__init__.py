@@ -1,7 +1,6 @@
-"""Pictures that people upload: looked at with care, and made the size that they are shown in.
+"""Pictures that people upload: described, and scaled to the size in which they are shown.
 
-What does so is in `work`, and runs in a worker: Pillow takes memory, and decoders take as long as
-somebody made a picture take.
+`work` does it, in a worker: decoding takes memory, and as much time as the picture's author likes.
 """
 
 from functools import lru_cache
@@ -30,7 +29,7 @@ T = TypeVar("T")
 MAX_SECONDS: Final = 20.0
 """Of the processor, for one picture. A large photograph takes less than one."""
 PATIENCE: Final = 60.0
-"""Seconds until it is given up, others being before it."""
+"""Seconds until it is given up, waiting for its turn included."""
 
 _WORK: Final = "tertulia.pictures.work"
 _LOAD: Final = f"{_WORK}:load"

@@ -1,4 +1,4 @@
-"""What is said of pictures, and how large they may be."""
+"""What is known of a picture, and how large it may be."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tertulia.delivery.queues import Delivery
+from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered

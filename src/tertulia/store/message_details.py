@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from tertulia.model.changes.editing import Arrival
 from tertulia.model.messages import Flag, Message, Submessage
 from tertulia.model.reactions import EmojiKind, Reaction
-from tertulia.store import bitmaps, editing, queries
+from tertulia.store import bitmaps, editing, log_entries, queries
 from tertulia.store.codec import CHUNK_BITS
 from tertulia.store.database import Connection
 
@@ -51,7 +51,7 @@ def detailed_message(
     if not found:
         return None
     return DetailedMessage(
-        head=queries.head(connection),
+        head=log_entries.head(connection),
         message=found[0],
         relation=queries.relations(connection, user_id, [message_id])[message_id],
         details=details_of(connection, [message_id]).get(message_id, NO_DETAILS),

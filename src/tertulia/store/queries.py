@@ -1,7 +1,8 @@
-"""Reading the state, the log, readers' messages and event queues. (Searches: `message_search`.)"""
+"""Reading records, readers' messages and event queues. (The log: `log_entries`; searches:
+`message_search`.)"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,30 +10,16 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.model import narrow
-from tertulia.model.changes import (
-    AnyChange,
-    Entry,
-    MessageEdited,
-    MessageSent,
-    MessagesMoved,
-    SubmessageAdded,
-)
-from tertulia.model.changes.editing import Arrival
-from tertulia.model.messages import Flag, Message, Submessage
+from tertulia.model.messages import Flag, Message
 from tertulia.model.nouns import NOUNS
 from tertulia.model.queues import QueueRecord
-from tertulia.store import bitmaps, editing, history
+from tertulia.store import bitmaps
 from tertulia.store.codec import (
-    BLANK,
     MESSAGE_COLUMNS,
-    decode_entry,
     decode_record,
     message_of,
-    with_records,
 )
 from tertulia.store.database import Connection
-from tertulia.store.history import Head, HistoryChanged, HistoryPruned, Position
-from tertulia.store.migrations import require_known
 from tertulia.store.writing import PresenceSeen
 
 _queue_decoder = msgspec.json.Decoder(QueueRecord)
@@ -46,50 +33,6 @@ class Relation(Struct, frozen=True):
     read: bool = False
 
 
-def head(connection: Connection) -> int:
-    """The log's newest sequence number."""
-    ((seq,),) = connection.query("SELECT seq FROM head WHERE id = 1")
-    return int(seq)
-
-
-def pruned(connection: Connection) -> int:
-    """The newest sequence number that the log does not have any more; 0 where it has all."""
-    ((seq,),) = connection.query("SELECT pruned FROM head WHERE id = 1")
-    return int(seq)
-
-
-class Growth(Struct, frozen=True):
-    """What the log has beyond a position."""
-
-    head: Head
-    entries: list[Entry]
-    position: Position
-    """The position of the last of the entries."""
-
-    @property
-    def is_all(self) -> bool:
-        """Whether the entries reach to the log's end."""
-        return self.position.seq == self.head.seq
-
-
-def growth(connection: Connection, after: Position, limit: int) -> Growth:
-    """The log's entries after one, at most so many. HistoryChanged where the log does not have
-    that one any more, HistoryPruned where one after it is pruned, NewerDatabase where a newer
-    program writes it."""
-    end = history.head(connection)
-    require_known(end)
-    if not history.continues(connection, end, after):
-        raise HistoryChanged(after, end)
-    if end.seq == after.seq:
-        return Growth(end, [], after)
-    if after.seq < end.pruned:
-        raise HistoryPruned(after, end)
-    found = entries(connection, after.seq, limit)
-    last = found[-1].seq
-    batch = end.batch if last == end.seq else history.batch_of(connection, last)
-    return Growth(end, found, Position(end.history, last, batch or ""))
-
-
 def records(connection: Connection) -> dict[str, list[Any]]:
     """All records of all nouns, by table."""
     return {noun.table: records_of(connection, noun.table) for noun in NOUNS}
@@ -100,151 +43,6 @@ def records_of(connection: Connection, table: str) -> list[Any]:
     (noun,) = (noun for noun in NOUNS if noun.table == table)
     rows = connection.query(f"SELECT doc FROM {noun.table}")
     return [decode_record(noun, doc) for (doc,) in rows]
-
-
-def entries(
-    connection: Connection, after: int, limit: int, until: int | None = None
-) -> list[Entry]:
-    """The log's entries after one, in order, at most so many, with the messages' content."""
-    rows = connection.query(
-        "SELECT seq, at, actor_id, change FROM log WHERE seq > ? AND seq <= ?"
-        f" ORDER BY seq LIMIT {int(limit)}",
-        (after, 2**62 if until is None else until),
-    )
-    found = _with_own_texts(connection, [decode_entry(*row) for row in rows])
-    ids = [e.change.message.id for e in found if isinstance(e.change, MessageSent | MessageEdited)]
-    parts = [
-        part.id
-        for e in found
-        if isinstance(e.change, MessageSent | SubmessageAdded)
-        and (part := _submessage_in(e.change)) is not None
-    ]
-    for entry in found:
-        if isinstance(entry.change, MessagesMoved):
-            ids += [one.message_id for one in entry.change.arrivals]
-            parts += [part.id for one in entry.change.arrivals for part in one.submessages]
-    if not ids and not parts:
-        return found
-    edited = [e.seq for e in found if isinstance(e.change, MessageEdited)]
-    words = _Words(
-        messages={message.id: message for message in messages(connection, ids)},
-        before=editing.contents_before(connection, edited) if edited else {},
-        parts=_submessage_contents(connection, parts),
-    )
-    return [
-        Entry(entry.seq, entry.at, entry.actor_id, _filled(entry.change, entry.seq, words))
-        for entry in found
-    ]
-
-
-def _with_own_texts(connection: Connection, found: list[Entry]) -> list[Entry]:
-    """The entries, with the texts of people's own records as they are now; what has been deleted
-    since has none."""
-    wanted: dict[str, set[int]] = defaultdict(set)
-
-    def want(table: str, record: Any) -> Any:
-        wanted[table].add(record.id)
-        return record
-
-    for entry in found:
-        with_records(entry.change, want)
-    if not wanted:
-        return found
-    known = {
-        table: {record.id: record for record in _records_named(connection, table, ids)}
-        for table, ids in wanted.items()
-    }
-
-    def filled(table: str, record: Any) -> Any:
-        now = known[table].get(record.id)
-        if now is None:
-            return record
-        texts = {name: getattr(now, name) for name in BLANK[table]}
-        return msgspec.structs.replace(record, **texts)
-
-    return [
-        Entry(entry.seq, entry.at, entry.actor_id, with_records(entry.change, filled))
-        for entry in found
-    ]
-
-
-def _records_named(connection: Connection, table: str, ids: Iterable[int]) -> list[Any]:
-    (noun,) = (noun for noun in NOUNS if noun.table == table)
-    dialect = connection.dialect
-    rows = connection.query(
-        f"SELECT doc FROM {table} WHERE {dialect.among('id')}", (dialect.array(ids),)
-    )
-    return [decode_record(noun, doc) for (doc,) in rows]
-
-
-class _Words(Struct):
-    """What people wrote, which the log has no copy of."""
-
-    messages: Mapping[int, Message]
-    """As they are now."""
-    before: Mapping[int, tuple[str, str]]
-    """What a message said before an entry: source and HTML."""
-    parts: Mapping[int, str]
-    """The contents of submessages."""
-
-
-def _submessage_in(change: MessageSent | SubmessageAdded) -> Submessage | None:
-    return change.widget if isinstance(change, MessageSent) else change.submessage
-
-
-def _filled(change: AnyChange, seq: int, words: _Words) -> AnyChange:
-    """The change with what people wrote."""
-    replace = msgspec.structs.replace
-    if isinstance(change, SubmessageAdded):
-        content = words.parts.get(change.submessage.id)
-        if content is None:
-            return replace(change, gone=True)
-        return replace(change, submessage=replace(change.submessage, content=content))
-    if isinstance(change, MessagesMoved):
-        return replace(
-            change, arrivals=tuple(_arrival_filled(change, one, words) for one in change.arrivals)
-        )
-    if not isinstance(change, MessageSent | MessageEdited):
-        return change
-    if isinstance(change, MessageEdited) and seq in words.before:
-        content, rendered = words.before[seq]
-        change = replace(change, was_content=content, was_rendered=rendered)
-    present = words.messages.get(change.message.id)
-    if present is None:
-        return replace(change, gone=True)
-    message = replace(change.message, content=present.content, rendered=present.rendered)
-    moved_to = present.channel_id if present.channel_id != message.channel_id else None
-    change = replace(change, message=message, moved_to=moved_to)
-    if isinstance(change, MessageSent) and change.widget is not None:
-        widget = replace(change.widget, content=words.parts[change.widget.id])
-        change = replace(change, widget=widget)
-    return change
-
-
-def _arrival_filled(change: MessagesMoved, arrival: Arrival, words: _Words) -> Arrival:
-    replace = msgspec.structs.replace
-    present = words.messages.get(arrival.message_id)
-    if present is None:
-        return replace(arrival, message=None, submessages=())
-    is_elsewhere = present.channel_id != change.new_channel_id
-    return replace(
-        arrival,
-        message=replace(present, channel_id=change.new_channel_id, topic=change.new_topic),
-        moved_to=present.channel_id if is_elsewhere else None,
-        submessages=tuple(
-            replace(part, content=words.parts[part.id]) for part in arrival.submessages
-        ),
-    )
-
-
-def _submessage_contents(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
-    if not ids:
-        return {}
-    dialect = connection.dialect
-    rows = connection.query(
-        f"SELECT id, content FROM submessages WHERE {dialect.among('id')}", (dialect.array(ids),)
-    )
-    return dict(rows)
 
 
 def messages(connection: Connection, ids: Sequence[int]) -> list[Message]:
@@ -407,23 +205,3 @@ def topic_senders(connection: Connection, channel_id: int, topic_key: str) -> fr
         (channel_id, topic_key),
     )
     return frozenset(sender for (sender,) in rows)
-
-
-def recent_sends(connection: Connection, entries: int) -> list[AnyChange]:
-    """The messages that were sent with a local ID among so many of the log's newest entries, oldest
-    first, with their present content."""
-    rows = connection.query(
-        "SELECT seq, at, actor_id, change FROM log"
-        " WHERE seq > (SELECT seq FROM head WHERE id = 1) - ? AND change LIKE '%\"local_id\"%'"
-        " ORDER BY seq",
-        (entries,),
-    )
-    found = [decode_entry(*row).change for row in rows]
-    sent = [change for change in found if isinstance(change, MessageSent)]
-    known = {one.id: one for one in messages(connection, [s.message.id for s in sent])}
-    replace = msgspec.structs.replace
-    return [
-        replace(change, message=replace(change.message, content=known[change.message.id].content))
-        for change in sent
-        if change.message.id in known
-    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from tertulia.store import history, queries
+from tertulia.store import history, log_entries
 from tertulia.store.database import (
     READING,
     WRITING,
@@ -18,8 +18,8 @@ from tertulia.store.database import (
     DatabaseError,
 )
 from tertulia.store.history import Head, Position
+from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import migrate, require_known
-from tertulia.store.queries import Growth
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
@@ -135,7 +135,7 @@ class Store:
 
     async def begin(self, after: Position) -> Growth:
         """Keep all other writers out, and return what the log has since `after` (others' commits).
-        Raises as `queries.growth`.
+        Raises as `log_entries.growth`.
 
         After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
         others do not let go of it in time, or the database is away: it may be tried again.
@@ -171,10 +171,10 @@ class Store:
 
     @staticmethod
     def _since(connection: Connection, after: Position) -> Growth:
-        page = queries.growth(connection, after, CATCH_UP)
+        page = log_entries.growth(connection, after, CATCH_UP)
         found = page.entries
         while not page.is_all:
-            page = queries.growth(connection, page.position, CATCH_UP)
+            page = log_entries.growth(connection, page.position, CATCH_UP)
             found += page.entries
         return Growth(page.head, found, page.position)
 

@@ -92,7 +92,7 @@ class Allowance:
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _QueuedJob:
     job: Job[Any]
     arguments: tuple[object, ...]
     allowance: Allowance
@@ -115,10 +115,10 @@ class Worker:
         self._name = name
         self._memory = memory
         self._idle_seconds = idle_seconds
-        self._waiting: queue.Queue[_Waiting] = queue.Queue(max_waiting)
+        self._queue: queue.Queue[_QueuedJob] = queue.Queue(max_waiting)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        # The rest is the thread's.
+        # The rest is used by the thread alone.
         self._process: _Process | None = None
         self._failures = 0
         """Processes one after the other that did not start."""
@@ -150,12 +150,12 @@ class Worker:
         allowance: Allowance,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> "Future[T]":
-        """The same as a future of threads. Unanswered where too much is waiting."""
+        """The same as a future of threads. Unanswered where too much is queued."""
         allowance.require()
         answer: Future[T] = Future()
         with self._lock:
             try:
-                self._waiting.put_nowait(_Waiting(job, arguments, allowance, is_wanted, answer))
+                self._queue.put_nowait(_QueuedJob(job, arguments, allowance, is_wanted, answer))
             except queue.Full:
                 raise Unanswered("too much is waiting") from None
             if self._thread is None:
@@ -173,43 +173,43 @@ class Worker:
     def _run(self) -> None:
         while True:
             try:
-                waiting = self._waiting.get(timeout=self._idle_seconds)
+                queued = self._queue.get(timeout=self._idle_seconds)
             except queue.Empty:
                 with self._lock:
-                    if not self._waiting.empty():
+                    if not self._queue.empty():
                         continue
                     self._thread = None
                     process, self._process = self._process, None
                 if process is not None:
                     process.kill()
                 return
-            if not waiting.answer.set_running_or_notify_cancel():
+            if not queued.answer.set_running_or_notify_cancel():
                 continue
             try:
-                waiting.answer.set_result(self._answered(waiting))
+                queued.answer.set_result(self._do(queued))
             except (Unanswered, Failed) as error:
-                waiting.answer.set_exception(error)
+                queued.answer.set_exception(error)
             except Exception as error:
                 logger.exception("a worker could not be asked")
-                waiting.answer.set_exception(Unanswered(str(error)))
+                queued.answer.set_exception(Unanswered(str(error)))
 
-    def _answered(self, waiting: _Waiting) -> Any:
-        job, allowance = waiting.job, waiting.allowance
+    def _do(self, queued: _QueuedJob) -> Any:
+        job, allowance = queued.job, queued.allowance
         allowance.require()
-        if not waiting.is_wanted():
+        if not queued.is_wanted():
             raise Unanswered("it is not wanted any more")
-        request = Request(job.function, job.load, allowance.processor, list(waiting.arguments))
+        request = Request(job.function, job.load, allowance.processor, list(queued.arguments))
         content = framed(request)
-        process = self._process or self._started()
+        process = self._process or self._start()
         allowance.require()
-        # The kernel's timer ends what takes the processor for too long. This is for what does not
-        # go on at all, and nothing that came to its turn late is taken for that.
+        # The kernel's timer ends what takes the processor for too long. This ends what does not go
+        # on at all; a job whose turn came late still has all of its processor time.
         patience = max(allowance.remaining, allowance.processor * 4 + 2)
         try:
-            response = process.asked(content, patience)
+            response = process.ask(content, patience)
         except _Lost as error:
             self._end(process)
-            # Where it has ended by itself, it has used up its time or its memory.
+            # A process that ended by itself has used up its time or its memory.
             allowance.processor = 0
             logger.warning(
                 "a worker was lost",
@@ -223,7 +223,7 @@ class Worker:
             raise Failed(response.error, response.text)
         return msgspec.msgpack.decode(response.result, type=job.result)
 
-    def _started(self) -> "_Process":
+    def _start(self) -> "_Process":
         if time.monotonic() < self._not_before:
             raise Unanswered("its process did not start, and is tried again soon")
         process = _Process(self._memory)
@@ -258,7 +258,7 @@ class _Process:
     def __init__(self, memory: int) -> None:
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(
-            # As here: a package may lie in a place that only this process was told.
+            # As in this process: a package may be in a place that only it was told.
             [str(Path(__file__).parents[2]), *filter(None, sys.path)]
         )
         try:
@@ -268,7 +268,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment,
-                # What ends the server by the keyboard is not for this one.
+                # Ctrl+C is for the server, which ends this one.
                 start_new_session=True,
             )
         except OSError as error:
@@ -285,7 +285,7 @@ class _Process:
         """_Lost where it does not become so."""
         self._read(time.monotonic() + START_SECONDS)
 
-    def asked(self, content: bytes, seconds: float) -> Response:
+    def ask(self, content: bytes, seconds: float) -> Response:
         """What it answers within so many seconds. _Lost where it does not."""
         until = time.monotonic() + seconds
         self._write(content, until)
@@ -304,7 +304,7 @@ class _Process:
         rest = memoryview(content)
         while rest:
             _wait(self._into, until, writing=True)
-            rest = rest[_tried(partial(os.write, self._into, rest[:_PIECE])) or 0 :]
+            rest = rest[_attempt(partial(os.write, self._into, rest[:_PIECE])) or 0 :]
 
     def _read(self, until: float) -> Response:
         size = int.from_bytes(self._exactly(HEADER, until), "big")
@@ -320,14 +320,14 @@ class _Process:
         while len(found) < size:
             _wait(self._out_of, until, writing=False)
             left = min(size - len(found), _PIECE)
-            part = _tried(partial(os.read, self._out_of, left))
+            part = _attempt(partial(os.read, self._out_of, left))
             if part == b"":
                 raise _Lost("it took too long or too much, and ended")
             found += part or b""
         return bytes(found)
 
 
-def _tried(step: Callable[[], T]) -> T | None:
+def _attempt(step: Callable[[], T]) -> T | None:
     """What the step returns; None where it has to wait after all."""
     try:
         return step()

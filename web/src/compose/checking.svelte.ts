@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 import type { Conversation } from "../data/conversations";
 import { stored } from "../data/sending";
 import { prevents, warningsFor, type Warning } from "../data/warnings";
-import { subscriberBook } from "../live/books.svelte";
+import { subscriberBook } from "../live/caches.svelte";
 import type { Store } from "../live/store.svelte";
 import type { Composition } from "./composition.svelte";
 

@@ -10,7 +10,7 @@ import { holds } from "../data/permissions";
 import { tokenAt, type Token } from "../data/tokens";
 import { emojiBook } from "../live/emoji.svelte";
 import type { Store } from "../live/store.svelte";
-import { topicBook } from "../live/books.svelte";
+import { topicBook } from "../live/caches.svelte";
 import type { Composition } from "./composition.svelte";
 
 export class Completer {

@@ -6,7 +6,7 @@ import type { ConversationKey } from "../data/conversations";
 import { draftFor, isDirty, reconciled, shape, type Letter, type LocalDraft } from "../data/drafts";
 import { del, isPassing, patch, post, Refused } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
-import { Kept, newId } from "./kept";
+import { Kept, newId } from "./browserStorage";
 import type { Store } from "./store.svelte";
 
 export type { LocalDraft, Letter };

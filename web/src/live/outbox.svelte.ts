@@ -10,8 +10,8 @@ import { get, isPassing, post, Refused, told } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
 import type { WireMessage } from "../wire/objects";
 import type { Connection } from "./connection.svelte";
-import { onWire } from "./fetching";
-import { Kept, newId } from "./kept";
+import { onWire } from "./history";
+import { Kept, newId } from "./browserStorage";
 import type { Store } from "./store.svelte";
 import { claimWindow } from "./windows";
 

@@ -1,6 +1,6 @@
 /** Which windows of the client are open: what one of them kept is its own while it is. */
 
-import { newId } from "./kept";
+import { newId } from "./browserStorage";
 
 const NAME = "tertulia:window";
 const LOCK = "tertulia-window-";

@@ -4,7 +4,7 @@ import type { App } from "../app";
 import { mayEdit, mayMove, maySeeHistory } from "../data/allowed";
 import type { Message } from "../data/data";
 import { THUMBS_UP } from "../data/emoji";
-import { readingOf } from "../live/reading.svelte";
+import { readMarkerOf } from "../live/markRead.svelte";
 import { registerShortcuts } from "../shell/shortcuts";
 import { actions } from "./actions.svelte";
 import { overlays } from "./overlays.svelte";
@@ -51,7 +51,7 @@ export function listenToKeys(app: App, listing: Listing): () => void {
       if (row) overlays.emoji(row, (emoji) => void actions.react(message, emoji));
     }),
     "Control+s": withCurrent((message) => void actions.star(message)),
-    U: withCurrent((message) => void readingOf(store).unreadFrom(message, listing.list)),
+    U: withCurrent((message) => void readMarkerOf(store).unreadFrom(message, listing.list)),
     V: withCurrent(actions.showReceipts),
     H: withCurrent((message) => maySeeHistory(store, message) && actions.showHistory(message)),
     L: withCurrent((message) => void actions.copyLink(message)),

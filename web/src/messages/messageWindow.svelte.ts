@@ -9,8 +9,8 @@ import { LONGEST, placeOf, type MessageList } from "../data/lists";
 import { nameOf, type Narrow } from "../data/narrow";
 import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data/opening";
 import { Heights } from "../data/rows";
-import { keepBounded, open, type Anchor } from "../live/fetching";
-import { readingOf } from "../live/reading.svelte";
+import { keepBounded, open, type Anchor } from "../live/history";
+import { readMarkerOf } from "../live/markRead.svelte";
 import { told } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
@@ -291,7 +291,7 @@ export class MessageWindow {
 
   #see(): void {
     const { store } = this.app;
-    const reading = readingOf(store);
+    const reading = readMarkerOf(store);
     const isLooking = document.visibilityState === "visible" && document.hasFocus();
     if (!isLooking || !this.scroller || this.target || reading.paused === this.name) return;
     if (!readsBySeeing(this.narrow, store.data.settings.web_mark_read_on_scroll_policy)) return;
@@ -303,7 +303,7 @@ export class MessageWindow {
     clearTimeout(this.#seenTimer);
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);
-    const reading = readingOf(this.app.store);
+    const reading = readMarkerOf(this.app.store);
     untrack(() => {
       if (reading.paused === this.name) reading.paused = null;
     });

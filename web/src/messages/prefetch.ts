@@ -2,7 +2,7 @@
 
 import type { MessageList } from "../data/lists";
 import { nameOf, type Narrow } from "../data/narrow";
-import { newer, older } from "../live/fetching";
+import { newer, older } from "../live/history";
 import type { Store } from "../live/store.svelte";
 
 /** More is fetched so many messages before one gets to an end. */

@@ -1,4 +1,4 @@
-import { RememberedSet } from "../live/remembered.svelte";
+import { RememberedSet } from "../live/localSettings.svelte";
 
 /** Parts of the side bar that are folded up. */
 export const folded = new RememberedSet("folded", ["inactive"]);

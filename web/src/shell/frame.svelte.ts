@@ -1,7 +1,7 @@
 /** What of the frame is open. */
 
 import { MediaQuery } from "svelte/reactivity";
-import { Remembered } from "../live/remembered.svelte";
+import { Remembered } from "../live/localSettings.svelte";
 
 export const LEFT = { least: 208, most: 480 };
 

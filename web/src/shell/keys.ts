@@ -3,7 +3,7 @@
 import type { App } from "../app";
 import { conversationOf, topicKey } from "../data/conversations";
 import { channelNarrow, narrowOf } from "../data/narrow";
-import { setTopicPolicy } from "../live/doing";
+import { setTopicPolicy } from "../live/actions";
 import { TopicPolicy } from "../wire/objects";
 import { frame } from "./frame.svelte";
 import { channelHere, conversationHere, goToChannel, goToNext, topicsFragment } from "./going";

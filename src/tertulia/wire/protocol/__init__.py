@@ -1,1 +1,1 @@
-"""HTTP/1.1 on connections: its bounds, the polls that wait there, and how busy the node is."""
+"""HTTP/1.1 on connections: bounds, polls that wait below the application, and the node's load."""

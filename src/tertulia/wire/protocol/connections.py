@@ -1,28 +1,27 @@
 """The connections of a server: how many there may be, and how long each may keep it waiting.
 
-Whoever keeps the server waiting is looked at by one clock for all of them, now and then; the others
-cost nothing.
+One timer looks at all connections that keep the server waiting; the others cost nothing.
 """
 
 import asyncio
-import ipaddress
 import logging
 from collections import Counter
-from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from tertulia.wire.http.client_address import network_of
+from tertulia.wire.protocol.trusted_addresses import trusting
 
 logger = logging.getLogger("tertulia.http")
 
 RESERVE: Final = 20
-"""Connections beyond all others, for those who ask how the server is."""
+"""Connections beyond the limit, for requests about the server's health alone."""
 SILENT_SECONDS: Final = 5.0
-"""Who has sent or taken nothing for so long makes way where there is no room."""
-_TELL_SECONDS: Final = 1.0
+"""A connection on which nothing came or was taken for so long is closed where there is no room."""
+_LOG_SECONDS: Final = 1.0
+"""Between two lines of the log about addresses with too many connections."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -40,16 +39,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How long a request's line and headers may take, and a connection may last on which nobody
     asks."""
     body_seconds: float = 30.0
-    """How long the server waits for a body of which nothing comes at first. Then it is"""
+    """How long the server waits for a body at first;"""
     least_rate: int = 1024
-    """a second for so many bytes; the same for answers that a client takes. 0 for any number."""
+    """and a second more for so many bytes that came, or that a client took of an answer. 0 for any
+    number."""
     answer_seconds: float = 60.0
-    """How long the server waits for a client that takes nothing of an answer at first."""
+    """How long the server waits at first for a client to take an answer."""
     most_seconds: float = 120.0
-    """How long it waits at most for one of which nothing comes any more, or that takes nothing."""
+    """How long it waits at most for a body or a client with which nothing goes on."""
     unsent: int = 256 * 1024 * 1024
-    """Bytes of answers that may wait for their clients. Of more, those make way that have taken
-    nothing for a while."""
+    """Bytes of answers that may wait for their clients. Beyond that, connections are closed whose
+    clients have taken nothing for a while."""
     sweep_seconds: float = 1.0
 
 
@@ -70,14 +70,14 @@ class Admission(Enum):
 
     WELCOME = auto()
     RESERVED = auto()
-    """It may ask how the server is, and nothing else."""
+    """It may ask for the server's health, and nothing else."""
     FULL = auto()
     TOO_MANY = auto()
     """Its address has too many."""
 
 
 class Connection(Protocol):
-    """A connection, as it is looked at here."""
+    """What is to be known of a connection here."""
 
     @property
     def waits_for(self) -> Wait: ...
@@ -119,7 +119,7 @@ class Patience:
         self._turn = connection.turn
         self._progress = _progress(connection, wait)
 
-    def look(self, connection: Connection, limits: Limits, now: float) -> None:
+    def update(self, connection: Connection, limits: Limits, now: float) -> None:
         """See what has come since, or was taken."""
         wait = connection.waits_for
         if wait is not self.wait or (wait is not Wait.ANSWER and connection.turn != self._turn):
@@ -165,13 +165,13 @@ class Connections:
         self._watched: dict[Connection, Patience] = {}
         """Those that keep the server waiting, and some that did until a moment ago."""
         self._silent: list[Connection] = []
-        """Those that did so for long, the longest last, when it was last looked."""
+        """Those that did so for long at the last sweep, the longest last."""
         self._timer: asyncio.TimerHandle | None = None
-        self._told = 0.0
+        self._logged_at = 0.0
 
     @property
     def watched(self) -> int:
-        """How many are looked at."""
+        """How many keep the server waiting, or did until a moment ago."""
         return len(self._watched)
 
     def admit(self, connection: Connection, host: str | None) -> Admission:
@@ -182,12 +182,12 @@ class Connections:
         if address is not None:
             self._of[address] += 1
             if self._of[address] > self._most_of_one:
-                self._tell(address)
+                self._log_excess(address)
                 return Admission.TOO_MANY
         if self._open <= self.limits.most or self._has_made_room():
             return Admission.WELCOME
         if len(self._reserved) >= RESERVE:
-            # Who asks how the server is does so at once.
+            # Requests about the health come at once.
             oldest = next(iter(self._reserved))
             del self._reserved[oldest]
             oldest.give_up()
@@ -208,7 +208,7 @@ class Connections:
         self._watched.pop(connection, None)
 
     def watch(self, connection: Connection) -> None:
-        """The connection may keep the server waiting: look at it until it does not."""
+        """The connection may keep the server waiting: watch it until it does not."""
         if connection in self._watched:
             return
         loop = asyncio.get_running_loop()
@@ -219,17 +219,17 @@ class Connections:
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            self._look(loop.time())
+            self._review(loop.time())
         finally:
             self._timer = None
             if self._watched:
                 self._timer = loop.call_later(self.limits.sweep_seconds, self._sweep)
 
-    def _look(self, now: float) -> None:
+    def _review(self, now: float) -> None:
         silent: list[tuple[float, Connection]] = []
         unsent = 0
         for connection, patience in list(self._watched.items()):
-            patience.look(connection, self.limits, now)
+            patience.update(connection, self.limits, now)
             if patience.wait is Wait.NOTHING:
                 del self._watched[connection]
             elif patience.left < 0:
@@ -247,7 +247,7 @@ class Connections:
                 connection.give_up()
 
     def _has_made_room(self) -> bool:
-        """Give up who kept the server waiting for longest, and did nothing for a while."""
+        """Give up a silent connection, if there is one: that which is it for longest."""
         now = asyncio.get_running_loop().time()
         while self._silent:
             connection = self._silent.pop()
@@ -263,50 +263,9 @@ class Connections:
             return None
         return network_of(host)
 
-    def _tell(self, address: str) -> None:
+    def _log_excess(self, address: str) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._told >= _TELL_SECONDS:
-            self._told = now
+        if now - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = now
             fields = {"address": address, "most": self._most_of_one}
             logger.warning("an address has too many connections", extra={"fields": fields})
-
-
-def trusting(listed: str) -> Callable[[str], bool]:
-    """Whether an address is this machine's own, or among those listed: addresses and networks,
-    separated by commas, or `*` for all."""
-    networks = []
-    for one in filter(None, (part.strip() for part in listed.split(","))):
-        if one == "*":
-            return lambda _: True
-        try:
-            networks.append(ipaddress.ip_network(one, strict=False))
-        except ValueError:
-            continue  # The path of a socket, whose connections have no address.
-    known: dict[str, bool] = {}
-
-    def trusts(host: str) -> bool:
-        if host not in known:
-            if len(known) >= 1000:
-                known.clear()
-            known[host] = _is_own(host) or _is_in(host, networks)
-        return known[host]
-
-    return trusts
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def _is_own(host: str) -> bool:
-    address = _address(host)
-    return address is None or address.is_loopback
-
-
-def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
-    address = _address(host)
-    return any(address in network for network in networks)

@@ -1,5 +1,5 @@
-"""HTTP as it comes off the socket, with a bound on whatever a client may leave there; and the polls
-that wait there, each of them being no more than its connection."""
+"""HTTP/1.1 as uvicorn speaks it, with bounds on whatever a client may leave on a connection, and
+polls that wait on theirs without a task."""
 
 import asyncio
 from collections import deque
@@ -10,6 +10,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from tertulia.model.errors import Refused, Unavailable
 from tertulia.wire.http.errors import (
     BadHttp,
     HeadTooLarge,
@@ -24,25 +25,19 @@ from tertulia.wire.protocol.connections import Admission, Connections, Wait
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
 from tertulia.wire.protocol.polling import TARGET, Headers, Polls, WaitingPoll, head_of
+from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
-MAX_HEAD = 64 * 1024
-"""Bytes of a request line and its headers, before the server hangs up; and of what stands around a
-body's bytes."""
-MAX_HEADERS: Final = 256
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""
-_FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
-"""Headers that say where a request goes, and where it ends."""
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
-"""Those who wait, which costs next to nothing; and those who would take a node that has much to do
-for one that is broken."""
+"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken."""
 
 
 class RejectedRequest:
-    """A request that is not answered as it should be. To uvicorn it looks like one in progress."""
+    """A request that is answered with `Overloaded`. To uvicorn it looks like one in progress."""
 
     __slots__ = ("has_body", "keep_alive", "response_complete")
 
@@ -54,15 +49,11 @@ class RejectedRequest:
 
 
 Exchange = RequestResponseCycle | WaitingPoll | RejectedRequest
-"""A request, and what is answered."""
-
-
-class _Stop(Exception):
-    """Nothing more is taken in on a connection; said to the parser."""
+"""A request and its answer."""
 
 
 class _Flow(FlowControl):
-    """Reads on when nothing waits that was read before, whoever would like more."""
+    """Resumes reading only when no request that was read waits for its turn."""
 
     def __init__(self, transport: asyncio.Transport, pipeline: deque[Any]) -> None:
         super().__init__(transport)
@@ -84,12 +75,13 @@ class _Flow(FlowControl):
 
 
 class TertuliaHttp(HttpToolsProtocol):
-    """uvicorn's protocol; it hangs up on what has no end, which would be gathered in memory for
-    ever, refuses requests of which two servers could think differently, tells its own errors as
-    all others are told, lets polls wait without a task, and turns away what is too much.
+    """uvicorn's protocol, which in addition
 
-    `polls` says who takes them; None where nobody does, and all are the application's.
-    `connections` are all of the server.
+    - closes connections on which something without an end would gather in memory,
+    - refuses requests that two servers could read differently,
+    - says its own errors as the application says its,
+    - lets polls wait without a task, where `polls` returns what starts them,
+    - rejects requests while the `load` is too high, and connections beyond their limits.
     """
 
     turn = 0
@@ -97,20 +89,16 @@ class TertuliaHttp(HttpToolsProtocol):
     _is_in_head = False
     _is_in_body = False
     _unused = 0
-    """Bytes that came since the last ones of which something was made."""
-    _head = 0
-    """Bytes of the head so far."""
-    _host: bytes | None = None
-    _has_body = False
-    _counts = False
-    """Whether a request of this connection is in progress."""
+    """Bytes that came since the parser last made something of some."""
+    _is_counted = False
+    """Whether the load counts a request of this connection."""
     _current: Exchange | None = None
-    """The request that is being answered, or was at last."""
+    """The request that is being answered, or was last."""
     _is_reserved = False
     _has_ended = False
     """Whether nothing more is taken in."""
-    _refusal: Exception | None = None
-    """What is said in the end, when all before is answered."""
+    _refusal: Exception = BadHttp()
+    """Why it has ended: sent when all requests before are answered."""
 
     def __init__(
         self,
@@ -123,15 +111,16 @@ class TertuliaHttp(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._polls = polls
         self._load = load
-        self._all = connections
-        self._answered = 0.0
+        self._connections = connections
+        self._head = RequestHead()
+        self._answered_at = 0.0
 
     # uvicorn narrows the type as well.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._outgoing = Outgoing(transport, self._let_go, self._watch)
+        self._outgoing = Outgoing(transport, self._on_response_begins, self._watch)
         super().connection_made(cast(asyncio.Transport, self._outgoing))
         self.flow = _Flow(self.transport, self.pipeline)
-        match self._all.admit(self, self._client_host):
+        match self._connections.admit(self, self._client_host):
             case Admission.WELCOME:
                 self._watch()
             case Admission.RESERVED:
@@ -153,8 +142,13 @@ class TertuliaHttp(HttpToolsProtocol):
         self._unused += len(data)
         try:
             self._feed(data)
-        except httptools.HttpParserError:
-            self._end(self._refusal or BadHttp())
+        except httptools.HttpParserError as error:
+            # Of an exception in one of the callbacks below, the parser makes one of its own.
+            refusal = error.__context__
+            if not isinstance(refusal, Refused | Unavailable):
+                refusal = BadHttp()
+            # It is kept, and must not keep the callback's frame.
+            self._end(refusal.with_traceback(None))
             return
         if self._is_in_head or self._is_in_body:
             if self._unused > MAX_HEAD and not self.transport.is_closing():
@@ -176,118 +170,63 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if self.transport.is_closing():
-            raise _Stop
+            raise BadHttp  # Nothing more is taken in.
         if len(self.pipeline) >= MAX_PIPELINED:
-            self._stop(TooManyAtOnce(MAX_PIPELINED))
+            raise TooManyAtOnce(MAX_PIPELINED)
         self.turn += 1
         self._is_in_head = True
-        self._head = 0
-        self._host = None
-        self._has_body = False
+        self._head.begin()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._take_in_head(len(url))
+        self._head.add_target(url)
         self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
-            return  # It stands behind the body, where nobody looks.
-        self._take_in_head(len(name) + len(value))
-        if len(self.headers) >= MAX_HEADERS:
-            self._stop(HeadTooLarge(MAX_HEAD))
+            return  # A trailer, behind the body.
         name = name.lower()
-        if name in _FRAMING:
-            self._take_framing(name, value)
-        self.headers.append((name, value))
-
-    def _take_in_head(self, size: int) -> None:
-        self._head += size
-        if self._head > MAX_HEAD:
-            self._stop(HeadTooLarge(MAX_HEAD))
-
-    def _take_framing(self, name: bytes, value: bytes) -> None:
-        if name == b"host":
-            if self._host is not None:
-                self._stop(BadHttp("A request has one Host header, and not several."))
-            self._host = value.strip()
-        elif name == b"expect":
+        self._head.add_header(name, value, self.parser)
+        if name == b"expect":
             self.expect_100_continue = value.lower() == b"100-continue"
-        else:
-            self._has_body = True
-            if name == b"transfer-encoding" and (
-                value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1"
-            ):
-                self._stop(BadHttp("A body is chunked, in HTTP/1.1, or is not encoded."))
-
-    def _require_clear(self, version: str) -> None:
-        """Hang up on a request that a proxy before this server may have read differently."""
-        if version == "1.1":
-            if self._host is None:
-                self._stop(BadHttp("A request has a Host header."))
-        elif version != "1.0":
-            self._stop(BadHttp("This server speaks HTTP/1.1."))
-        if self.url[:1] != b"/" and not self._is_meant():
-            self._stop(BadHttp("The request is for another server."))
-        if self.parser.should_upgrade() and (
-            self._has_body or self.parser.get_method() == b"CONNECT"
-        ):
-            # The parser would take the body for the next request.
-            self._stop(BadHttp("This server speaks HTTP/1.1: do not ask for another protocol."))
-
-    def _is_meant(self) -> bool:
-        """Whether a target that is no path is this server: by the same name as the header says."""
-        if self.url == b"*":
-            return True
-        scheme, separator, rest = self.url.partition(b"://")
-        host = rest.partition(b"/")[0].partition(b"?")[0]
-        return (
-            separator != b""
-            and scheme.lower() in {b"http", b"https"}
-            and self._host is not None
-            and host.lower() == self._host.lower()
-        )
-
-    def _stop(self, refusal: Exception) -> None:
-        self._refusal = refusal
-        raise _Stop
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._unused = 0
         version = self.parser.get_http_version()
-        self._require_clear(version)
+        self._head.require_clear(self.url, self.parser)
         if self._is_reserved:
             self._answer_reserved(version)
-        elif self._parks(version):
+        elif self._starts_poll(version):
             pass
-        elif self._refuses():
-            self._begin_refusal(version)
+        elif self._must_reject():
+            self._begin_rejection(version)
         else:
             super().on_headers_complete()
         self._is_in_body = True
 
-    def _begin_refusal(self, version: str, *, keep_alive: bool = True) -> None:
-        away = RejectedRequest(
+    def _begin_rejection(self, version: str, *, keep_alive: bool = True) -> None:
+        rejected = RejectedRequest(
             keep_alive=keep_alive
             and version != "1.0"
             and self.parser.should_keep_alive()
             and not self.expect_100_continue,
             has_body=self.parser.get_method() != b"HEAD",
         )
-        self.cycle = away  # type: ignore[assignment]  # has what is looked at in one
-        self._current = away
+        self.cycle = rejected  # type: ignore[assignment]  # has what is looked at in one
+        self._current = rejected
         if self.expect_100_continue:
-            self._turn_away(away)  # There is nothing else to wait for.
+            self._reject(rejected)  # There is nothing else to wait for.
 
     def _answer_reserved(self, version: str) -> None:
         if self.turn > 1:
-            self._stop(Overloaded())  # There is room for one request.
+            raise Overloaded  # There is room for one request.
         if self.url.partition(b"?")[0] in _HEALTH:
             super().on_headers_complete()
             self.cycle.keep_alive = False
         else:
-            self._begin_refusal(version, keep_alive=False)
+            self._begin_rejection(version, keep_alive=False)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._current = cycle
@@ -304,7 +243,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._is_in_body = False
         if isinstance(self.cycle, RejectedRequest):
             if not self.cycle.response_complete:
-                self._turn_away(self.cycle)
+                self._reject(self.cycle)
         elif not isinstance(self.cycle, WaitingPoll):
             super().on_message_complete()
             if not self.pipeline:
@@ -323,15 +262,15 @@ class TertuliaHttp(HttpToolsProtocol):
             self.flow.resume_reading()
             return
         if self._has_ended:
-            self._hang_up(self._refusal or BadHttp())
+            self._hang_up(self._refusal)
             return
         self.flow.resume_reading()
-        self._answered = self.loop.time()
+        self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_next(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
-        """The timer goes on: when it is over, it is looked at what has been meanwhile."""
+        """The timer goes on: when it ends, it is set anew if there were requests meanwhile."""
 
     def _wait_for_next(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -342,7 +281,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self.timeout_keep_alive_task = None
         if self._is_in_head or not self._is_first:
             return  # It is set anew with the answer.
-        left = self._answered + self.timeout_keep_alive - self.loop.time()
+        left = self._answered_at + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self._wait_for_next(left)
         else:
@@ -352,9 +291,9 @@ class TertuliaHttp(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
-        self._let_go()
-        self._all.lost(self, self._client_host)
-        # Whoever is being answered hears of it; nobody begins with the others.
+        self._on_response_begins()
+        self._connections.lost(self, self._client_host)
+        # What is being answered is cancelled; the requests behind it are never begun.
         current, self._current = self._current, None
         if isinstance(current, WaitingPoll):
             if not current.response_complete:
@@ -369,10 +308,10 @@ class TertuliaHttp(HttpToolsProtocol):
         self._outgoing.lost()
         super().connection_lost(exc)
 
-    # Who keeps the server waiting
+    # What the connection keeps the server waiting for
 
     def _watch(self) -> None:
-        self._all.watch(self)
+        self._connections.watch(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -412,35 +351,35 @@ class TertuliaHttp(HttpToolsProtocol):
 
     # Load
 
-    def _refuses(self) -> bool:
+    def _must_reject(self) -> bool:
         return (
             self._load.is_too_high()
             and self._is_first
-            # Or answers would be gathered for a client that reads none.
+            # Else answers would gather for a client that reads none.
             and not self.flow.write_paused
             and self.url.partition(b"?")[0] not in _NEVER_REFUSED
         )
 
-    def _turn_away(self, away: RejectedRequest) -> None:
+    def _reject(self, rejected: RejectedRequest) -> None:
         self._load.refused()
-        head, body = self._told(Overloaded())
-        self._reply(away, head, body if away.has_body else b"")
+        head, body = self._encoded_error(Overloaded())
+        self._reply(rejected, head, body if rejected.has_body else b"")
 
     def _count(self, cycle: RequestResponseCycle) -> None:
-        """The request, which is the connection's next one to be answered, is in progress: from
-        when all of it is there until its answer begins. The rest is its client's time."""
+        """Count the connection's next request as in progress: from when all of it is there until
+        its answer begins. The rest is its client's time."""
         if not (
-            self._counts
+            self._is_counted
             or cycle.more_body
             or cycle.response_started
             or cycle.scope["path"] == POLLS
         ):
-            self._counts = True
+            self._is_counted = True
             self._load.begin()
 
-    def _let_go(self) -> None:
-        if self._counts:
-            self._counts = False
+    def _on_response_begins(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
             self._load.end()
 
     @property
@@ -450,8 +389,8 @@ class TertuliaHttp(HttpToolsProtocol):
 
     # Polls
 
-    def _parks(self, version: str) -> bool:
-        """Let the request wait here, if it is a poll like others."""
+    def _starts_poll(self, version: str) -> bool:
+        """Let the request wait here, if it is a plain poll."""
         if not self.url.startswith(TARGET) or (polls := self._polls()) is None:
             return False
         if (
@@ -468,11 +407,11 @@ class TertuliaHttp(HttpToolsProtocol):
             return False
         self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
         self._current = poll
-        # Nothing more is to be known of the request, and many wait.
+        # Many polls wait, and nothing more is needed of their requests.
         self.scope = None  # type: ignore[assignment]
         self.headers = []
         self.url = b""
-        self._host = None
+        self._head.begin()
         return True
 
     @property
@@ -501,7 +440,7 @@ class TertuliaHttp(HttpToolsProtocol):
         self._end(BadHttp())
 
     def _end(self, refusal: Exception) -> None:
-        """Take in nothing more. What came before is answered, and then it is said why."""
+        """Take in nothing more. What came before is answered, and then the refusal is sent."""
         self._has_ended = True
         self._refusal = refusal
         cast(_Flow, self.flow).end_reading()
@@ -522,11 +461,11 @@ class TertuliaHttp(HttpToolsProtocol):
 
     def _hang_up(self, error: Exception) -> None:
         self._has_ended = True
-        head, body = self._told(error)
+        head, body = self._encoded_error(error)
         self.transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
         self.transport.close()
 
-    def _told(self, error: Exception) -> tuple[bytes, bytes]:
+    def _encoded_error(self, error: Exception) -> tuple[bytes, bytes]:
         """The error's head, without the empty line at its end, and its body."""
         response = failure(error)
         headers = [*self.headers_of_all, *response.raw_headers, *HEADERS_API]
@@ -534,4 +473,4 @@ class TertuliaHttp(HttpToolsProtocol):
 
 
 def _nothing() -> None:
-    """Nobody waits for the answer any more."""
+    """The answer is not waited for any more."""

@@ -1,8 +1,7 @@
 """How much a node has to do, and when it is too much.
 
 A request that would have to wait for too long is refused at once, which costs a small part of what
-carrying it out does: so the others are answered in time, and what waits needs no more and no more
-memory. Nothing has to be reset afterwards: less to do is less to wait for.
+answering it would. So the others are answered in time, and what waits has a bound in memory.
 """
 
 import asyncio
@@ -17,23 +16,24 @@ logger = logging.getLogger("tertulia.http")
 ALWAYS: Final = 32
 """So many requests at once are never too many."""
 _SAMPLE: Final = 32
-"""Requests, at least, after which it is looked at what one costs;"""
+"""A sample of what a request costs has so many requests at least;"""
 _LEAST_SECONDS: Final = 0.25
-"""and seconds, at least: those that are committed together are answered at one moment."""
+"""and takes so many seconds at least: those that are committed together are answered together."""
 _MOST_SECONDS: Final = 1.0
-"""Where they took longer, the node had little to do, and much of it was something else."""
+"""Where it took longer, the node had little to do, and much of its time was for other things."""
 _WEIGHT: Final = 0.5
 """Of a new sample, beside all before."""
 _LATE_SECONDS: Final = 0.005
-"""How long what is to be done at once may wait for the event loop while that has time."""
+"""A callback that waits for longer shows that the event loop is late."""
 _LATE_FACTOR: Final = 10
-"""It is late where that is so for such a part of the time: between two turns that have much in
-them, there are some that have little."""
-_TELL_SECONDS: Final = 1.0
+"""The loop counts as late for so many times what a callback waited: between two long turns of it
+there are short ones."""
+_LOG_SECONDS: Final = 1.0
+"""Between two lines of the log about refusals."""
 
 
-def _soon(told: Callable[[], None]) -> object:
-    return asyncio.get_running_loop().call_soon(told)
+def _soon(callback: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_soon(callback)
 
 
 class Load:
@@ -59,8 +59,8 @@ class Load:
         self._used = used
         self._clock = clock
         self._soon = soon
-        self._looking: float | None = None
-        """Since when it is being found out whether the loop is late."""
+        self._probing_since: float | None = None
+        """Since when a callback waits that shows whether the loop is late."""
         self._late_until = -math.inf
         self._cost = 0.0
         self._pace = 0.0
@@ -69,7 +69,7 @@ class Load:
         self._sampled = (clock(), used())
         self._was_full = False
         self._refused = 0
-        self._told = clock()
+        self._logged_at = clock()
 
     def begin(self) -> None:
         """A request is to be answered."""
@@ -101,30 +101,29 @@ class Load:
         return self.in_progress * cost > self._longest_wait
 
     def _is_late(self) -> bool:
-        """Whether what is to be done waits for the event loop: as far as is known by now, and it
-        is looked at again."""
+        """Whether callbacks wait for the event loop, as far as is known; and probe it again."""
         now = self._clock()
-        if self._looking is None:
-            self._looking = now
-            self._soon(self._look)
-        return now < self._late_until or now - self._looking > _LATE_SECONDS
+        if self._probing_since is None:
+            self._probing_since = now
+            self._soon(self._probed)
+        return now < self._late_until or now - self._probing_since > _LATE_SECONDS
 
-    def _look(self) -> None:
+    def _probed(self) -> None:
         now = self._clock()
-        if self._looking is not None:
-            waited = now - self._looking
-            self._looking = None
+        if self._probing_since is not None:
+            waited = now - self._probing_since
+            self._probing_since = None
             if waited > _LATE_SECONDS:
                 self._late_until = max(self._late_until, now + _LATE_FACTOR * waited)
 
     def refused(self) -> None:
-        """One was refused for that. It is logged, but not each of them."""
+        """A request was refused for that. Not each of them is logged."""
         self._refused += 1
         now = self._clock()
-        if now - self._told >= _TELL_SECONDS:
+        if now - self._logged_at >= _LOG_SECONDS:
             fields = {"refused": self._refused, "in_progress": self.in_progress}
             logger.warning("there is too much to do", extra={"fields": fields})
-            self._refused, self._told = 0, now
+            self._refused, self._logged_at = 0, now
 
 
 def _weighed(before: float, now: float) -> float:

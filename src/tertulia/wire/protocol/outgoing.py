@@ -8,28 +8,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _SMALL: Final = 64 * 1024
-"""Bytes that are copied sooner than written by themselves."""
+"""Bytes up to which a body is copied behind its head, and not written by itself."""
 
 
 class Outgoing:
-    """A transport on which a response's head goes out with what follows it, and that takes what is
-    written when the client has just gone (uvloop's own makes a mistake of that).
+    """A transport that sends a response's head together with what follows it, and ignores what is
+    written when the client has just gone (uvloop's own fails at that).
 
-    `began` is called when a response begins, `closing` when the connection is closed before its
-    client has taken all that was written: that may take for ever.
+    `on_response` is called when a response begins, `on_unsent_close` when the connection is closed
+    before its client has taken all that was written: that may take for ever.
     """
 
-    __slots__ = ("_began", "_closing", "_head", "_transport", "written")
+    __slots__ = ("_head", "_on_response", "_on_unsent_close", "_transport", "written")
 
     def __init__(
         self,
         transport: asyncio.Transport,
-        began: Callable[[], None],
-        closing: Callable[[], None],
+        on_response: Callable[[], None],
+        on_unsent_close: Callable[[], None],
     ) -> None:
         self._transport = transport
-        self._began = began
-        self._closing = closing
+        self._on_response = on_response
+        self._on_unsent_close = on_unsent_close
         self._head = b""
         self.written = 0
         """Bytes that were handed to the transport."""
@@ -50,7 +50,7 @@ class Outgoing:
                 self._transport.write(head + data)
         elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n") and data[9:10] != b"1":
             self._head = data
-            self._began()
+            self._on_response()
         else:
             self.written += len(data)
             self._transport.write(data)
@@ -72,18 +72,18 @@ class Outgoing:
             self.write(b"")
 
     def lost(self) -> None:
-        """The connection is no more. (Whatever knows of it lets go of it, or it would lie about in
-        memory until all of that is gone through.)"""
+        """The connection is no more. (References to it are dropped, so that it is freed without the
+        garbage collector.)"""
         self._head = b""
-        self._began = self._closing = _nothing
+        self._on_response = self._on_unsent_close = _nothing
 
     def close(self) -> None:
         """Close, when everything is written."""
         self.flush()
         self._transport.close()
         if self._transport.get_write_buffer_size():
-            self._closing()
+            self._on_unsent_close()
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """There is nothing to call any more."""

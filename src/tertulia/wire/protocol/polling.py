@@ -1,7 +1,7 @@
 """GET /events without a task: for connections on which such a request waits below ASGI.
 
-Only what is plain is taken here: anything that is unusual about a request, and everything that is
-to be refused, is the endpoint's (`tertulia.wire.api.resources.events`), which answers the same.
+Only plain requests are answered here. Anything unusual, and everything that is to be refused, is
+the endpoint's (`tertulia.wire.api.resources.events`), which answers the same.
 """
 
 import time
@@ -27,7 +27,7 @@ TARGET: Final = f"{POLLS}?".encode()
 _NAMES: Final = frozenset({b"queue_id", b"last_event_id", b"dont_block"})
 _BLOCKS: Final = {b"false": True, b"true": False, None: True}
 _DIGITS: Final = 16
-"""Those of the largest IDs."""
+"""As many as the largest IDs have."""
 _BEGINS: Final = SUCCESS + b',"events":['
 _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
@@ -139,14 +139,14 @@ class WaitingPoll:
         self._began = time.perf_counter()
 
     def answer(self, events: Sequence[bytes]) -> None:
-        told = events[0] if len(events) == 1 else b",".join(events)
+        joined = events[0] if len(events) == 1 else b",".join(events)
         queue_id = self.queue_id.encode()
         connection = self._connection
         start = self._polls.response_start(connection.headers_of_all)
         connection.reply(
             self,
-            b"%b%d\r\n%b" % (start, _AROUND + len(told) + len(queue_id), self._rate),
-            b"%b%b%b%b%b" % (_BEGINS, told, _GOES_ON, queue_id, _ENDS),
+            b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._rate_headers),
+            b"%b%b%b%b%b" % (_BEGINS, joined, _GOES_ON, queue_id, _ENDS),
         )
         log_request("GET", POLLS, self._user_id, 200, self._began)
 
@@ -157,11 +157,11 @@ class WaitingPoll:
         if self._is_browser:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
-        self._connection.reply(self, head + self._rate, bytes(response.body))
+        self._connection.reply(self, head + self._rate_headers, bytes(response.body))
         log_request("GET", POLLS, self._user_id, status, self._began, response.code)
 
     @property
-    def _rate(self) -> bytes:
+    def _rate_headers(self) -> bytes:
         return self._polls.node.request_limits.poll_lines(self._user_id)
 
     def cancel(self) -> None:

@@ -158,7 +158,7 @@ async def register(call: Call, params: Register) -> Registered:
         raise Refused("'include_subscribers' needs an account.")
     if user is not None and params.all_public_streams and permissions.is_guest(call.state, user):
         raise Refused("Guests cannot follow all public channels.")
-    if user is not None and not node.delivery.has_room(user.id):
+    if user is not None and not node.delivery.queues.has_room(user.id):
         raise Refused("Too many event queues of this account are being polled.")
     gravatar = user is not None if params.client_gravatar is None else params.client_gravatar
     event_types = None if params.event_types is None else _event_types(params.event_types)

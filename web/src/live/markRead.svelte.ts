@@ -5,7 +5,7 @@ import type { Message } from "../data/data";
 import { fold } from "../data/fold";
 import { narrowOf, type Narrow } from "../data/narrow";
 import { isPassing, post } from "../wire/http";
-import { onWire } from "./fetching";
+import { onWire } from "./history";
 import type { Store } from "./store.svelte";
 
 /** How long seen messages are gathered before the server is told, in milliseconds. */
@@ -18,7 +18,7 @@ interface Progress {
   found_newest: boolean;
 }
 
-export class Reading {
+export class ReadMarker {
   /** The list in which messages were just made unread: there, seeing does not read them. */
   paused = $state<string | null>(null);
 
@@ -112,11 +112,11 @@ export class Reading {
   }
 }
 
-const made = new WeakMap<Store, Reading>();
+const made = new WeakMap<Store, ReadMarker>();
 
 /** The one of a store. */
-export function readingOf(store: Store): Reading {
+export function readMarkerOf(store: Store): ReadMarker {
   let one = made.get(store);
-  if (!one) made.set(store, (one = new Reading(store)));
+  if (!one) made.set(store, (one = new ReadMarker(store)));
   return one;
 }

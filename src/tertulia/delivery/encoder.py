@@ -1,0 +1,83 @@
+"""How entries and transient events become the events of a queue: what delivery asks of the wire."""
+
+import logging
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery.queue import Queue
+from tertulia.model.changes import Entry
+from tertulia.model.queues import QueueRecord
+from tertulia.model.transients import Transient
+
+logger = logging.getLogger("tertulia.delivery")
+
+
+class Encoder(Protocol):
+    """What events look like. Every encoded event begins with its ID: `{"id":123,…`."""
+
+    def audience(self, entry: Entry, /) -> Collection[int] | None:
+        """The users who may have events from the entry; None for everybody.
+
+        Queues that follow all public channels are asked in any case.
+        """
+
+    def events(self, cached: CachedEntry, queue: QueueRecord, /) -> Sequence[bytes]:
+        """The entry's events for the queue."""
+
+    def transient_audience(self, transient: Transient) -> Collection[int] | None:
+        """The users who may have an event of it; None for everybody."""
+
+    def transient(self, transient: Transient, queue: QueueRecord, event_id: int) -> bytes | None:
+        """The event for the queue, if it has one."""
+
+    def heartbeat(self, event_id: int) -> bytes:
+        """The event that says nothing but that the connection is alive."""
+
+
+class NotEncoded(Exception):
+    """An entry could not be shown to a queue. The queue must end, so that its client fetches
+    everything anew: passing the entry over would leave it with a wrong picture."""
+
+
+class GuardedEncoder:
+    """An encoder whose mistakes are logged, and concern one queue or one transient event alone."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def audience(self, entry: Entry) -> Collection[int] | None:
+        """As `Encoder.audience`; everybody where it is not known."""
+        try:
+            return self._encoder.audience(entry)
+        except Exception:
+            logger.exception("the audience of entry %d is not known", entry.seq)
+            return None
+
+    def events(self, cached: CachedEntry, queue: Queue) -> Sequence[bytes]:
+        """As `Encoder.events`. Raises NotEncoded."""
+        try:
+            return self._encoder.events(cached, queue.record)
+        except Exception:
+            logger.exception("entry %d cannot be shown to %d", cached.entry.seq, queue.user_id)
+            raise NotEncoded from None
+
+    def transient_audience(self, transient: Transient) -> Collection[int] | None:
+        """As `Encoder.transient_audience`; nobody where it is not known."""
+        try:
+            return self._encoder.transient_audience(transient)
+        except Exception:
+            # Another node may speak of what is gone here, or not known here yet.
+            logger.exception("the audience of a transient event is not known")
+            return ()
+
+    def transient(self, transient: Transient, queue: Queue, event_id: int) -> bytes | None:
+        """As `Encoder.transient`; none where it cannot be shown."""
+        try:
+            return self._encoder.transient(transient, queue.record, event_id)
+        except Exception:
+            logger.exception("a transient event cannot be shown to %d", queue.user_id)
+            return None
+
+    def heartbeat(self, event_id: int) -> bytes:
+        return self._encoder.heartbeat(event_id)

@@ -1,0 +1,157 @@
+"""The log's recent end in memory, and reading a queue's events off it.
+
+What is older is read from the database.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tertulia.delivery import event_ids
+from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery.encoder import GuardedEncoder
+from tertulia.delivery.queue import Queue
+from tertulia.delivery.withdrawal import withdrawal_by
+from tertulia.log.log import Log
+from tertulia.model.changes import Entry
+from tertulia.model.errors import NoSuchQueue
+from tertulia.store import log_entries
+from tertulia.store.database import Connection
+
+RECENT: Final = 2048
+"""Entries kept in memory with their encoded events."""
+PAGE: Final = 500
+"""Entries read from the database at once, and events in one answer at most."""
+
+_Found = list[tuple[int, bytes]]
+"""Events, each with its ID."""
+
+
+class RecentEntries:
+    """The newest entries that are on disk, and what follows a cursor."""
+
+    def __init__(self, log: Log, encoder: GuardedEncoder) -> None:
+        self._log = log
+        self._encoder = encoder
+        self._entries: deque[CachedEntry] = deque(maxlen=RECENT)
+
+    # What is in memory
+
+    def __iter__(self) -> Iterator[CachedEntry]:
+        return iter(self._entries)
+
+    def append(self, entries: Sequence[Entry]) -> list[CachedEntry]:
+        """Take in entries that were committed, and withdraw what they withdraw."""
+        added = [CachedEntry(entry) for entry in entries]
+        if self._entries and entries[0].seq != self._entries[-1].entry.seq + 1:
+            self._entries.clear()
+        self._entries.extend(added)
+        for entry in entries:
+            self._withdraw(entry)
+        return added
+
+    def _withdraw(self, entry: Entry) -> None:
+        withdrawal = withdrawal_by(entry)
+        if withdrawal is None:
+            return
+        for cached in self._entries:
+            revised = withdrawal.revised(cached.entry)
+            if revised is not None:
+                cached.revise(revised)
+
+    def reloaded(self) -> None:
+        """The state was loaded anew: forget what may have been encoded of one that never was."""
+        while self._entries and self._entries[-1].entry.seq > self._log.durable:
+            self._entries.pop()
+        for cached in self._entries:
+            cached.revise(cached.entry)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+    @property
+    def _first(self) -> int:
+        return self._entries[0].entry.seq if self._entries else self._log.durable + 1
+
+    # What follows a cursor
+
+    def reach_back_to(self, queue: Queue, cursor: int) -> bool:
+        """Whether all that follows the cursor is in memory."""
+        seq = queue.known_through(cursor)
+        return seq >= self._log.durable or seq + 1 >= self._first
+
+    def read(self, queue: Queue, cursor: int) -> list[bytes]:
+        """The queue's events after the cursor, a page at most, where all of them are in memory.
+        Raises NotEncoded."""
+        found: _Found = []
+        seq = queue.known_through(cursor)
+        if seq < self._log.durable:
+            seq = self._read_cached(found, queue, cursor, seq)
+        elif not queue.transients:
+            return []
+        return self._with_transients(found, queue, cursor, seq)
+
+    async def read_log(self, queue: Queue, cursor: int) -> list[bytes]:
+        """The same, wherever they are. When it returns none, nothing was committed meanwhile.
+
+        Raises NotEncoded, and NoSuchQueue where the log behind the cursor has been pruned.
+        """
+        found: _Found = []
+        seq = queue.known_through(cursor)
+        while seq < self._log.durable and len(found) < PAGE:
+            first = self._first
+            if seq + 1 >= first:
+                seq = self._read_cached(found, queue, cursor, seq)
+                continue
+            until = min(self._log.durable, first - 1)
+            for entry in await self._log.store.read(_older, queue.record.id, seq, until):
+                seq = entry.seq
+                self._add_events(found, CachedEntry(entry), queue, cursor)
+                if len(found) >= PAGE:
+                    break
+        return self._with_transients(found, queue, cursor, seq)
+
+    def _read_cached(self, found: _Found, queue: Queue, cursor: int, after: int) -> int:
+        """Add the events of the entries after that one, up to a page. The last entry that was
+        looked at."""
+        for index in range(after + 1 - self._first, len(self._entries)):
+            cached = self._entries[index]
+            after = cached.entry.seq
+            self._add_events(found, cached, queue, cursor)
+            if len(found) >= PAGE:
+                break
+        return after
+
+    def _add_events(self, found: _Found, cached: CachedEntry, queue: Queue, cursor: int) -> None:
+        audience = self._encoder.audience(cached.entry)
+        if not (
+            audience is None
+            or queue.user_id in audience
+            or queue.record.registration.all_public_channels
+        ):
+            return
+        for event in self._encoder.events(cached, queue):
+            event_id = event_ids.of_encoded(event)
+            if event_id > cursor:
+                found.append((event_id, event))
+                if len(found) >= PAGE:
+                    return  # The next poll goes on in the middle of the entry.
+
+    def _with_transients(self, found: _Found, queue: Queue, cursor: int, seq: int) -> list[bytes]:
+        """What was found up to the entry, with the queue's transient events at their places."""
+        is_all = len(found) < PAGE
+        if queue.transients:
+            end = event_ids.of_entry(self._log.durable + 1, 0) if is_all else found[-1][0]
+            found += [one for one in queue.transients if cursor < one[0] < end]
+            found.sort(key=lambda one: one[0])
+        if is_all:
+            queue.seen_through = (found[-1][0] if found else cursor, seq)
+        return [event for _, event in found]
+
+
+def _older(connection: Connection, queue_id: str, after: int, until: int) -> list[Entry]:
+    found = log_entries.entries(connection, after, PAGE, until)
+    if not found or found[0].seq != after + 1:
+        raise NoSuchQueue(queue_id)
+    return found

@@ -1,0 +1,195 @@
+"""Which event queues there are: made here, found in the database, idle, ended.
+
+Whether a queue is idle is counted by a clock that never jumps; the database has it by the machine's
+own, which somebody may set.
+"""
+
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from tertulia.delivery.monotonic_clock import MonotonicClock
+from tertulia.delivery.queue import Queue
+from tertulia.model.errors import NoSuchQueue
+from tertulia.model.queues import QueueRecord
+from tertulia.store import queries
+from tertulia.store.store import Store
+from tertulia.store.writing import QueueSeen
+
+logger = logging.getLogger("tertulia.delivery")
+
+SWEEP_SECONDS: Final = 30
+"""Between two looks for idle queues."""
+SPARED_SECONDS: Final = 4 * SWEEP_SECONDS
+"""So much longer than its timeout a queue must be idle in the database: another node may be
+serving it, and writes down that it does only now and then."""
+JUMP_SECONDS: Final = 5
+"""By so much the machine's clock may go wrong, or be set right, before it counts."""
+REMEMBERED: Final = 10_000
+"""Ended queues that a node remembers, for as long as the database may still have them."""
+
+
+class QueueRegistry:
+    """The queues that this node knows."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        queues_per_user: int,
+        clock: Callable[[], float],
+        elapsed: Callable[[], float],
+    ) -> None:
+        """`clock` tells UNIX seconds and may jump; `elapsed` never does."""
+        self._store = store
+        self._queues_per_user = queues_per_user
+        self._now = MonotonicClock(clock, elapsed)
+        self._ahead = self._now.ahead
+        self._started = self._now()
+        """A queue that is known from the database alone is not idle for longer than since then:
+        the time without a server does not count."""
+        self._queues: dict[str, Queue] = {}
+        self._by_user: dict[int, dict[str, Queue]] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+
+    # Which there are
+
+    def get(self, queue_id: str) -> Queue | None:
+        """The queue, if this node knows it."""
+        return self._queues.get(queue_id)
+
+    def all(self) -> list[Queue]:
+        """Every queue that this node knows."""
+        return list(self._queues.values())
+
+    def of(self, user_ids: Iterable[int]) -> list[Queue]:
+        """The queues of these users that this node knows."""
+        by_user = self._by_user
+        return [
+            queue
+            for user_id in user_ids
+            if user_id in by_user
+            for queue in by_user[user_id].values()
+        ]
+
+    async def find(self, queue_id: str, user_id: int) -> Queue:
+        """The user's queue, from the database where it is not known here. Raises NoSuchQueue."""
+        queue = self._queues.get(queue_id)
+        if queue is None:
+            found = await self._store.read(queries.queue, queue_id)
+            if (
+                found is None
+                or queue_id in self._ended
+                or self._now() - self._own_time(found[1]) >= found[0].idle_timeout
+            ):
+                raise NoSuchQueue(queue_id)
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                queue = Queue(found[0], self._now(), is_found=True)
+                self._insert(queue)
+        if queue.user_id != user_id:
+            raise NoSuchQueue(queue_id)
+        return queue
+
+    # Beginning and end
+
+    def has_room(self, user_id: int) -> bool:
+        """Whether the user may register one more queue."""
+        own = self._by_user.get(user_id, {})
+        return len(own) < self._queues_per_user or any(q.poll is None for q in own.values())
+
+    def add(self, record: QueueRecord) -> Queue | None:
+        """A queue was registered. The user's idlest other one, where they have too many now."""
+        self._insert(Queue(record, self._now()))
+        own = self._by_user[record.user_id]
+        if len(own) <= self._queues_per_user:
+            return None
+        idle = (q for q in own.values() if q.poll is None and q.record.id != record.id)
+        return min(idle, key=lambda q: q.seen_at, default=None)
+
+    def remove(self, queue_id: str) -> Queue | None:
+        """The queue has ended, wherever it was known; it is not found any more, whatever the
+        database says. Returns it if this node knew it."""
+        self._ended[queue_id] = None
+        if len(self._ended) > REMEMBERED:
+            self._ended.popitem(last=False)
+        queue = self._queues.pop(queue_id, None)
+        if queue is None:
+            return None
+        queue.ended = True
+        own = self._by_user[queue.user_id]
+        del own[queue_id]
+        if not own:
+            del self._by_user[queue.user_id]
+        return queue
+
+    def _insert(self, queue: Queue) -> None:
+        self._queues[queue.record.id] = queue
+        self._by_user.setdefault(queue.user_id, {})[queue.record.id] = queue
+
+    # When they were seen
+
+    def touch(self, queue: Queue) -> None:
+        """Its client polls it now, or did until now."""
+        queue.seen_at = self._now()
+
+    def idle(self) -> list[Queue]:
+        """Those that were idle for too long, as far as this node knows."""
+        self._notice_jump()
+        now = self._now()
+        found = []
+        for queue in self._queues.values():
+            if queue.poll is not None:
+                queue.seen_at = now
+            elif self._is_idle(queue):
+                found.append(queue)
+        return found
+
+    async def is_abandoned(self, queue: Queue) -> bool:
+        """Whether an idle queue was not polled at other nodes either, and is not polled now."""
+        if self._store.is_shared and (
+            found := await self._store.read(queries.queue, queue.record.id)
+        ):
+            queue.seen_at = max(queue.seen_at, self._own_time(found[1]))
+        return not queue.ended and queue.poll is None and self._is_idle(queue)
+
+    async def abandoned_elsewhere(self) -> list[str]:
+        """The IDs of queues in the database that no node serves any more."""
+        self._notice_jump()
+        moment = self._now() + self._ahead, self._started + self._ahead
+        found = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
+        return [queue_id for queue_id in found if queue_id not in self._queues]
+
+    def take_unwritten(self) -> list[QueueSeen]:
+        """When queues were seen, of those of which the database should hear it now."""
+        notes = []
+        for queue in self._queues.values():
+            if queue.seen_at - queue.written_at >= queue.record.idle_timeout / 4:
+                queue.written_at = queue.seen_at
+                notes.append(QueueSeen(queue.record.id, int(queue.seen_at + self._ahead)))
+        return notes
+
+    def _is_idle(self, queue: Queue) -> bool:
+        spared = SPARED_SECONDS if self._store.is_shared else 0
+        return self._now() - queue.seen_at >= queue.record.idle_timeout + spared
+
+    def _own_time(self, seen_at: float) -> float:
+        """By this node's steady clock: when a queue was last seen, as the database says."""
+        self._notice_jump()
+        return max(seen_at - self._ahead, self._started)
+
+    def _notice_jump(self) -> None:
+        """Where the machine's clock was set, the times in the database say nothing for a while:
+        each node has to write down anew when its queues were seen."""
+        ahead = self._now.ahead
+        if abs(ahead - self._ahead) < JUMP_SECONDS:
+            return
+        logger.warning(
+            "the machine's clock was set", extra={"fields": {"seconds": round(ahead - self._ahead)}}
+        )
+        self._ahead = ahead
+        self._started = self._now()
+        for queue in self._queues.values():
+            queue.written_at = -math.inf

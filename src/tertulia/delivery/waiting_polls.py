@@ -1,0 +1,235 @@
+"""The polls that wait, and answering them: with committed entries, transient events, heartbeats,
+or an error.
+
+Only queues with a poll that waits are offered a committed entry, so only these cost anything. They
+are answered in turns of the event loop, so that nobody else waits for all of them.
+"""
+
+import asyncio
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+from tertulia.delivery import access, event_ids
+from tertulia.delivery.cached_entry import CachedEntry
+from tertulia.delivery.encoder import GuardedEncoder, NotEncoded
+from tertulia.delivery.queue import Poll, Queue, Waiter
+from tertulia.delivery.recent_entries import PAGE
+from tertulia.delivery.registry import QueueRegistry
+from tertulia.log.log import Log
+from tertulia.model.changes import AnyChange
+from tertulia.model.transients import Transient
+
+HEARTBEAT_ROUND_SECONDS: Final = 0.25
+"""Between two looks for polls that have waited for long."""
+TURN_SECONDS: Final = 0.01
+"""So long polls are answered; then others have their turn of the event loop."""
+AT_ONCE: Final = 16
+"""Queues that are looked at between two looks at the clock."""
+UNDELIVERED_TRANSIENTS: Final = 1000
+"""Transient events for which there was no time yet; beyond that the oldest are dropped."""
+
+
+class WaitingPolls:
+    """The queues whose polls wait, and what is yet to be delivered to them."""
+
+    def __init__(
+        self,
+        log: Log,
+        queues: QueueRegistry,
+        encoder: GuardedEncoder,
+        delete: Callable[[Queue], None],
+    ) -> None:
+        """`delete` ends a queue that cannot be shown an entry, after which its poll must `fail`."""
+        self._log = log
+        self._queues = queues
+        self._encoder = encoder
+        self._delete = delete
+        self._waiting: dict[Queue, float] = {}
+        """Each with the time since when (the event loop's), the longest first."""
+        self._waiting_for_all_public: set[Queue] = set()
+        """Those of them that follow all public channels."""
+        self._undelivered: dict[Queue, list[CachedEntry]] = {}
+        """Those of them for which there may be something in entries that were committed."""
+        self._undelivered_transients: deque[tuple[Transient, Iterator[Queue]]] = deque(
+            maxlen=UNDELIVERED_TRANSIENTS
+        )
+        """Each with the queues that have not been offered it."""
+        self._next_turn: asyncio.Handle | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    # One poll
+
+    def wait(self, queue: Queue, waiter: Waiter, session_id: int | None) -> None:
+        """Let the waiter wait for the queue's next events."""
+        queue.poll = Poll(waiter, session_id)
+        self._waiting[queue] = asyncio.get_running_loop().time()
+        if queue.record.registration.all_public_channels:
+            self._waiting_for_all_public.add(queue)
+
+    def cancel(self, queue: Queue, waiter: Waiter) -> None:
+        """End the queue's poll without an answer, if it is still this waiter's."""
+        if queue.poll is not None and queue.poll.waiter is waiter:
+            self._end(queue)
+
+    def answer(self, queue: Queue, events: Sequence[bytes]) -> None:
+        """End the queue's poll, if one waits, with these events."""
+        poll = self._end(queue)
+        if poll is not None:
+            poll.waiter.answer(events)
+
+    def fail(self, queue: Queue, error: Exception) -> None:
+        """End the queue's poll, if one waits, with what is undelivered, or else the error."""
+        self._deliver_entries(queue)
+        poll = self._end(queue)
+        if poll is not None:
+            poll.waiter.fail(error)
+
+    def _end(self, queue: Queue) -> Poll | None:
+        poll, queue.poll = queue.poll, None
+        if poll is None:
+            return None
+        self._undelivered.pop(queue, None)
+        del self._waiting[queue]
+        self._waiting_for_all_public.discard(queue)
+        self._queues.touch(queue)
+        return poll
+
+    # All of them
+
+    def close(self) -> None:
+        """Answer all, and deliver nothing any more."""
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+        for queue in list(self._waiting):
+            self.answer(queue, [])
+
+    def fail_all(self, error: Callable[[], Exception]) -> None:
+        """`fail` all, each with an error of its own."""
+        for queue in list(self._waiting):
+            self.fail(queue, error())
+
+    def end_access(self, change: AnyChange) -> None:
+        """End the polls of those who may not poll any more because of the change."""
+        user_ids = access.concerned(change)
+        if not user_ids:
+            return
+        for queue in self._queues.of(user_ids):
+            if queue.poll is not None:
+                error = access.lost(change, queue.poll.session_id)
+                if error is not None:
+                    self.fail(queue, error)
+
+    def send_heartbeats(self, least: float, most: float) -> None:
+        """Answer those that have waited for `least` seconds: not all at once that began at once,
+        but before `most` seconds. To be called every `HEARTBEAT_ROUND_SECONDS`."""
+        rounds = max((most - least) / HEARTBEAT_ROUND_SECONDS, 1.0)
+        now = asyncio.get_running_loop().time()
+        latest, count = now - least, math.ceil(len(self._waiting) / rounds)
+        due = (queue for queue, since in self._waiting.items() if since <= latest)
+        for queue in list(itertools.islice(due, count)):
+            self.send_heartbeat(queue)
+
+    def send_heartbeat(self, queue: Queue) -> None:
+        """Answer the queue's poll with what is undelivered, or else a heartbeat."""
+        self._deliver_entries(queue)
+        if queue.poll is None:
+            return
+        event_id = queue.next_transient_id(self._log.durable)
+        self.answer(queue, [] if event_id is None else [self._encoder.heartbeat(event_id)])
+
+    # Delivering
+
+    def offer(self, cached_entries: Iterable[CachedEntry]) -> None:
+        """Deliver entries that were committed."""
+        undelivered = self._undelivered
+        for cached in cached_entries:
+            for queue in self._waiting_of(self._encoder.audience(cached.entry)):
+                of_queue = undelivered.get(queue)
+                if of_queue is None:
+                    undelivered[queue] = [cached]
+                else:
+                    of_queue.append(cached)
+                    if len(of_queue) >= PAGE:
+                        self._deliver_entries(queue)
+        if self._next_turn is None:
+            self._take_turn()
+
+    def offer_transient(self, transient: Transient) -> None:
+        """Deliver a transient event; queues without a poll keep it for the next one."""
+        audience = self._encoder.transient_audience(transient)
+        queues = self._queues.all() if audience is None else self._queues.of(audience)
+        self._undelivered_transients.append((transient, iter(queues)))
+        if self._next_turn is None:
+            self._take_turn()
+
+    def _waiting_of(self, audience: Collection[int] | None) -> list[Queue]:
+        """Those to which an entry with this audience is offered."""
+        waiting = self._waiting
+        if audience is None:
+            return list(waiting)
+        if len(audience) > len(waiting):
+            found = [queue for queue in waiting if queue.user_id in audience]
+        else:
+            found = [queue for queue in self._queues.of(audience) if queue.poll is not None]
+        others = (q for q in self._waiting_for_all_public if q.user_id not in audience)
+        return [*found, *others]
+
+    def _take_turn(self) -> None:
+        """Deliver what is undelivered for a turn of the event loop; the rest has the next ones."""
+        self._next_turn = None
+        until = time.perf_counter() + TURN_SECONDS
+        undelivered, transients = self._undelivered, self._undelivered_transients
+        while undelivered or transients:
+            if undelivered:
+                for queue in list(itertools.islice(undelivered, AT_ONCE)):
+                    self._deliver_entries(queue)
+            else:
+                transient, queues = transients[0]
+                some = list(itertools.islice(queues, AT_ONCE))
+                for queue in some:
+                    self._deliver_transient(queue, transient)
+                if not some and transients:
+                    transients.popleft()
+            if time.perf_counter() > until:
+                break
+        if undelivered or transients:
+            self._next_turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _deliver_entries(self, queue: Queue) -> None:
+        """Answer the queue's poll with its undelivered entries, if any of them is for the queue."""
+        events: Sequence[bytes] = ()
+        for cached in self._undelivered.pop(queue, ()):
+            try:
+                more = self._encoder.events(cached, queue)
+            except NotEncoded:
+                self._delete(queue)
+                return
+            # Mostly there is one entry, whose events are shared by all queues with the same view.
+            events = [*events, *more] if events and more else events or more
+        if len(events) > PAGE:
+            self.answer(queue, events[:PAGE])
+        elif events:
+            queue.seen_through = (event_ids.of_encoded(events[-1]), self._log.durable)
+            self.answer(queue, events)
+
+    def _deliver_transient(self, queue: Queue, transient: Transient) -> None:
+        """Answer the queue's poll with the event, or keep it for the next one."""
+        if queue.ended:
+            return
+        self._deliver_entries(queue)
+        event_id = queue.next_transient_id(self._log.durable)
+        if event_id is None:
+            return
+        event = self._encoder.transient(transient, queue, event_id)
+        if event is None:
+            return
+        queue.transients.append((event_id, event))
+        if queue.poll is not None:
+            self.answer(queue, [event])

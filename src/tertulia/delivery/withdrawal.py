@@ -1,0 +1,65 @@
+"""What earlier entries must not show any more, because a later one deleted it or moved it to
+another channel."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from tertulia.model.changes import (
+    Entry,
+    MessageEdited,
+    MessagesDeleted,
+    MessageSent,
+    MessagesMoved,
+)
+
+_GONE: Final[dict[str, Any]] = {"gone": True}
+_NO_CONTENT: Final[dict[str, Any]] = {"message": None, "submessages": ()}
+
+
+class Withdrawal:
+    """The messages of a deletion, or of a move to another channel."""
+
+    def __init__(
+        self,
+        seq: int,
+        message_ids: Sequence[int],
+        of_message: dict[str, Any],
+        of_arrival: dict[str, Any],
+    ) -> None:
+        """`seq` is the later entry's. The others are the values that take the place of an earlier
+        entry's: where it is of one message, and where it is a move."""
+        self._seq = seq
+        self._message_ids = frozenset(message_ids)
+        self._of_message = of_message
+        self._of_arrival = of_arrival
+
+    def revised(self, earlier: Entry) -> Entry | None:
+        """The earlier entry as it is shown from now on; None where it stays as it is."""
+        change, concerned = earlier.change, self._message_ids
+        if isinstance(change, MessageSent | MessageEdited):
+            if change.message.id not in concerned:
+                return None
+            return replace(earlier, change=replace(change, **self._of_message))
+        if isinstance(change, MessagesMoved) and earlier.seq < self._seq:
+            if not any(one.message_id in concerned for one in change.arrivals):
+                return None
+            arrivals = tuple(
+                replace(one, **self._of_arrival) if one.message_id in concerned else one
+                for one in change.arrivals
+            )
+            return replace(earlier, change=replace(change, arrivals=arrivals))
+        return None
+
+
+def withdrawal_by(entry: Entry) -> Withdrawal | None:
+    """What the entry withdraws from those before it, if anything."""
+    match entry.change:
+        case MessagesDeleted(message_ids=ids):
+            return Withdrawal(entry.seq, ids, _GONE, _NO_CONTENT)
+        case MessagesMoved(message_ids=ids, changes_channel=True, new_channel_id=channel_id):
+            moved = {"moved_to": channel_id}
+            return Withdrawal(entry.seq, ids, moved, moved)
+        case _:
+            return None

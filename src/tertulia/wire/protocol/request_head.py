@@ -1,0 +1,91 @@
+"""The head of a request as it comes in: how large it may be, and whether it is clear.
+
+A proxy before this server must not read a request differently, or somebody could smuggle a second
+one past it.
+"""
+
+from typing import Final
+
+import httptools
+
+from tertulia.wire.http.errors import BadHttp, HeadTooLarge
+
+MAX_HEAD: Final = 64 * 1024
+"""Bytes of a request line and its headers; and of what stands around a body's bytes."""
+MAX_HEADERS: Final = 256
+_FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding"})
+"""Headers that say where a request goes, and where it ends."""
+
+
+class RequestHead:
+    """What is known by now of the head that a connection is receiving."""
+
+    __slots__ = ("_has_body", "_headers", "_host", "_size")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A new request begins."""
+        self._size = 0
+        self._headers = 0
+        self._host: bytes | None = None
+        self._has_body = False
+
+    def add_target(self, part: bytes) -> None:
+        """A part of the target came. HeadTooLarge where it is too much."""
+        self._add(len(part))
+
+    def add_header(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
+        """A header came, its name in small letters. HeadTooLarge where it is too much; BadHttp
+        where it is not clear."""
+        self._add(len(name) + len(value))
+        self._headers += 1
+        if self._headers > MAX_HEADERS:
+            raise HeadTooLarge(MAX_HEAD)
+        if name in _FRAMING:
+            self._add_framing(name, value, parser)
+
+    def require_clear(self, target: bytes, parser: httptools.HttpRequestParser) -> None:
+        """BadHttp for a complete head that somebody else could read differently."""
+        version = parser.get_http_version()
+        if version == "1.1":
+            if self._host is None:
+                raise BadHttp("A request has a Host header.")
+        elif version != "1.0":
+            raise BadHttp("This server speaks HTTP/1.1.")
+        if target[:1] != b"/" and not self._is_this_server(target):
+            raise BadHttp("The request is for another server.")
+        if parser.should_upgrade() and (self._has_body or parser.get_method() == b"CONNECT"):
+            # The parser would take the body for the next request.
+            raise BadHttp("This server speaks HTTP/1.1: do not ask for another protocol.")
+
+    def _add(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_HEAD:
+            raise HeadTooLarge(MAX_HEAD)
+
+    def _add_framing(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
+        if name == b"host":
+            if self._host is not None:
+                raise BadHttp("A request has one Host header, and not several.")
+            self._host = value.strip()
+            return
+        self._has_body = True
+        if name == b"transfer-encoding" and (
+            value.strip().lower() != b"chunked" or parser.get_http_version() != "1.1"
+        ):
+            raise BadHttp("A body is chunked, in HTTP/1.1, or is not encoded.")
+
+    def _is_this_server(self, target: bytes) -> bool:
+        """Whether a target that is no path names the host that the header names."""
+        if target == b"*":
+            return True
+        scheme, separator, rest = target.partition(b"://")
+        host = rest.partition(b"/")[0].partition(b"?")[0]
+        return (
+            separator != b""
+            and scheme.lower() in {b"http", b"https"}
+            and self._host is not None
+            and host.lower() == self._host.lower()
+        )

@@ -1,0 +1,45 @@
+"""Addresses whose connections are not bounded: this machine's own, and reverse proxies."""
+
+import ipaddress
+from collections.abc import Callable
+
+
+def trusting(listed: str) -> Callable[[str], bool]:
+    """Whether an address is this machine's own, or among those listed: addresses and networks,
+    separated by commas, or `*` for all."""
+    networks = []
+    for one in filter(None, (part.strip() for part in listed.split(","))):
+        if one == "*":
+            return lambda _: True
+        try:
+            networks.append(ipaddress.ip_network(one, strict=False))
+        except ValueError:
+            continue  # The path of a socket, whose connections have no address.
+    known: dict[str, bool] = {}
+
+    def trusts(host: str) -> bool:
+        if host not in known:
+            if len(known) >= 1000:
+                known.clear()
+            known[host] = _is_own(host) or _is_in(host, networks)
+        return known[host]
+
+    return trusts
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_own(host: str) -> bool:
+    address = _address(host)
+    return address is None or address.is_loopback
+
+
+def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
+    address = _address(host)
+    return any(address in network for network in networks)
