@@ -15,9 +15,8 @@ from tertulia import demo
 from tertulia.demo import cast as cast_of
 from tertulia.demo import places, portraits, script
 from tertulia.demo.stage import CLIENT, Stage
-from tertulia.service import avatars
 from tertulia.service.config import Config
-from tertulia.wire.api.resources import emoji
+from tertulia.service.files import avatars, custom_emoji
 from tests import databases
 from tests.cli.support import Place
 from tests.support import Person, reopened
@@ -132,7 +131,7 @@ def test_every_portrait_and_emoji_is_a_picture_of_its_size() -> None:
             sizes = [Image.open(io.BytesIO(one)).size for one in (small, medium)]
             assert sizes == [(avatars.SIZE,) * 2, (avatars.MEDIUM_SIZE,) * 2]
     for name in places.EMOJI:
-        assert Image.open(io.BytesIO(portraits.emoji(name))).size == (emoji.SIZE,) * 2
+        assert Image.open(io.BytesIO(portraits.emoji(name))).size == (custom_emoji.SIZE,) * 2
 
 
 async def test_a_second_start_finds_the_demonstration_again(config: Config) -> None:

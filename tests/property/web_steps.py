@@ -11,7 +11,7 @@ from tertulia.domain.messages import previews
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Answer, Web
-from tertulia.service import preconditions
+from tertulia.service.messages import preconditions
 from tertulia.state.moment import Moment
 
 if TYPE_CHECKING:

@@ -104,6 +104,26 @@ def test_a_package_imports_what_the_architecture_says(package: str) -> None:
     assert found - {package, "tertulia"} == PACKAGES[package]
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.parts[0] in {"service", "jobs"}], ids=str
+)
+def test_the_organization_is_used_without_http(path: Path) -> None:
+    """Mails, jobs, imports and the command line stand on it."""
+    http = {"starlette", "uvicorn", "tertulia.wire", "tertulia.app"}
+    tree = ast.parse((ROOT / path).read_text())
+    imported = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [f"{node.module}.{alias.name}" for alias in node.names]
+        )
+    }
+    assert not [name for name in imported for one in http if f"{name}.".startswith(f"{one}.")]
+
+
 def test_packages_import_downwards() -> None:
     graphlib.TopologicalSorter(PACKAGES).prepare()  # Raises CycleError, which names them.
 

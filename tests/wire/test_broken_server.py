@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.service.config import Config
-from tertulia.wire.http.dispatch import Journal
+from tertulia.wire.http.request_log import RequestLog
 from tests.support import Organization
 
 
@@ -51,7 +51,7 @@ async def test_a_request_that_outlasts_the_server_is_told(has_begun: bool) -> No
 
     sent: list[Message] = []
     scope = {"type": "http", "method": "POST", "path": "/api/v1/user_uploads", "headers": []}
-    answering = asyncio.ensure_future(Journal(lasting, Config())(scope, received, send))
+    answering = asyncio.ensure_future(RequestLog(lasting, Config())(scope, received, send))
     await asyncio.sleep(0)
     answering.cancel()
     if has_begun:

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tertulia.wire.http import forms
-from tertulia.wire.http.dispatch import STRANGERS_BODY
+from tertulia.wire.http.endpoint import ANONYMOUS_BODY
 from tertulia.wire.http.errors import Overloaded
 from tertulia.wire.http.forms import Gathering
 from tertulia.wire.protocol.connections import (
@@ -774,7 +774,7 @@ async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -
 
 
 async def test_a_stranger_leaves_less_than_somebody_with_an_account(org: Organization) -> None:
-    body = "a=" + "x" * (STRANGERS_BODY + 1)
+    body = "a=" + "x" * (ANONYMOUS_BODY + 1)
 
     def asked(target: str, person: Person | None) -> bytes:
         length = f"Content-Length: {len(body)}"

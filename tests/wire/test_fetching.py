@@ -12,7 +12,8 @@ from tertulia.model.changes import (
     SubscriptionChanged,
     Unsubscribed,
 )
-from tests.support import Organization, Person
+from tertulia.service.config import Config
+from tests.support import Organization, Person, TestClock, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
 
@@ -371,28 +372,30 @@ async def test_the_first_unread_is_an_anchor(house: Organization) -> None:
     assert await first(anchor="first_unread", narrow=[["channel", "den"]]) == NEWEST
 
 
-async def test_a_date_is_an_anchor(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    await org.channel("lounge", "ann")
-    sent = []
-    for seconds in (1_700_000_000, 1_700_000_100, 1_700_000_200):
-        monkeypatch.setattr(org.node.log, "clock", lambda now=seconds: float(now))
-        sent.append(await org["ann"].send("lounge", "t", "x"))
-    table = [
-        ("2023-11-14T22:13:20Z", sent[0]),
-        ("2023-11-14T22:13:21+00:00", sent[1]),
-        ("2023-11-14T22:14:00", sent[1]),
-        ("2023-11-15T00:15:00+02:00", sent[1]),
-        ("2023-11-14", sent[0]),
-        ("2023-11-15", NEWEST),
-        ("9999-12-31T23:59:59Z", NEWEST),
-        ("0001-01-01", sent[0]),
-    ]
-    page = {"anchor": "date", "num_before": 0, "num_after": 1}
-    for date, anchor in table:
-        found = (await org["ann"].get("/messages", **page, anchor_date=date)).ok
-        assert found["anchor"] == anchor, date
-    for junk in (None, "", "yesterday", "2023-13-01", "1700000000", "20231114T221320.5.5"):
-        (await org["ann"].get("/messages", **page, anchor_date=junk)).refused()
+async def test_a_date_is_an_anchor(config: Config) -> None:
+    clock = TestClock(stopped_at=1_700_000_000)
+    async with founded(config, clock=clock) as org:
+        await org.channel("lounge", "ann")
+        sent = []
+        for seconds in (0, 100, 200):
+            clock.ahead = seconds
+            sent.append(await org["ann"].send("lounge", "t", "x"))
+        table = [
+            ("2023-11-14T22:13:20Z", sent[0]),
+            ("2023-11-14T22:13:21+00:00", sent[1]),
+            ("2023-11-14T22:14:00", sent[1]),
+            ("2023-11-15T00:15:00+02:00", sent[1]),
+            ("2023-11-14", sent[0]),
+            ("2023-11-15", NEWEST),
+            ("9999-12-31T23:59:59Z", NEWEST),
+            ("0001-01-01", sent[0]),
+        ]
+        page = {"anchor": "date", "num_before": 0, "num_after": 1}
+        for date, anchor in table:
+            found = (await org["ann"].get("/messages", **page, anchor_date=date)).ok
+            assert found["anchor"] == anchor, date
+        for junk in (None, "", "yesterday", "2023-13-01", "1700000000", "20231114T221320.5.5"):
+            (await org["ann"].get("/messages", **page, anchor_date=junk)).refused()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tertulia.model.changes import RealmChanged, Unsubscribed
-from tertulia.service import thumbnails
 from tertulia.service.config import Config
+from tertulia.service.files import thumbnails
 from tertulia.wire.files.downloads import disposition
 from tests.pictures import picture
 from tests.support import Organization, TestClock, founded

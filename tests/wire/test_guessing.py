@@ -12,7 +12,7 @@ import pytest
 from tertulia.app import logs
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
-from tertulia.wire.http import attempt_limits
+from tertulia.wire.http import attempt_limits, rate_limiter
 from tertulia.wire.http.authentication import DEVICE_COOKIE
 from tertulia.wire.http.errors import TooManyTries
 from tests.browsers import FIREFOX, fresh, ready, signed_in
@@ -157,21 +157,21 @@ async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, pat
 
 def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
     clock = TestClock(stopped_at=1_800_000_000)
-    tries = attempt_limits.SignIns(clock)
+    tries = attempt_limits.SignInLimits(clock)
     for number in range(attempt_limits.TRIES_FROM_ANYWHERE):
         tries.require(f"192.0.2.{number}", "ann@example.com")
-    for number in range(2 * attempt_limits.MAX_KNOWN):
+    for number in range(2 * rate_limiter.MAX_KNOWN):
         tries.require(f"198.51.{number}", f"{number}@example.com")
     with pytest.raises(TooManyTries):
         tries.require("203.0.113.1", "ann@example.com")
 
 
 def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
-    tries = attempt_limits.SignIns(TestClock(stopped_at=1_800_000_000))
-    for number in range(attempt_limits.MAX_KNOWN + 5):
+    tries = attempt_limits.SignInLimits(TestClock(stopped_at=1_800_000_000))
+    for number in range(rate_limiter.MAX_KNOWN + 5):
         tries.succeeded(f"{number}", "ann@example.com")
     assert not tries.knows("0", "ann@example.com")
-    assert tries.knows(f"{attempt_limits.MAX_KNOWN}", "ANN@example.com")
+    assert tries.knows(f"{rate_limiter.MAX_KNOWN}", "ANN@example.com")
 
 
 # What is written down

@@ -11,8 +11,8 @@ from tertulia.domain.messages import previews
 from tertulia.jobs.previews import Previewer
 from tertulia.model.previews import PendingPreview
 from tertulia.model.users import Role
-from tertulia.service import preconditions
 from tertulia.service.config import Config
+from tertulia.service.messages import preconditions
 from tests.elsewhere import PNG, Elsewhere, Page, elsewhere
 from tests.support import Listener, Organization, founded, reopened
 

@@ -115,7 +115,7 @@ async def test_people_check_what_they_are_answered(
     shared: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tertulia.wire.http.dispatch.SUCCESS", b'{"result":"success","msg":"","odd":1'
+        "tertulia.wire.http.responses.SUCCESS", b'{"result":"success","msg":"","odd":1'
     )
     with pytest.raises(AssertionError, match="'odd' was unexpected"):
         await shared["ann"].get("/messages", anchor="newest", num_before=1, num_after=0)

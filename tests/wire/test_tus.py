@@ -13,8 +13,7 @@ import msgspec
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tertulia.domain.messages import attachments
-from tertulia.jobs.files import FileKeeper
+from tertulia.jobs.files import FileCleanup
 from tertulia.service.config import Config
 from tertulia.store.partial_uploads import Partials, Pieces
 from tertulia.store.uploads import Uploads
@@ -78,8 +77,8 @@ def on_disk(org: Organization) -> list[Path]:
     return sorted(p for p in org.node.files.root.rglob("*") if p.is_file())
 
 
-def keeper(org: Organization) -> FileKeeper:
-    return FileKeeper(org.node.log, org.node.uploads, attachments.files_deleted)
+def cleanup(org: Organization) -> FileCleanup:
+    return FileCleanup(org.node.log, org.node.uploads)
 
 
 # The way of a file
@@ -475,11 +474,11 @@ async def test_what_is_not_ended_within_a_day_expires(config: Config) -> None:
         ended = await begun(org["ann"], 5)
         url = (await piece(org["ann"], ended, 0, b"hello")).json()["url"]
         clock.ahead = 86400 - 60
-        await keeper(org).once()
+        await cleanup(org).once()
         assert await offset_of(org["ann"], where) == 5
         clock.ahead = 86400 + 60
         refused(await piece(org["ann"], where, 5, b"world"), 410)
-        await keeper(org).once()
+        await cleanup(org).once()
         assert [file.name for file in on_disk(org)] == [url.split("/")[4]]
         assert (await ask(org["ann"], "HEAD", where)).status_code == 404
 

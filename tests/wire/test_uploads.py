@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from tertulia.domain.accounts import users
 from tertulia.domain.messages import attachments
-from tertulia.jobs.files import PERIOD_SECONDS, FileKeeper
+from tertulia.jobs.files import PERIOD_SECONDS, FileCleanup
 from tertulia.model.users import Bot, BotKind, User
 from tertulia.service.config import Config
 from tertulia.store.uploads import Draft, Uploads
@@ -38,8 +38,8 @@ def on_disk(org: Organization) -> list[Path]:
     return sorted(p for p in org.node.files.root.rglob("*") if p.is_file())
 
 
-def keeper(org: Organization) -> FileKeeper:
-    return FileKeeper(org.node.log, org.node.uploads, attachments.files_deleted)
+def cleanup(org: Organization) -> FileCleanup:
+    return FileCleanup(org.node.log, org.node.uploads)
 
 
 # Uploading
@@ -372,10 +372,10 @@ async def test_a_deleted_file_and_what_was_made_of_it_is_gone_from_the_disk(
     kept = await org["ben"].upload("kept.txt")
     assert len(on_disk(org)) == 3
     await org["ben"].delete("/attachments/1")
-    await keeper(org).once()
+    await cleanup(org).once()
     assert [file.name for file in on_disk(org)] == [kept.split("/")[2]]
     assert not len(org.node.state.removed_files)
-    await keeper(org).once()
+    await cleanup(org).once()
 
 
 async def test_an_id_is_not_given_again(org: Organization, config: Config) -> None:
@@ -613,7 +613,7 @@ async def test_a_file_that_no_message_links_goes_after_some_weeks(
         assert [one["name"] for one in await listed(org["ann"])] == ["linked.txt"]
         (removed,) = await ann.events()
         assert (removed["op"], removed["attachment"]) == ("remove", {"id": 2})
-        await keeper(org).once()
+        await cleanup(org).once()
         assert [file.name for file in on_disk(org)] == [linked.split("/")[2]]
 
 
@@ -663,9 +663,9 @@ async def test_a_crash_before_a_file_was_moved_to_its_place_loses_nothing(
     monkeypatch.undo()
     place = org.node.uploads.incoming / path.split("/")[2]
     assert place.exists()
-    await keeper(org).once()
+    await cleanup(org).once()
     assert place.exists()
-    keep = keeper(org)
+    keep = cleanup(org)
     monkeypatch.setattr(org.node.log, "clock", TestClock(ahead=2 * 86400))
     await keep.once()
     assert not place.exists()
@@ -678,10 +678,10 @@ async def test_what_arrived_and_was_never_written_down_is_deleted_a_day_later(
     draft = org.node.uploads.begin()
     draft.file.write(b"hello")
     draft.finish()
-    await keeper(org).once()
+    await cleanup(org).once()
     assert len(on_disk(org)) == 1
     monkeypatch.setattr(org.node.log, "clock", TestClock(ahead=2 * 86400))
-    await keeper(org).once()
+    await cleanup(org).once()
     assert on_disk(org) == []
 
 
@@ -692,7 +692,7 @@ async def test_a_file_that_another_node_deletes_is_not_tried_without_end(
         raise OSError("away")
 
     monkeypatch.setattr(Uploads, "delete", failing)
-    job = keeper(org).job()
+    job = cleanup(org).job()
     await org["ann"].upload()
     await org["ann"].delete("/attachments/1")
     assert await job.once() < PERIOD_SECONDS
@@ -706,12 +706,12 @@ async def test_a_file_whose_deletion_a_crash_cut_off_is_deleted_at_the_next_star
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(FileKeeper, "once", lambda self: asyncio.sleep(0))
+        patched.setattr(FileCleanup, "once", lambda self: asyncio.sleep(0))
         async with founded(config) as org:
             await org["ann"].upload()
             await org["ann"].delete("/attachments/1")
             assert len(on_disk(org)) == 1
     async with reopened(config) as org:
-        await keeper(org).once()
+        await cleanup(org).once()
         assert on_disk(org) == []
         assert not len(org.node.state.removed_files)

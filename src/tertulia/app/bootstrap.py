@@ -1,5 +1,5 @@
-"""What stands behind the HTTP server's address: the page of the first run as long as there is no
-organization, and a node from then on."""
+"""What the HTTP server answers with: the first run's page as long as there is no organization, and
+a node from then on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -17,19 +17,19 @@ from tertulia.wire.protocol.polling import Polls
 
 
 class Bootstrap:
-    """An ASGI application whose inside changes at most once."""
+    """An ASGI application: the first run's, or a node's; it turns from the first to the second."""
 
     def __init__(self, on_ready: Callable[[HttpNode], None]) -> None:
         """`on_ready` is called when a node answers."""
         self.code = ""
         """By which an organization can be made; empty where there is one."""
         self.broken: Callable[[], None] = lambda: None
-        """Called where the turn from the one to the other failed, or the node cannot go on."""
+        """Called where that turn failed, or the node cannot go on."""
         self.outdated = ""
         """Why the program is too old to go on; empty where it is not."""
         self.node: HttpNode | None = None
         self.polls: Polls | None = None
-        """Who takes the polls that wait on their connections, as soon as a node answers."""
+        """Takes the polls that wait on their connections, as soon as a node answers."""
         self._on_ready = on_ready
         self._answers: ASGIApp | None = None
         self._founded = asyncio.Event()
@@ -39,7 +39,7 @@ class Bootstrap:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._answers is None:
-            raise RuntimeError("nobody is in")
+            raise RuntimeError("not opened")
         await self._answers(scope, receive, send)
 
     def _outdated(self, reason: str) -> None:
@@ -54,16 +54,16 @@ class Bootstrap:
 
     @asynccontextmanager
     async def opened(
-        self, config: Config, tell: Callable[[str], None], residents: Iterable[str]
+        self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
-        """Be in for the time of the context, which ends with what went wrong in between."""
+        """Answer for the time of the context, which raises what went wrong meanwhile."""
         if is_founded(config):
-            async with opened_node(config, tell, residents=residents) as node:
+            async with opened_node(config, report, residents=residents) as node:
                 self._enter(node)
                 yield
             return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        life = asyncio.create_task(self._first_run(config, tell, ready))
+        life = asyncio.create_task(self._first_run(config, report, ready))
         try:
             await asyncio.wait({life, ready}, return_when=asyncio.FIRST_COMPLETED)
             if not life.done():
@@ -75,11 +75,11 @@ class Bootstrap:
             await life
 
     async def _first_run(
-        self, config: Config, tell: Callable[[str], None], ready: "asyncio.Future[None]"
+        self, config: Config, report: Callable[[str], None], ready: "asyncio.Future[None]"
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, tell, serves=True) as log:
+            async with opened_log(config, report, serves=True) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:
@@ -97,7 +97,7 @@ class Bootstrap:
                     if self._leaving.is_set():
                         return
                     await forget_code(log)
-            async with opened_node(config, tell) as node:
+            async with opened_node(config, report) as node:
                 self._enter(node)
                 await self._leaving.wait()
         finally:

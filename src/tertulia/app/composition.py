@@ -8,7 +8,6 @@ from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
 from tertulia.delivery.delivery import Delivery
-from tertulia.jobs.previews import shown_elsewhere
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
@@ -18,6 +17,7 @@ from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.messages.previews import shown_elsewhere
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
 from tertulia.store.files import Files
@@ -26,17 +26,17 @@ from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
-from tertulia.wire.http.attempt_limits import SignIns
+from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limits import Rates
+from tertulia.wire.http.rate_limits import RequestLimits
 
 
 @asynccontextmanager
 async def opened_log(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
-    heard: Callable[[str], None] | None = None,
+    on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     serves: bool = False,
@@ -46,10 +46,10 @@ async def opened_log(
     file_modes.directory(config.data_path)
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
-        await store.migrate(tell)
+        await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None
         log = Log(store, clock, elapsed, position_file=position_file)
-        await log.open(heard or (lambda _: None))
+        await log.open(on_announcement or (lambda _: None))
         try:
             yield log
         finally:
@@ -66,9 +66,9 @@ def opened_vault(config: Config, *, create: bool = False) -> Vault:
 @asynccontextmanager
 async def opened_organization(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
-    heard: Callable[[str], None] | None = None,
+    on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     serves: bool = False,
@@ -80,7 +80,7 @@ async def opened_organization(
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
     async with opened_log(
-        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=serves
+        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=serves
     ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
@@ -95,7 +95,7 @@ async def opened_organization(
 @asynccontextmanager
 async def opened_node(
     config: Config,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     residents: Iterable[str] = (),
     clock: Callable[[], float] = time.time,
@@ -105,14 +105,15 @@ async def opened_node(
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
     end."""
-    hearing: list[Delivery] = []
+    deliveries: list[Delivery] = []
+    """Empty until the log is open."""
 
-    def heard(text: str) -> None:
-        for delivery in hearing:
+    def on_announcement(text: str) -> None:
+        for delivery in deliveries:
             delivery.on_announcement(text)
 
     opened = opened_organization(
-        config, tell, heard=heard, clock=clock, elapsed=elapsed, serves=True
+        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True
     )
     async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
@@ -124,7 +125,7 @@ async def opened_node(
             poll_seconds=(longest * 0.5, longest * 0.6),
             queues_per_user=config.queues_per_user,
         )
-        hearing.append(delivery)
+        deliveries.append(delivery)
         await delivery.open()
         links = Links(vault)
         supervisor = Supervisor(reporter(log, await log.store.read(troubles)))
@@ -139,8 +140,8 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
-            sign_ins=SignIns(log.elapsed),
-            rates=Rates(config, log.clock, log.elapsed),
+            sign_in_limits=SignInLimits(log.elapsed),
+            request_limits=RequestLimits(config, log.clock, log.elapsed),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
         )

@@ -26,14 +26,16 @@ from tertulia.service.passwords import password_rules
 from tertulia.service.vault import Vault, digest, load_secret
 from tertulia.store import installation
 from tertulia.wire.http import session_cookies
-from tertulia.wire.http.attempt_limits import SignIns, who_tries
+from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.authentication import require_own_page
-from tertulia.wire.http.dispatch import Journal, failure
+from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
+from tertulia.wire.http.request_log import RequestLog
+from tertulia.wire.http.responses import failure
 from tertulia.wire.http.sign_in import note_failed, note_signed_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
-from tertulia.wire.pages.html import MARK, STYLES, page
+from tertulia.wire.pages.html import MARK, STYLES, from_template
 from tertulia.wire.pages.public import packaged, static
 from tertulia.wire.pages.web_client import client_files
 
@@ -48,13 +50,13 @@ _NOTHING_YET: Final = f"There is no organization here yet. Open {SETUP} in a bro
 
 
 async def setup_code(log: Log) -> str:
-    """The code by which the one who started the server is known: it is printed there."""
+    """The code that making an organization needs. It is printed when the server starts."""
     made = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
     return await log.store.write(lambda c: installation.put_once(c, CODE, made))
 
 
 async def forget_code(log: Log) -> None:
-    """There is an organization: the code opens nothing, and is not kept."""
+    """Delete the code: there is an organization now."""
     await log.store.write(lambda c: installation.forget(c, CODE))
 
 
@@ -74,14 +76,14 @@ async def _not_ready(_: Request) -> Response:
 
 
 async def _elsewhere(request: Request, _: Exception) -> Response:
-    """Programs are told; people are led to where it begins."""
+    """An error for programs; browsers are redirected to the first run's page."""
     if request.url.path.startswith("/api/"):
         return failure(Unavailable(_NOTHING_YET))
     return RedirectResponse(SETUP, status_code=302, headers={"Cache-Control": "no-store"})
 
 
 class FirstRun:
-    """What a server answers until there is an organization."""
+    """The HTTP application until there is an organization."""
 
     def __init__(
         self, config: Config, log: Log, code: str, moved: Callable[[], Awaitable[object]]
@@ -91,7 +93,7 @@ class FirstRun:
         self._log = log
         self._code = code
         self._moved = moved
-        self._sign_ins = SignIns(log.elapsed)
+        self._sign_in_limits = SignInLimits(log.elapsed)
         self.busy = asyncio.Lock()
         """Held while somebody makes an organization: the log must stay open."""
 
@@ -107,7 +109,7 @@ class FirstRun:
             static("/static/icon-192.png", packaged("icon-192.png"), "image/png"),
         ]
         inside = Starlette(routes=routes, exception_handlers={404: _elsewhere})
-        return Journal(inside, self._config)
+        return RequestLog(inside, self._config)
 
     async def _set_up(self, request: Request) -> Response:
         """A form; and when it is filled in, there is the organization."""
@@ -181,16 +183,16 @@ class FirstRun:
         await asyncio.to_thread(rules.require, founder.password, known)
 
     def _require_code(self, request: Request, sent: str) -> None:
-        who = who_tries(request)
-        self._sign_ins.require_code(who)
+        who = client_network(request)
+        self._sign_in_limits.require_code(who)
         if not hmac.compare_digest(_plain(sent).encode(), _plain(self._code).encode()):
             note_failed(request, "code")
             raise Refused("This is not the code that the server printed when it was started.")
-        self._sign_ins.code_was_right(who)
+        self._sign_in_limits.code_was_right(who)
 
 
 def _plain(code: str) -> str:
-    """The code however somebody typed it."""
+    """The code without what typing it may have added."""
     return "".join(filter(str.isalnum, code.casefold()))
 
 
@@ -202,7 +204,7 @@ def _form(
     config: Config, sent: Mapping[str, str], *, trouble: str = "", status: int = 200
 ) -> Response:
     code = sent.get("code", "")
-    return page(
+    return from_template(
         "form.html",
         status=status,
         organization="Tertulia",

@@ -37,7 +37,7 @@ class NoOrganization(Exception):
 
 def is_founded(config: Config) -> bool:
     """Whether there is an organization, in a database of whatever version. Looks without touching;
-    DatabaseError where that cannot be told."""
+    DatabaseError where that cannot be known."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return False
@@ -97,7 +97,7 @@ async def found(log: Log, vault: Vault, founder: Founder) -> User:
 
 
 async def remember_secret(store: Store, vault: Vault) -> None:
-    """Write down by what the vault's secret can be known again."""
+    """Store by what the vault's secret is recognized."""
     fingerprint = vault.fingerprint
     await store.write(lambda c: installation.put(c, installation.SECRET, fingerprint))
 
@@ -109,7 +109,7 @@ async def require_fitting(log: Log, vault: Vault) -> None:
         if not vault.fits(kept):
             raise VaultError(WRONG_SECRET)
         return
-    # Not founded by `found`, or that was cut short: the accounts' own keys tell.
+    # Not founded by `found`, or that was cut short: the accounts' own keys show it.
     for credential in log.state.credentials:
         try:
             vault.api_key(credential)

@@ -75,7 +75,7 @@ class TextLines(_Lines):
 
 @lru_cache(maxsize=1)
 def _second(at: int) -> str:
-    """The second, told once for all lines that are written in it."""
+    """The time to the second, formatted once for all lines of that second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 

@@ -22,11 +22,11 @@ from tertulia.cli import (
     sign_out,
     usage,
 )
-from tertulia.cli.errors import ToldPlainly
+from tertulia.cli.errors import Commands
 
 app = typer.Typer(
     name="tertulia",
-    cls=ToldPlainly,
+    cls=Commands,
     help="Tertulia, a team-chat server that Zulip's clients work with.",
     epilog="To look around: `tertulia serve --demo --data-dir demo`",
     no_args_is_help=True,

@@ -26,7 +26,7 @@ class Failed(Exception):
     """The command could not do it. `str(error)` says why."""
 
 
-def told(error: BaseException) -> tuple[str, int] | None:
+def sentence_for(error: BaseException) -> tuple[str, int] | None:
     """The sentence and the exit code for an error; None for a mistake of ours."""
     import psycopg  # Only where something went wrong: most servers have no PostgreSQL.
 
@@ -43,14 +43,14 @@ def told(error: BaseException) -> tuple[str, int] | None:
             return None
 
 
-class ToldPlainly(TyperGroup):
-    """The group of all commands; what a command raises is told plainly, without a traceback."""
+class Commands(TyperGroup):
+    """All commands: what one raises is reported in one sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:
-            found = told(error)
+            found = sentence_for(error)
             if found is None:
                 raise
             sentence, code = found

@@ -69,7 +69,7 @@ def mail(
 
 
 async def _waiting(settings: Config) -> list[WaitingMail]:
-    async with opened_organization(settings, _tell) as (log, _):
+    async with opened_organization(settings, _report) as (log, _):
         return [_shown(one) for one in await log.store.read(outbox.waiting)]
 
 
@@ -86,7 +86,7 @@ def _shown(waiting: Waiting) -> WaitingMail:
 
 
 async def _test(settings: Config, address: str) -> None:
-    async with opened_organization(settings, _tell) as (log, vault):
+    async with opened_organization(settings, _report) as (log, vault):
         letter = trial(log.state, address, settings.mail_site)
         try:
             await transport(settings, log).send(letter, vault.nonce())
@@ -96,7 +96,7 @@ async def _test(settings: Config, address: str) -> None:
     typer.echo(f"A mail to {address} was handed to {where}.")
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     typer.echo(line, err=True)
 
 

@@ -179,7 +179,7 @@ def _files_allowed() -> int:
 
 
 async def _residents(settings: Config) -> "Sequence[Resident]":
-    from tertulia.demo import prepared  # What is told in it is loaded for a demonstration only.
+    from tertulia.demo import prepared  # Its content is loaded for a demonstration only.
 
     return await prepared(settings)
 
@@ -264,7 +264,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """The HTTP server: says when it is ready, and lets go of waiting clients first."""
+    """The HTTP server: reports when it is ready, and answers waiting polls before it stops."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class Server(uvicorn.Server):
         self._ready(address_of(self._listener))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # The listeners first, or those who are answered would come back at once.
+        # The listeners first, or the clients that are answered would come back at once.
         for server in self.servers:
             server.close()
         await self._house.close()

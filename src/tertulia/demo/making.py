@@ -44,8 +44,8 @@ from tertulia.domain.organization import emoji, settings
 from tertulia.model.groups import Members
 from tertulia.model.profiles import FieldKind
 from tertulia.model.users import BotKind
-from tertulia.service import avatars as avatar_files
-from tertulia.wire.api.resources import emoji as emoji_files
+from tertulia.service.files import avatars as avatar_files
+from tertulia.service.files import custom_emoji as emoji_files
 
 BEGINNING: Final = "-14 07:30"
 ARRIVAL: Final = "-3 08:00"
@@ -152,7 +152,7 @@ async def _install(stage: Stage, program: Program) -> None:
         kind=BotKind.GENERIC,
         host=stage.host,
         credential=await stage.vault.credential(0, None),
-        avatar_file=await avatar_files.kept(stage.files, small, medium),
+        avatar_file=await avatar_files.keep(stage.files, small, medium),
     )
     await stage.submit(OWNER.name, bots.create, new)
 
@@ -190,7 +190,7 @@ def _introduction(person: Person) -> Iterable[Callable[[Stage], Awaitable[object
 
 async def _sit_for_portrait(stage: Stage, person: Person) -> None:
     small, medium = portraits.portrait(person.picture)
-    file = await avatar_files.kept(stage.files, small, medium)
+    file = await avatar_files.keep(stage.files, small, medium)
     await stage.submit(person.name, avatars.change_own, file)
 
 
@@ -213,7 +213,7 @@ async def _say_what_they_do(stage: Stage, person: Person) -> None:
 
 
 async def _draw_emoji(stage: Stage, name: str) -> None:
-    file = await emoji_files.kept(stage.files, portraits.emoji(name), "png")
+    file = await emoji_files.keep(stage.files, portraits.emoji(name), "png")
     await stage.submit(OWNER.name, emoji.add, emoji.NewEmoji(name=name, file=file))
 
 

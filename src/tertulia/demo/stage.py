@@ -27,7 +27,7 @@ from tertulia.model.attachments import ADDRESS, Picture
 from tertulia.model.channels import Channel
 from tertulia.model.messages import Propagation, Rendered
 from tertulia.model.users import User
-from tertulia.service import preconditions
+from tertulia.service.messages import preconditions
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment, Verb
 from tertulia.store import message_details
@@ -198,7 +198,9 @@ class Stage:
         found = await preconditions.to_edit(self.log, self.message(said))
         content = names.message_content(self.filled(said.who, text))
         rendered = self.rendered(said.who, content)
-        await self.submit(said.who, editing.edit, found, content, rendered)
+        await self.submit(
+            said.who, editing.edit, found, sending.Composed(content=content, rendered=rendered)
+        )
 
     async def move(self, said: Said, moved: Moved) -> None:
         """Somebody moves it, alone or with others."""

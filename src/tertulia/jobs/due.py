@@ -1,8 +1,8 @@
-"""What becomes due by itself, and is done when its time has come.
+"""Jobs for what becomes due at a time.
 
-What is due is told by the state alone, and the verb that does it looks at the state once more: so
-it is done once, by whichever node comes first, and what was due while no server ran is done when
-one runs again.
+The state says what is due and when, and the verb that does it looks at the state once more. So it
+is done once, by whichever node comes first; and what was due while no server ran is done at the
+next start.
 """
 
 import logging

@@ -1,15 +1,15 @@
-"""What is done to the uploaded files beside the log: those whose attachment is gone are deleted,
-and what a crash left half done is ended."""
+"""Uploaded files on the disk: those whose attachment was removed are deleted, and uploads that a
+crash interrupted are settled or thrown away."""
 
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from tertulia.domain.messages import attachments
 from tertulia.jobs.supervisor import Job, SetAside
 from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
-from tertulia.state.moment import Verb
 from tertulia.store.partial_uploads import Partial, Partials
 from tertulia.store.uploads import Uploads
 
@@ -20,21 +20,17 @@ LEFTOVER_SECONDS: Final = 86400
 """What arrived so long ago and is not in its place does not arrive any more."""
 
 
-class FileKeeper:
-    """Keeps the files as the log says. Several nodes may do it at once.
+class FileCleanup:
+    """Makes the files on the disk those of the log. Several nodes may do it at once."""
 
-    `deleted` is a verb: it takes the attachments' IDs whose files are deleted.
-    """
-
-    def __init__(self, log: Log, uploads: Uploads, deleted: Verb[Any]) -> None:
+    def __init__(self, log: Log, uploads: Uploads) -> None:
         self._log = log
         self._uploads = uploads
         self._partials = Partials(uploads)
-        self._deleted = deleted
         self._set_aside = SetAside()
 
     def job(self) -> Job:
-        """Keeping them, whenever something was removed, and every hour."""
+        """Cleaning up whenever an attachment was removed, and every hour."""
         job = Job("uploaded files", self._round, set_aside=self._set_aside)
 
         def follow(entries: Sequence[Entry]) -> None:
@@ -76,7 +72,7 @@ class FileKeeper:
                 self._set_aside.done(file.path)
                 deleted.append(file.id)
         if deleted:
-            await self._log.submit(None, self._deleted, deleted)
+            await self._log.submit(None, attachments.files_deleted, deleted)
 
     async def _end_arrivals(self) -> None:
         now = self._log.clock()

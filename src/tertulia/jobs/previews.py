@@ -4,26 +4,18 @@ and then shown with it."""
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from tertulia.domain.messages import previews
-from tertulia.domain.messages.editing import Found
 from tertulia.jobs.supervisor import Job, SetAside, is_outage
-from tertulia.markup.elsewhere import Elsewhere
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
-from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview, PendingPreview
 from tertulia.outbound import pages
 from tertulia.outbound.http_client import NotFetched
-from tertulia.service import preconditions
-from tertulia.service.config import Config
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.service.links import Links
+from tertulia.service.messages.previews import give_up_previews, linked_pages, show_previews
 from tertulia.service.node import Node
-from tertulia.state.moment import Moment
 from tertulia.store.database import DatabaseError
 
 logger = logging.getLogger("tertulia.previews")
@@ -41,13 +33,6 @@ SHOW_SECONDS: Final = 60.0
 LONGEST_SLEEP: Final = 60.0
 
 _Working = dict[PendingPreview, asyncio.Task[None]]
-
-
-def shown_elsewhere(config: Config, links: Links) -> Elsewhere:
-    """What messages show of other servers, by the settings."""
-    if not config.external_content:
-        return Elsewhere()
-    return Elsewhere(proxied=links.external, asks_pages=config.link_previews)
 
 
 class Previewer:
@@ -126,42 +111,16 @@ class Previewer:
             raise
         except Exception:  # A mistake of ours shall not come back for ever.
             logger.exception("previews of message %d are given up", pending.message_id)
-            await self._log.submit(None, previews.give_up, pending)
+            await give_up_previews(self._node, pending)
 
     async def show(self, pending: PendingPreview) -> None:
         """Fetch the previews that a message awaits, and show them with it."""
         try:
-            # Nothing is asked for because of a message that a crash could undo.
-            await self._log.settled()
-            _, rendered = await self._rendered(pending, {})
-            known = dict(
-                zip(
-                    rendered.pages,
-                    await asyncio.gather(*map(self._preview, rendered.pages)),
-                    strict=True,
-                )
-            )
-            await retry_on_conflict(lambda: self._shown(pending, known))
+            urls = await linked_pages(self._node, pending)
+            found = await asyncio.gather(*map(self._preview, urls))
+            await show_previews(self._node, pending, dict(zip(urls, found, strict=True)))
         except NoSuchMessage:
-            await self._log.submit(None, previews.give_up, pending)
-
-    async def _shown(
-        self, pending: PendingPreview, known: Mapping[str, LinkPreview | None]
-    ) -> None:
-        found, rendered = await self._rendered(pending, known)
-        await self._log.submit(None, previews.show, pending, found, rendered)
-
-    async def _rendered(
-        self, pending: PendingPreview, known: Mapping[str, LinkPreview | None]
-    ) -> tuple[Found, Rendered]:
-        """The message, as it is rendered with what is known. NoSuchMessage where there is none."""
-        node = self._node
-        found = await preconditions.to_edit(self._log, pending.message_id)
-        content = found.message.content
-        author_id = found.message.sender_id
-        await node.renderer.prepare(Moment(node.state, node.clock(), author_id), content)
-        moment = Moment(node.state, node.clock(), author_id)
-        return found, node.renderer.render(moment, content, known)
+            await give_up_previews(self._node, pending)
 
     async def _preview(self, url: str) -> LinkPreview | None:
         now = self._node.clock()

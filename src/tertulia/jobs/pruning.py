@@ -86,7 +86,7 @@ def erasures(log: Log) -> Job:
         job.want()
 
     log.follow(follow)
-    log.on_history(look_again)  # What came meanwhile was not told.
+    log.on_history(look_again)  # This node may have missed entries.
     return job
 
 

@@ -7,7 +7,7 @@ from tertulia.jobs.supervisor import Job
 
 
 def heartbeats(delivery: Delivery) -> Job:
-    """Letting those hear something who have waited for long."""
+    """Sending heartbeats to polls that have waited for long."""
 
     async def once() -> float:
         delivery.send_heartbeats()
@@ -17,7 +17,8 @@ def heartbeats(delivery: Delivery) -> Job:
 
 
 def idle_queues(delivery: Delivery) -> Job:
-    """Deleting queues that nobody polls any more, and writing down when the others were seen."""
+    """Deleting queues that are not polled any more; storing when the others were polled, and when
+    users were last present."""
 
     async def once() -> float:
         await delivery.sweep()

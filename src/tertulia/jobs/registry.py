@@ -7,30 +7,27 @@ from tertulia.domain.accounts import full_members, signing_out
 from tertulia.domain.channels import activity
 from tertulia.domain.messages import attachments
 from tertulia.jobs.due import due_job
-from tertulia.jobs.files import FileKeeper
+from tertulia.jobs.files import FileCleanup
+from tertulia.jobs.mails import mails
 from tertulia.jobs.previews import Previewer
 from tertulia.jobs.pruning import erasures, log_pruning
 from tertulia.jobs.queues import heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
-from tertulia.service.mailing import mail_sender
 from tertulia.service.node import Node
 
 
 def jobs_of(node: Node) -> Sequence[Job]:
     """Everything that the node does by itself."""
     config, log = node.config, node.log
-    sender = mail_sender(config, log, node.links)
-    mails = Job("mails", sender.once)
-    log.on_mail(mails.want)
     return (
         *due_jobs(node),
         heartbeats(node.delivery),
         idle_queues(node.delivery),
-        mails,
+        mails(node),
         Previewer(node).job(),
-        FileKeeper(log, node.uploads, attachments.files_deleted).job(),
+        FileCleanup(log, node.uploads).job(),
         retention(log),
         log_pruning(log, config.log_retention_days),
         erasures(log),

@@ -1,4 +1,4 @@
-"""What is wrong with jobs, written down for `tertulia check`, which looks from outside."""
+"""The trouble that jobs are in, stored for `tertulia check`, which is another process."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -14,21 +14,21 @@ PREFIX: Final = "job."
 
 
 def troubles(connection: Connection) -> dict[str, str]:
-    """The jobs that were in trouble when last heard of, each with what is wrong."""
+    """The jobs that were in trouble by their last report, each with what is wrong."""
     facts = installation.values(connection, PREFIX)
     return {key.removeprefix(PREFIX): value for key, value in facts.items() if value}
 
 
 def reporter(log: Log, known: Iterable[str]) -> Callable[[Job], None]:
-    """Writes down what is wrong with a job, and when that is over. `known` are those of which
-    there was something to say when the node started."""
-    told = set(known)
+    """Stores what is wrong with a job, and when that is over. `known` are the jobs that were in
+    trouble when the node started."""
+    reported = set(known)
 
     def report(job: Job) -> None:
         if job.trouble is not None:
-            told.add(job.name)
-        elif job.name in told:
-            told.remove(job.name)
+            reported.add(job.name)
+        elif job.name in reported:
+            reported.remove(job.name)
         else:
             return
         log.note(FactNoted(PREFIX + job.name, job.trouble or ""))

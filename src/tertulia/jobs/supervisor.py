@@ -115,7 +115,7 @@ class Job:
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def want(self) -> None:
-        """Have the next round soon."""
+        """Begin the next round soon."""
         self._wanted.set()
 
     async def run(self, report: Callable[["Job"], None]) -> None:
@@ -200,13 +200,13 @@ class Supervisor:
 
 
 def _ended(task: "asyncio.Task[None]") -> None:
-    """A job ends only when it is told to."""
+    """Report a job's task that ended without being cancelled."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.critical("a job is over", exc_info=error, extra={"fields": {"job": task.get_name()}})
 
 
 def _is_cancelled() -> bool:
-    """Whether the task was told to end. What a library waits with may have swallowed it."""
+    """Whether the task was cancelled. A library may have swallowed the CancelledError."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -10,7 +10,7 @@ import msgspec
 from tertulia.domain import names
 from tertulia.domain.channels import subscriptions
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.channels.subscriptions import Outcome, Removal, Wanted
+from tertulia.domain.channels.subscriptions import Exchange, Outcome, Removal, Wanted
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
@@ -22,16 +22,18 @@ class _Stopped(Refused):
     """Something changed while a request was done in parts."""
 
 
-async def subscribed(caller: Caller, wanted: Wanted) -> Outcome:
-    """What becomes of it. What is more than one decision should be about is done in several, one
-    commit each: everything that can be refused is looked at first. Where one is refused all the
-    same, because something changed meanwhile, what was done before it stays.
+async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
+    """Subscribe people to channels, creating those that do not exist.
+
+    What is more than one decision should be about is done in several, one commit each: everything
+    that can be refused is looked at first. Where one is refused all the same, because something
+    changed meanwhile, what was done before it stays.
 
     Raises as `tertulia.domain.channels.subscriptions.subscribe`.
     """
-    render = caller.node.renderer.render
+    wanted = await _rendered(caller, wanted)
     if _is_one_part(len(wanted.channels), wanted.principals):
-        return await caller.submit(subscriptions.subscribe, wanted, render)
+        return await caller.submit(subscriptions.subscribe, wanted, caller.render)
     people = caller.consider(subscriptions.check_people, len(wanted.channels), wanted.principals)
     done = Outcome(subscribed={}, already_subscribed={}, unauthorized=[], told=False, created=())
     open_ones = []
@@ -53,8 +55,28 @@ async def subscribed(caller: Caller, wanted: Wanted) -> Outcome:
         raise _stopped(refusal) from refusal
     if not wanted.tell_subscribed:
         return done
-    told = await caller.submit(subscriptions.tell, done.subscribed, render)
-    return msgspec.structs.replace(done, told=told)
+    notified = await caller.submit(subscriptions.tell, done.subscribed, caller.render)
+    return msgspec.structs.replace(done, told=notified)
+
+
+async def exchange(caller: Caller, wanted: Wanted, leaving: Sequence[str]) -> Exchange:
+    """Subscribe the caller to some channels and unsubscribe from others, at once. Raises as
+    `tertulia.domain.channels.subscriptions.exchange`."""
+    wanted = await _rendered(caller, wanted)
+    return await caller.submit(subscriptions.exchange, wanted, leaving, caller.render)
+
+
+async def _rendered(caller: Caller, wanted: Wanted) -> Wanted:
+    """The same with the channels' descriptions rendered, of those that may have to be created."""
+    await caller.prepare(*(new.description for new in wanted.channels))
+    node, author_id = caller.node, caller.user.id
+    channels = tuple(
+        msgspec.structs.replace(
+            new, rendered_description=node.render(new.description, author_id).html
+        )
+        for new in wanted.channels
+    )
+    return msgspec.structs.replace(wanted, channels=channels)
 
 
 def _is_one_part(channel_count: int, principals: Sequence[int] | None) -> bool:
@@ -86,7 +108,7 @@ async def _part(
     part = msgspec.structs.replace(
         wanted, channels=tuple(some), principals=first, tell_subscribed=False
     )
-    done = await caller.submit(subscriptions.subscribe, part, caller.node.renderer.render)
+    done = await caller.submit(subscriptions.subscribe, part, caller.render)
     if not others or done.unauthorized:
         return done
     is_created = bool(done.created)
@@ -127,10 +149,10 @@ def _together(one: Outcome, other: Outcome) -> Outcome:
     )
 
 
-async def unsubscribed(
+async def unsubscribe(
     caller: Caller, channel_names: Sequence[str], principals: tuple[int, ...] | None
 ) -> Removal:
-    """The same for ending subscriptions as `subscribed`."""
+    """End subscriptions, as `subscribe` begins them."""
     if _is_one_part(len(channel_names), principals):
         return await caller.submit(subscriptions.unsubscribe, channel_names, principals)
     people = caller.consider(subscriptions.check_people, len(channel_names), principals)

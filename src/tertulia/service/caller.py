@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tertulia.domain.accounts import users
+from tertulia.domain.messages.notices import Render
 from tertulia.model.errors import NotAuthenticated
 from tertulia.model.users import User
 from tertulia.service.node import Node
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks, and of which node: questions and commands are in the account's name."""
+    """A node and an account: questions and commands are in the account's name."""
 
     node: Node
     user_id: int | None
@@ -32,7 +33,7 @@ class Caller:
 
     @property
     def user(self) -> User:
-        """Who asks. NotAuthenticated where nobody is signed in."""
+        """The account. NotAuthenticated where nobody is signed in."""
         if self.user_id is None:
             raise NotAuthenticated("This needs an account: sign in first.")
         return self.state.users[self.user_id]
@@ -41,14 +42,20 @@ class Caller:
         """The caller's view of the organization as of now, for questions."""
         return Moment(self.state, self.now, self.user.id)
 
+    @property
+    def render(self) -> Render:
+        """Renders what a verb writes, for verbs that take it. What is costly of a text is plain,
+        unless it was prepared (`prepare`)."""
+        return self.node.renderer.render
+
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
         host = self.node.config.address_host
         return users.account_with(self.state, self.user, address, host, self.now)
 
     async def prepare(self, *texts: object) -> None:
-        """Have computed beforehand what is costly of texts that a verb renders, as the caller's.
-        What is no text is passed over."""
+        """Let a worker compute what is costly in texts that a verb will render (code, formulas).
+        Arguments that are no text are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.prepare(self.moment(), text)

@@ -10,8 +10,8 @@ _ATTEMPTS = 10
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
-    """What the attempt answers: it reads something and then submits what follows from it. It is
-    made again where somebody else changed that in between. Conflict if that never ends."""
+    """The result of the attempt, which reads rows and then submits a command about them. It is made
+    again after each Conflict, ten times in all; then Conflict is raised."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return await attempt()

@@ -1,15 +1,17 @@
 """A node: the organization, and everything by which it is read and changed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
+from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
 from tertulia.state.organization import State
@@ -17,10 +19,13 @@ from tertulia.store.files import Files
 from tertulia.store.store import Store
 from tertulia.store.uploads import Uploads
 
+Previews = Mapping[str, LinkPreview | None]
+"""What pages say of themselves, by their URLs; None for those that have no preview."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What a node is made of, for whoever uses the organization."""
+    """What a node is made of."""
 
     config: Config
     log: Log
@@ -32,12 +37,16 @@ class Node:
     web: Web
     clock: Callable[[], float]
     """UNIX seconds as of now: the log's."""
+    thumbnails: SingleFlight = field(
+        default_factory=lambda: SingleFlight("Too many pictures are waiting to be made smaller.")
+    )
+    """Those that are being made."""
     started: float
     """UNIX seconds."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     residents: tuple[str, ...] = ()
-    """The addresses of a demonstration's accounts, which need no password."""
+    """The addresses of a demonstration's accounts, which sign in without a password."""
 
     @property
     def state(self) -> State:
@@ -61,12 +70,14 @@ class Node:
         """The uploaded files on the disk."""
         return Uploads(self.files)
 
-    async def rendered(self, content: str, author_id: int | None) -> Rendered:
-        """What the author writes as HTML, with what it refers to; what is costly of it is computed
-        by a worker."""
+    async def rendered(
+        self, content: str, author_id: int | None, known: Previews | None = None
+    ) -> Rendered:
+        """The author's text as HTML, with what it refers to; code and formulas are computed by a
+        worker. `known` is what linked pages say of themselves."""
         await self.renderer.prepare(Moment(self.state, self.clock(), author_id), content)
-        return self.render(content, author_id)
+        return self.renderer.render(Moment(self.state, self.clock(), author_id), content, known)
 
     def render(self, content: str, author_id: int | None) -> Rendered:
-        """The same at once: code and formulas that nobody prepared are plain."""
+        """The same at once: code and formulas that were not prepared stay plain."""
         return self.renderer.render(Moment(self.state, self.clock(), author_id), content)

@@ -9,7 +9,7 @@ from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.external_content import external_pages
 from tertulia.wire.files.tus import tus_pages
-from tertulia.wire.http.dispatch import assembled
+from tertulia.wire.http.dispatch import dispatcher
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import fresh_only, readiness_pages
 from tertulia.wire.pages.installation import installing_pages
@@ -22,7 +22,7 @@ from tertulia.wire.pages.web_client import client_files
 def application(node: HttpNode) -> ASGIApp:
     """Everything that the node answers."""
 
-    return assembled(
+    return dispatcher(
         node,
         ROUTES,
         [

@@ -10,7 +10,7 @@ from tertulia.domain import permissions
 from tertulia.domain.messages import attachments, sending
 from tertulia.model.changes import MessageEdited
 from tertulia.model.errors import Conflict, NoSuchMessage, Refused
-from tertulia.model.messages import ANY_MENTION, Flag, Message, Rendered
+from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
@@ -48,22 +48,16 @@ def require_readable(moment: Moment, message: Message) -> None:
         raise NoSuchMessage
 
 
-def edit(
-    moment: Moment,
-    found: Found,
-    content: str,
-    rendered: Rendered,
-    participants: frozenset[int] = frozenset(),
-    opened: frozenset[int] = frozenset(),
-) -> Decision[tuple[int, ...]]:
-    """Give a message of one's own new content, which is final and rendered. `opened` are the linked
-    files of others that the actor may open. Returns the files that are not linked any more.
+def edit(moment: Moment, found: Found, composed: sending.Composed) -> Decision[tuple[int, ...]]:
+    """Give a message of one's own new content. Returns the files that are not linked any more.
 
     Refused unless the organization lets people edit, and in time; WildcardNotAllowed; Conflict.
     """
     message, state = still_so(moment, found), moment.state
     require_editable(moment, message)
     permissions.require(not found.has_widget, "Polls, lists and forms cannot be edited.")
+    content, rendered = composed.content, composed.rendered
+    participants = composed.topic_participants
     if content == message.content:
         return Decision(())
     if message.channel_id is not None:
@@ -78,7 +72,9 @@ def edit(
     mentioned = _gained(after, before)
     unmentioned = _gained(before, after)
     linked = set(state.uploads.linked_by([message.id]))
-    claimed = attachments.claimed(state, moment.actor.id, content, opened | linked)
+    claimed = attachments.claimed(
+        state, moment.actor.id, content, composed.opened_attachments | linked
+    )
     claimed_ids = {attachment.id for attachment in claimed}
     detached = tuple(sorted(linked - claimed_ids))
     change = MessageEdited(

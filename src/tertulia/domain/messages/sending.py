@@ -35,22 +35,27 @@ class ToPeople(Struct, frozen=True):
     user_ids: frozenset[int]
 
 
-class Draft(Struct, frozen=True, kw_only=True):
-    """A message to send. `content` is final (`names.message_content`) and rendered."""
+class Composed(Struct, frozen=True, kw_only=True):
+    """What a message says: `content` is final (`names.message_content`) and rendered."""
 
-    to: ToChannel | ToPeople
     content: str
     rendered: Rendered
+    topic_participants: frozenset[int] = frozenset()
+    """Who wrote in the topic before, where the message mentions them all."""
+    opened_attachments: frozenset[int] = frozenset()
+    """Those of the linked files that are not the author's, and that the author may open."""
+
+
+class Draft(Composed, frozen=True, kw_only=True):
+    """A message to send."""
+
+    to: ToChannel | ToPeople
     client: str = ""
     read_by_sender: bool = False
     queue_id: str | None = None
     local_id: str | None = None
     form: str | None = None
     """A form to choose from (`widgets.form`), as which it is shown."""
-    topic_participants: frozenset[int] = frozenset()
-    """The users who wrote in the topic before, where the message mentions them all."""
-    opened_attachments: frozenset[int] = frozenset()
-    """The linked files of others that the sender may open."""
 
 
 def send(moment: Moment, draft: Draft) -> Decision[int]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia.wire.http.caching import unless_known
-from tertulia.wire.http.dispatch import PREFIX
+from tertulia.wire.http.routing import PREFIX
 
 DOCUMENT: Final = f"{PREFIX}/openapi.json"
 PAGE: Final = "/api"

@@ -49,8 +49,8 @@ from tertulia.wire.http.routing import Access, Route
 ROUTES: tuple[Route, ...] = (
     # Before signing in
     Route("GET", "/server_settings", server.get_server_settings, Access.ANYONE),
-    Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE, paced=True),
-    Route("POST", "/sessions", sessions.begin_session, Access.ANYONE, paced=True),
+    Route("POST", "/fetch_api_key", server.fetch_api_key, Access.ANYONE, limits_guesses=True),
+    Route("POST", "/sessions", sessions.begin_session, Access.ANYONE, limits_guesses=True),
     Route("POST", "/dev_fetch_api_key", server.dev_fetch_api_key, Access.ANYONE, dev=True),
     Route("GET", "/dev_list_users", server.dev_list_users, Access.ANYONE, dev=True),
     # Messages

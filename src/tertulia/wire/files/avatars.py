@@ -9,13 +9,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tertulia import pictures
-from tertulia.service.avatars import MEDIUM_SIZE, SIZE
+from tertulia.service.files.avatars import MEDIUM_SIZE, SIZE
 from tertulia.wire.api.objects.users import AVATARS_PATH, DRAWN_PATH
 from tertulia.wire.http.caching import unless_known
 from tertulia.wire.http.content_policies import PICTURE
-from tertulia.wire.http.dispatch import failure
 from tertulia.wire.http.errors import NotFound
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import failure
 
 _YEAR_SECONDS: Final = 31_536_000
 _HEADERS: Final = {
@@ -28,7 +28,7 @@ def avatar_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """Where the pictures are. Whoever knows an address may see its picture."""
 
     async def uploaded(request: Request) -> Response:
-        """A picture that somebody uploaded. Its name is of this picture alone."""
+        """An uploaded picture. Another picture has another name."""
         name = request.path_params["name"]
         if not re.fullmatch(r"[0-9a-f]{40}(-medium)?", name):
             return failure(NotFound())
@@ -38,7 +38,7 @@ def avatar_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         return _picture(request, content, f"public, max-age={_YEAR_SECONDS}, immutable")
 
     async def drawn(request: Request) -> Response:
-        """The picture of somebody who has none: it says no more than its address."""
+        """The default picture, drawn from its address alone."""
         found = re.fullmatch(
             r"(\d{1,16})(?:-([A-Z0-9]{1,2}))?(-medium)?", request.path_params["name"]
         )

@@ -18,8 +18,8 @@ from tertulia.model.errors import MayNotOpen, Refused, Unavailable
 from tertulia.model.users import BotKind, User
 from tertulia.pictures import BadPicture
 from tertulia.service import links
-from tertulia.service.file_access import may_open
-from tertulia.service.thumbnails import thumbnail
+from tertulia.service.files.access import may_open
+from tertulia.service.files.thumbnails import thumbnail
 from tertulia.wire.api.resources.uploads import TICKET
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
@@ -49,7 +49,7 @@ FOREIGN: Final = {
     "Access-Control-Allow-Headers": "Authorization, Range",
     "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
 }
-"""Web clients are not always at home here, and send their credentials of their own accord."""
+"""Web clients may come from another origin; they add their credentials themselves."""
 
 
 class Gone(Refused):
@@ -60,20 +60,20 @@ class Gone(Refused):
 
 
 def file_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node on which files are."""
+    """The routes to uploaded files."""
 
     async def show(request: Request) -> Response:
-        """A file, to who may open it."""
+        """A file, shown."""
         attachment = await _opened(node, request, request.path_params["path"])
         return await _file(node, request, attachment, download=False)
 
     async def download(request: Request) -> Response:
-        """The same, to be saved and not shown."""
+        """A file, to be saved."""
         attachment = await _opened(node, request, request.path_params["path"])
         return await _file(node, request, attachment, download=True)
 
     async def temporary(request: Request) -> Response:
-        """The same, to whoever has an address that was given out a moment ago."""
+        """A file, at an address that opens it without credentials for a minute."""
         path = node.vault.text_of(TICKET, request.path_params["ticket"], node.clock())
         attachment = None if path is None else node.state.uploads.at_path(path)
         if attachment is None:
@@ -144,11 +144,11 @@ def _no_picture() -> bytes:
 
 
 async def _opened(node: HttpNode, request: Request, path: str) -> Attachment:
-    """The file, if who asks may open it. Gone, MayNotOpen, and what authentication raises."""
+    """The file, if the caller may open it. Gone, MayNotOpen; authentication may refuse."""
     user = _who(node, request)
     request.state.user = user
     if user is None:
-        node.rates.count(request, None)
+        node.request_limits.count(request, None)
     attachment = node.state.uploads.at_path(path)
     if attachment is None:
         raise Gone

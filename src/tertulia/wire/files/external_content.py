@@ -1,9 +1,10 @@
-"""Pictures and films from elsewhere on the web, as this server gives them out: so no reader of a
-message is known to those who serve them."""
+"""Pictures and films of other servers, fetched and cached by this one: so that readers of a message
+do not reveal themselves to those servers."""
 
 import asyncio
 import logging
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from starlette.routing import BaseRoute
 from tertulia.model.errors import MayNotOpen, Unavailable
 from tertulia.outbound.http_client import NotFetched
 from tertulia.service.links import EXTERNAL
+from tertulia.service.single_flight import SingleFlight
 from tertulia.store.url_cache import Fetched
 from tertulia.wire.files.downloads import FOREIGN, SANDBOX, Gone, page
 from tertulia.wire.http.node import HttpNode
@@ -26,7 +28,7 @@ SECONDS: Final = 20.0
 AT_ONCE: Final = 8
 """Of those, so many are held in memory."""
 WAITING: Final = 100
-"""That may wait to be fetched; whoever asks for more has to come again."""
+"""URLs that may wait to be fetched; beyond that, requests are answered with 503."""
 MISSING_SECONDS: Final = 300.0
 """So long nothing is asked for that could not be had."""
 _KNOWN_MISSING: Final = 1000
@@ -37,7 +39,7 @@ _FILMS: Final = frozenset(
 
 
 def media_type(begins: bytes) -> str | None:
-    """What it is, by its first bytes; None where it is nothing that is shown."""
+    """The media type, by the first bytes; None for what is not shown."""
     if begins.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if begins.startswith(b"\xff\xd8\xff"):
@@ -58,14 +60,14 @@ def media_type(begins: bytes) -> str | None:
     return None
 
 
-class _External:
-    """One node's way to what is elsewhere."""
+class _ExternalContent:
+    """One node's cache of external content."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
         room = node.config.external_content_cache_mib * 1024 * 1024
         self._kept = Fetched(node.files, room)
-        self._fetching: dict[str, asyncio.Task[None]] = {}
+        self._fetches = SingleFlight("Too much is being fetched at the moment.")
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._free = asyncio.Semaphore(AT_ONCE)
 
@@ -77,15 +79,7 @@ class _External:
             return found
         if self._node.log.elapsed() < self._missing.get(url, 0):
             raise Gone
-        # Who asks first has it fetched, for all who ask meanwhile.
-        fetching = self._fetching.get(url)
-        if fetching is None:
-            if len(self._fetching) >= WAITING:
-                raise Unavailable("Too much is being fetched at the moment.")
-            fetching = asyncio.create_task(self._fetch(url))
-            self._fetching[url] = fetching
-            fetching.add_done_callback(lambda _: self._fetching.pop(url, None))
-        await asyncio.shield(fetching)
+        await self._fetches.do(url, partial(self._fetch, url), WAITING)
         found = await asyncio.to_thread(self._kept.found, url, self._node.clock())
         if found is None:
             raise Gone
@@ -118,8 +112,8 @@ class _External:
 
 
 def external_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node on which pictures and films from elsewhere are."""
-    external = _External(node)
+    """The route to external content."""
+    external = _ExternalContent(node)
 
     async def show(request: Request) -> Response:
         """What lies at the URL in the address, which only this server can have made."""

@@ -18,7 +18,7 @@ from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import Refused, Unavailable, UploadQuotaReached
 from tertulia.model.users import BotKind, User
-from tertulia.service.uploads import stored
+from tertulia.service.files.uploads import stored
 from tertulia.store.partial_uploads import InUse, Partial, Partials, Pieces, new_key
 from tertulia.wire.api.resources.uploads import UploadedFile
 from tertulia.wire.files.tus_headers import (
@@ -30,13 +30,14 @@ from tertulia.wire.files.tus_headers import (
     number_in,
 )
 from tertulia.wire.http.authentication import authenticate
-from tertulia.wire.http.dispatch import PREFIX, JsonResponse, failure, success
 from tertulia.wire.http.errors import TusRefused
 from tertulia.wire.http.file_bodies import Body, drained
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.rate_limits import EXPOSED
+from tertulia.wire.http.responses import JsonResponse, failure, success
+from tertulia.wire.http.routing import PREFIX
 
 logger = logging.getLogger("tertulia.http")
 
@@ -74,7 +75,7 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 class _Hold:
-    """Who writes a file at the moment, of those who want to on this node."""
+    """The lock on a file that is being uploaded, among this node's requests."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -100,7 +101,7 @@ class _Tus:
         try:
             if request.headers.get("tus-resumable") != VERSION:
                 raise TusRefused(412, "This server speaks tus 1.0.0.")
-            user = self._node.rates.admitted(request, lambda: self._who(request))
+            user = self._node.request_limits.admitted(request, lambda: self._who(request))
             answers: dict[str, Callable[[Request, User], Awaitable[Response]]] = (
                 {"HEAD": self._head, "PATCH": self._patch, "DELETE": self._delete}
                 if "key" in request.path_params

@@ -1,4 +1,4 @@
-"""Answering with what rarely changes: whoever has it already is told so."""
+"""Answers that rarely change: 304 for clients that have them already."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ def unless_known(
 ) -> Response:
     """The content with its ETag, or 304 where the client says that it has it."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    told = {"ETag": tag, **headers}
+    sent = {"ETag": tag, **headers}
     header = request.headers.get("if-none-match", "")
     known = {one.strip().removeprefix("W/") for one in header.split(",")}
     if tag in known or "*" in known:
-        return Response(status_code=304, headers=told)
-    return Response(content, media_type=media_type, headers=told)
+        return Response(status_code=304, headers=sent)
+    return Response(content, media_type=media_type, headers=sent)

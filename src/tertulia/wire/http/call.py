@@ -12,7 +12,7 @@ from tertulia.wire.http.node import HttpNode
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Caller):
-    """A request: who asks, by what program, and of which node."""
+    """A request: the caller, the program, and the node."""
 
     node: HttpNode
     client: str
@@ -22,7 +22,7 @@ class Call(Caller):
     """Of the browser's session by which the caller is known; None for an API key."""
     uploads: "tuple[Upload, ...]" = ()
     ignored: list[str] = field(default_factory=list)
-    """Parameters that the handler passed over, told beside those that are not known."""
+    """Parameters that the handler ignored, named in the answer beside those that are not known."""
     file: ArrivedFile | None = None
     """Of endpoints that take one."""
 

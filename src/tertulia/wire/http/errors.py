@@ -1,4 +1,4 @@
-"""Refusals as the wire tells them: HTTP status, code, and extra fields."""
+"""Refusals as responses: HTTP status, code, and extra fields."""
 
 import math
 from typing import Any
@@ -151,7 +151,7 @@ class TusRefused(Refused):
 def error_response(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """The HTTP status, the body (without `result`) and the extra headers for an error.
 
-    What is no refusal is a mistake of the server, and nothing of it is told.
+    An error that is no refusal is a mistake of the server: its text is not shown.
     """
     status, code = 400, "BAD_REQUEST"
     extra: dict[str, Any] = {}

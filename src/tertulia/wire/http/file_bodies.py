@@ -22,7 +22,7 @@ logger = logging.getLogger("tertulia.http")
 OVERHEAD = MIB
 """Bytes that a form may have beside its file."""
 PATIENCE = 256 * MIB
-"""Bytes beyond the limit that are read and dropped, so that the client hears of it."""
+"""Bytes beyond the limit that are read and dropped, so that the client reads the refusal."""
 SILENCE_SECONDS = 120.0
 """A client that sends nothing for so long has gone."""
 _EXTENDED_NAME = re.compile(rb"""filename\*\s*=\s*"?([\w-]*)'[^';"]*'([^\s;"]*)"?""", re.IGNORECASE)

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 
 from tertulia.service.node import Node
-from tertulia.wire.http.attempt_limits import SignIns
+from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.fragments import Fragments
-from tertulia.wire.http.rate_limits import Rates
+from tertulia.wire.http.rate_limits import RequestLimits
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpNode(Node):
     """A node, with what the interface keeps from one request to the next."""
 
-    sign_ins: SignIns
-    rates: Rates
+    sign_in_limits: SignInLimits
+    request_limits: RequestLimits
     fragments: Fragments = field(default_factory=Fragments)
     """What answers are put together of."""

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from tertulia.model.errors import Refused
 from tertulia.model.users import User
 from tertulia.service.config import Config
-from tertulia.wire.http.attempt_limits import Pace, who_tries
+from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooManyRequests
+from tertulia.wire.http.rate_limiter import RateLimiter
 
 Who = TypeVar("Who", bound=User | None)
 
@@ -26,29 +27,29 @@ _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RE
 _MINUTE: Final = 60.0
 
 
-class Rates:
+class RequestLimits:
     """Counts requests, each node by itself.
 
-    GET /events is counted apart: to hear all that happens in a busy organization is no less right
-    than to wait for something, and leaves everything else that an account may ask as it is.
+    GET /events is counted apart: following a busy organization takes many polls, and leaves the
+    account's other requests uncounted.
     """
 
     def __init__(
         self, config: Config, clock: Callable[[], float], elapsed: Callable[[], float]
     ) -> None:
-        """It counts by what has `elapsed`, and tells by the `clock`, in UNIX seconds."""
+        """`elapsed` is for counting; `clock`, in UNIX seconds, for the headers."""
         self._clock = clock
         self._elapsed = elapsed
         self._is_on = config.rate_limits and not config.dev
-        self._requests = Pace(config.requests_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
-        self._polls = Pace(config.polls_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
-        self._strangers = Pace(config.anonymous_requests_per_minute, _MINUTE, elapsed)
+        self._requests = RateLimiter(config.requests_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._polls = RateLimiter(config.polls_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
+        self._anonymous = RateLimiter(config.anonymous_requests_per_minute, _MINUTE, elapsed)
 
     def admitted(
         self, request: Request, identified: Callable[[], Who], *, polls: bool = False
     ) -> Who:
-        """Who asks, as `identified` says, which may refuse; it is counted either way. Raises what
-        that does, and TooManyRequests."""
+        """The user that `identified` finds, with the request counted. Where it refuses, the request
+        counts as anonymous. Raises what it raises, and TooManyRequests."""
         try:
             user = identified()
         except Refused:
@@ -64,7 +65,7 @@ class Rates:
         if not self._is_on:
             return
         if user_id is None:
-            self._charge(request, self._strangers, who_tries(request))
+            self._charge(request, self._anonymous, client_network(request))
         else:
             self._charge(request, self._polls if polls else self._requests, user_id)
 
@@ -83,17 +84,17 @@ class Rates:
         if not self._is_on:
             return b""
         ahead = self._polls.ahead(user_id, self._elapsed())
-        return _LINES % _told(self._polls, ahead, self._clock())
+        return _LINES % _state_of(self._polls, ahead, self._clock())
 
-    def _charge(self, request: Request, pace: Pace, who: int | str | None) -> None:
-        ahead = pace.charge(who, self._elapsed())
-        request.state.rate = _told(pace, ahead, self._clock())
-        if wait := pace.excess(ahead):
+    def _charge(self, request: Request, limiter: RateLimiter, who: int | str | None) -> None:
+        ahead = limiter.charge(who, self._elapsed())
+        request.state.rate = _state_of(limiter, ahead, self._clock())
+        if wait := limiter.excess(ahead):
             raise TooManyRequests(wait)
 
 
 def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
-    """What the answer to a request in that state tells; nothing where it was not counted."""
+    """The headers of the answer to a request with that ASGI state: none if it was not counted."""
     rate: tuple[int, int, int] | None = state.get("rate")
     if rate is None:
         return ()
@@ -101,6 +102,6 @@ def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
     return (_LIMIT, b"%d" % limit), (_REMAINING, b"%d" % remaining), (_RESET, b"%d" % reset)
 
 
-def _told(pace: Pace, ahead: float, now: float) -> tuple[int, int, int]:
+def _state_of(limiter: RateLimiter, ahead: float, now: float) -> tuple[int, int, int]:
     """The limit, what is left of it, and when it is whole again in UNIX seconds."""
-    return pace.limit, pace.left(ahead), math.ceil(now + min(ahead, pace.seconds))
+    return limiter.limit, limiter.left(ahead), math.ceil(now + min(ahead, limiter.seconds))

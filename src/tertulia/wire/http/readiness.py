@@ -10,8 +10,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tertulia.model.errors import Unavailable
-from tertulia.wire.http.dispatch import failure
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.responses import failure
 
 HEALTH: Final = "/health"
 READY: Final = "/ready"
@@ -27,7 +27,7 @@ async def problems_of(node: HttpNode) -> list[str]:
 
 
 def readiness_pages(node: HttpNode) -> list[BaseRoute]:
-    """Pages for those who watch over servers."""
+    """Pages for monitoring."""
 
     async def health(_: Request) -> Response:
         """The process is alive."""
@@ -36,9 +36,9 @@ def readiness_pages(node: HttpNode) -> list[BaseRoute]:
     async def ready(_: Request) -> Response:
         """The node can do all of its work."""
         problems = await problems_of(node)
-        # They are tried again, and keep nobody from asking. Why they fail may name anything: hosts,
-        # or what somebody wrote. That is in the log, and `tertulia check` says it; and which item
-        # of them is set aside, which may be a file's name.
+        # Failing jobs are tried again, and do not make the node unready. The reason may name hosts
+        # or quote messages, so this page leaves it, and the items that are set aside, to the log
+        # and `tertulia check`.
         jobs = {name: re.split("[,:]", why)[0] for name, why in node.failing_jobs().items()}
         if problems:
             content = {"status": "not ready", "problems": problems, "jobs": jobs}
@@ -49,8 +49,8 @@ def readiness_pages(node: HttpNode) -> list[BaseRoute]:
 
 
 def fresh_only(node: HttpNode, app: ASGIApp) -> ASGIApp:
-    """The application, which answers nothing while the node cannot see whether what it knows is up
-    to date: somebody may have lost the right to it."""
+    """The application, which refuses while the node cannot see whether its state is up to date:
+    rights may have gone since."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in (HEALTH, READY):

@@ -11,6 +11,10 @@ from msgspec import Struct
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Params
 
+PREFIX = "/api/v1"
+POLLS = f"{PREFIX}/events"
+"""Where clients wait for events."""
+
 Handler = Callable[[Call, Any], Awaitable[Any]]
 
 
@@ -56,7 +60,7 @@ class Route:
     """Whether it takes one file, which may be large: `Call.file`. Who asks is looked at before."""
     forbids: bool = False
     """Whether it tells what is not for the caller (403) from what is not there (404)."""
-    paced: bool = False
+    limits_guesses: bool = False
     """Whether whoever tries it again and again in vain is held up."""
     packs: bool = False
     """Whether the answer, which can be large, is compressed for clients that read that. Not for

@@ -18,9 +18,9 @@ from tertulia.model.sessions import Session
 from tertulia.model.users import Credential, User
 from tertulia.service.vault import digest
 from tertulia.wire.http import session_cookies
-from tertulia.wire.http.attempt_limits import address_of, who_tries
 from tertulia.wire.http.authentication import require_open, session_of
 from tertulia.wire.http.call import Call
+from tertulia.wire.http.client_address import client_address, client_network
 from tertulia.wire.http.errors import ConfirmationRequired
 from tertulia.wire.http.node import HttpNode
 
@@ -49,14 +49,14 @@ async def by_password(node: HttpNode, request: Request, address: str, password: 
     known = node.state.user_with_address(address)
     credential = node.state.credentials.get(known.id) if known else None
     device = session_cookies.device_of(node, request, known) if known and credential else None
-    who = who_tries(request)
-    node.sign_ins.require(who, address, device)
+    who = client_network(request)
+    node.sign_in_limits.require(who, address, device)
     is_right = await node.vault.is_password(credential, password)
     if not is_right or known is None or credential is None:
         note_failed(request, "password", known)
         raise WrongPassword("The address or the password is wrong.")
-    is_new_place = device is None and not node.sign_ins.knows(who, address)
-    node.sign_ins.succeeded(who, address, device)
+    is_new_place = device is None and not node.sign_in_limits.knows(who, address)
+    node.sign_in_limits.succeeded(who, address, device)
     # The account may have changed while the password was checked.
     return Checked(
         user=require_usable(node, known.id),
@@ -69,15 +69,15 @@ async def require_own_password(call: Call, password: str, sentence: str) -> Cred
     """The caller's credential, where that is the password. TooManyTries, and Refused with the
     sentence where it is not: who is signed in does not find it out by trying, either."""
     node, user = call.node, call.user
-    # A key or a session that somebody took along is held up by itself, and from everywhere.
+    # A stolen key or session is limited by itself, wherever it is used.
     by = f"key {user.id}" if call.session_id is None else f"session {call.session_id}"
-    who = who_tries(call.request)
-    node.sign_ins.require(who, user.address, by)
+    who = client_network(call.request)
+    node.sign_in_limits.require(who, user.address, by)
     credential = node.state.credentials[user.id]
     if not await node.vault.is_password(credential, password):
         note_failed(call.request, "password", user)
         raise Refused(sentence)
-    node.sign_ins.succeeded(who, user.address, by)
+    node.sign_in_limits.succeeded(who, user.address, by)
     return credential
 
 
@@ -96,15 +96,15 @@ def require_confirmed(call: Call) -> None:
 
 
 def note_failed(request: Request, way: str, user: User | None = None) -> None:
-    """Write down that somebody gave a wrong password or code (`way`), for programs that keep such
-    computers away. What was typed is not written down: it may be a password, in the wrong field."""
-    fields = {"from": address_of(request), "way": way, "user": user.id if user else "-"}
+    """Log a wrong password or code (`way`), for programs that block such addresses. What was typed
+    is not logged: it may be a password, in the wrong field."""
+    fields = {"from": client_address(request), "way": way, "user": user.id if user else "-"}
     logger.warning("sign-in failed", extra={"fields": fields})
 
 
 def note_signed_in(request: Request, way: str, user_id: int) -> None:
-    """Write down who signed in, from where, and with what (`way`)."""
-    fields = {"from": address_of(request), "way": way, "user": user_id}
+    """Log who signed in, from where, and with what (`way`)."""
+    fields = {"from": client_address(request), "way": way, "user": user_id}
     logger.info("signed in", extra={"fields": fields})
 
 
@@ -135,9 +135,9 @@ def new_session(
 
 
 def place_of(node: HttpNode, request: Request) -> Place:
-    """Where the request comes from, for a mail that tells of it."""
+    """Where the request comes from, for a mail about the sign-in."""
     agent = request.headers.get("user-agent", "")
-    return Place(site=node.config.mail_site, address=address_of(request), agent=agent)
+    return Place(site=node.config.mail_site, address=client_address(request), agent=agent)
 
 
 async def sign_in(

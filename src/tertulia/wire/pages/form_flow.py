@@ -1,4 +1,4 @@
-"""A visit to a page for people: what was filled in, and what is shown in return."""
+"""Pages with forms: what was filled in, and what is shown in return."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
@@ -14,13 +14,14 @@ from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.wire.api.objects.realm import picture_url
-from tertulia.wire.http.attempt_limits import Pace, who_tries
 from tertulia.wire.http.authentication import require_own_page, session_of
+from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
 from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.pages.html import page
+from tertulia.wire.http.rate_limiter import RateLimiter
+from tertulia.wire.pages.html import from_template
 
 MAX_BODY: Final = 64 * 1024
 """Bytes of a form."""
@@ -47,7 +48,7 @@ class Field(Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class Link(Struct, frozen=True, kw_only=True):
     """Where one can go from a page."""
 
     path: str
@@ -69,14 +70,14 @@ def new_password_field(config: Config) -> Field:
     )
 
 
-TO_SIGN_IN: Final = Way(path=LOGIN, words="Sign in")
+TO_SIGN_IN: Final = Link(path=LOGIN, words="Sign in")
 
 
-class Visit:
+class PageRequest:
     """One request for one of these pages."""
 
     def __init__(
-        self, node: HttpNode, request: Request, sent: Mapping[str, str], mails: Pace
+        self, node: HttpNode, request: Request, sent: Mapping[str, str], mails: RateLimiter
     ) -> None:
         self.node = node
         self.request = request
@@ -88,22 +89,22 @@ class Visit:
         self.opened = node.links.opened(node.state, self.token)
 
     @property
-    def visitor(self) -> User | None:
-        """Who is signed in with this browser."""
+    def signed_in_user(self) -> User | None:
+        """The user whom the browser's session is of; None without a session."""
         session = session_of(self.node, self.request)
         user = None if session is None else self.node.state.users[session.user_id]
         return user if user is not None and user.is_active else None
 
-    def require_patience(self) -> None:
+    def count_mail(self) -> None:
         """Count a mail that is asked for. TooManyTries where it was asked for too often."""
-        self._mails.require(who_tries(self.request))
+        self._mails.require(client_network(self.request))
 
     def count_unknown(self) -> None:
-        """Count a link that opens nothing. TooManyTries for who tries one after the other."""
-        self.node.sign_ins.require_code(who_tries(self.request))
+        """Count a link that opens nothing. TooManyTries after too many of them."""
+        self.node.sign_in_limits.require_code(client_network(self.request))
 
-    def said(self, name: str) -> str:
-        """What was filled in."""
+    def value(self, name: str) -> str:
+        """What was filled in under that name."""
         return self.sent.get(name, "")
 
     def form(
@@ -115,10 +116,10 @@ class Visit:
         paragraphs: tuple[str, ...] = (),
         trouble: str = "",
         hidden: Mapping[str, str] | None = None,
-        back: Way | None = None,
+        back: Link | None = None,
     ) -> Response:
         """A page to fill in, once more where there was trouble."""
-        return shown(
+        return organization_page(
             self.node,
             "form.html",
             status=400 if trouble else 200,
@@ -137,7 +138,7 @@ class Visit:
         *paragraphs: str,
         status: int = 200,
         facts: Mapping[str, str] | None = None,
-        back: Way | None = None,
+        back: Link | None = None,
     ) -> Response:
         """A page that says something."""
         return _note(self.node, title, *paragraphs, status=status, facts=facts, back=back)
@@ -152,13 +153,15 @@ class Visit:
         return RedirectResponse(path, status_code=303, headers={"Cache-Control": "no-store"})
 
 
-Page = Callable[[Visit], Awaitable[Response]]
+Page = Callable[[PageRequest], Awaitable[Response]]
 
 
-def shown(node: HttpNode, template: str, *, status: int = 200, **facts: Any) -> Response:
+def organization_page(
+    node: HttpNode, template: str, *, status: int = 200, **facts: Any
+) -> Response:
     """A page of the organization."""
     realm = node.state.realm
-    return page(
+    return from_template(
         template, status=status, organization=realm.name, icon=picture_url(realm, "icon"), **facts
     )
 
@@ -169,9 +172,9 @@ def _note(
     *paragraphs: str,
     status: int,
     facts: Mapping[str, str] | None = None,
-    back: Way | None = None,
+    back: Link | None = None,
 ) -> Response:
-    return shown(
+    return organization_page(
         node,
         "note.html",
         status=status,
@@ -182,11 +185,11 @@ def _note(
     )
 
 
-async def _form(node: HttpNode, request: Request, pace: Pace | None) -> Mapping[str, str]:
+async def _form(node: HttpNode, request: Request, forms: RateLimiter | None) -> Mapping[str, str]:
     if request.method == "POST":
         require_own_page(node.config, request)
-        if pace is not None:
-            pace.require(who_tries(request))
+        if forms is not None:
+            forms.require(client_network(request))
     sent, _ = await received(request, MAX_BODY)
     return sent
 
@@ -202,24 +205,24 @@ def _refused(node: HttpNode, error: Refused | Unavailable) -> Response:
     return _note(node, title, str(error), status=status, back=back)
 
 
-class Door(Protocol):
+class RouteMaker(Protocol):
     """Makes a route to a page. Forms are `counted`, unless the page does that by itself."""
 
     def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
 
 
-def door(node: HttpNode) -> Door:
-    """Makes routes to pages of the node, which whoever has the link may open."""
-    pace = Pace(TRIES, TRIES_SECONDS, node.log.elapsed)
-    mails = Pace(MAILS, TRIES_SECONDS, node.log.elapsed)
+def route_maker(node: HttpNode) -> RouteMaker:
+    """Makes routes to such pages, which need no credentials."""
+    forms = RateLimiter(TRIES, TRIES_SECONDS, node.log.elapsed)
+    mails = RateLimiter(MAILS, TRIES_SECONDS, node.log.elapsed)
 
     def route(path: str, show: Page, *, counted: bool = True) -> Route:
         async def answer(request: Request) -> Response:
             try:
                 if node.state.realm.deactivated:
                     raise OrganizationDeactivated("This organization is closed.")
-                sent = await _form(node, request, pace if counted else None)
-                response = await show(Visit(node, request, sent, mails))
+                sent = await _form(node, request, forms if counted else None)
+                response = await show(PageRequest(node, request, sent, mails))
                 await node.log.settled()
             except (Refused, Unavailable) as error:
                 return _refused(node, error)

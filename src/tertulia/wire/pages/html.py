@@ -37,7 +37,7 @@ def _templates() -> "jinja2.Environment":
     )
 
 
-def page(template: str, *, status: int = 200, **facts: Any) -> Response:
+def from_template(template: str, *, status: int = 200, **facts: Any) -> Response:
     """The page that the template makes of the facts."""
     text = _templates().get_template(template).render(styles=(TOKENS, STYLES), mark=MARK, **facts)
     return HTMLResponse(text, status_code=status, headers=_HEADERS)

@@ -1,4 +1,4 @@
-"""The door: signing in and out with a browser, and a new password for a forgotten one."""
+"""Signing in and out with a browser, and a new password for a forgotten one."""
 
 import re
 from typing import Final
@@ -25,7 +25,6 @@ from tertulia.service import links
 from tertulia.service.passwords import good_password
 from tertulia.wire.api.objects.users import avatar_address
 from tertulia.wire.http import session_cookies, sign_in
-from tertulia.wire.http.attempt_limits import Pace
 from tertulia.wire.http.authentication import (
     CSRF_HEADER,
     authenticated,
@@ -35,15 +34,16 @@ from tertulia.wire.http.authentication import (
 )
 from tertulia.wire.http.errors import TooManyTries
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.rate_limiter import RateLimiter
 from tertulia.wire.pages.form_flow import (
     LOGIN,
     TO_SIGN_IN,
     Field,
-    Visit,
-    Way,
-    door,
+    Link,
+    PageRequest,
     new_password_field,
-    shown,
+    organization_page,
+    route_maker,
 )
 from tertulia.wire.pages.web_client import client_page
 
@@ -65,11 +65,11 @@ _ROLES: Final = {
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
-    route = door(node)
-    letters = Pace(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
+    route = route_maker(node)
+    resets = RateLimiter(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
 
     async def home(request: Request) -> Response:
-        """The web client, for whoever is signed in."""
+        """The web client, for browsers that are signed in."""
         try:
             user = authenticated(node, request)
         except Refused:
@@ -82,8 +82,8 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
         """There is nothing to set up any more."""
         return RedirectResponse(HOME, status_code=302)
 
-    async def forgot(visit: Visit) -> Response:
-        return await _forgot(visit, letters)
+    async def forgot(page: PageRequest) -> Response:
+        return await _forgot(page, resets)
 
     return (
         Route(HOME, home),
@@ -99,7 +99,7 @@ def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 class _Resident(Struct, frozen=True, kw_only=True):
-    """An account of the demonstration, as its door shows it."""
+    """An account of the demonstration, as the login page shows it."""
 
     address: str
     full_name: str
@@ -107,29 +107,29 @@ class _Resident(Struct, frozen=True, kw_only=True):
     picture: str
 
 
-async def _login(visit: Visit) -> Response:
-    node, next_path = visit.node, _own_path(visit.said("next"))
+async def _login(page: PageRequest) -> Response:
+    node, next_path = page.node, _own_path(page.value("next"))
     trouble, status = "", 200
-    if not visit.is_post:
-        if visit.visitor is not None:
-            return visit.go(next_path)
+    if not page.is_post:
+        if page.signed_in_user is not None:
+            return page.go(next_path)
     else:
         try:
-            await _signed_in(visit)
+            await _signed_in(page)
         except (WrongPassword, AccountDeactivated, PasswordSignInDisabled, TooManyTries) as error:
             trouble = str(error)
             status = 429 if isinstance(error, TooManyTries) else 403
         else:
-            return visit.go(next_path)
+            return page.go(next_path)
     realm = node.state.realm
-    return shown(
+    return organization_page(
         node,
         "login.html",
         status=status,
         title="Sign in",
         description=realm.rendered_description,
         action=LOGIN if next_path == HOME else f"{LOGIN}?next={quote(next_path, safe='/')}",
-        fields=_sign_in_fields(visit) if realm.password_sign_in else [],
+        fields=_sign_in_fields(page) if realm.password_sign_in else [],
         trouble=trouble,
         forgot=links.RESET.rstrip("/") if realm.password_sign_in else "",
         residents=_residents(node),
@@ -137,8 +137,8 @@ async def _login(visit: Visit) -> Response:
     )
 
 
-async def _signed_in(visit: Visit) -> None:
-    node, request, resident = visit.node, visit.request, visit.said("resident")
+async def _signed_in(page: PageRequest) -> None:
+    node, request, resident = page.node, page.request, page.value("resident")
     if resident:
         user = node.state.user_with_address(resident) if resident in node.residents else None
         if user is None:
@@ -147,7 +147,7 @@ async def _signed_in(visit: Visit) -> None:
         await sign_in.sign_in(node, request, user, way="demonstration")
         return
     checked = await sign_in.by_password(
-        node, request, visit.said("username"), visit.said("password")
+        node, request, page.value("username"), page.value("password")
     )
     await sign_in.sign_in(node, request, checked.user, checked)
 
@@ -157,9 +157,9 @@ def _own_path(text: str) -> str:
     return text if _OWN_PATH.fullmatch(text) and not text.startswith(LOGOUT) else HOME
 
 
-def _sign_in_fields(visit: Visit) -> list[Field]:
-    typed = visit.said("username")
-    is_demonstration = bool(visit.node.residents)  # Where a click is enough.
+def _sign_in_fields(page: PageRequest) -> list[Field]:
+    typed = page.value("username")
+    is_demonstration = bool(page.node.residents)  # Where a click is enough.
     return [
         Field(
             name="username",
@@ -194,60 +194,60 @@ def _residents(node: HttpNode) -> list[_Resident]:
     ]
 
 
-async def _logout(visit: Visit) -> Response:
+async def _logout(page: PageRequest) -> Response:
     """A link alone signs nobody out: it takes the button, or a page of ours."""
-    node, request = visit.node, visit.request
+    node, request = page.node, page.request
     session = session_of(node, request)
     if session is None:
         session_cookies.take_away(node, request)
-        return visit.go(LOGIN)
-    if visit.is_post:
-        sent = request.headers.get(CSRF_HEADER) or visit.said("csrf")
+        return page.go(LOGIN)
+    if page.is_post:
+        sent = request.headers.get(CSRF_HEADER) or page.value("csrf")
         require_csrf_token(node.vault, session, sent)
         await sign_in.sign_out(node, request)
-        return visit.go(LOGIN)
+        return page.go(LOGIN)
     user = node.state.users[session.user_id]
-    return visit.form(
+    return page.form(
         "Sign out",
         [],
         button="Sign out",
         paragraphs=(f"This browser is signed in as {user.full_name}.",),
         hidden={"csrf": csrf_token(node.vault, session)},
-        back=Way(path=HOME, words="Stay"),
+        back=Link(path=HOME, words="Stay"),
     )
 
 
 # A new password
 
 
-async def _forgot(visit: Visit, letters: Pace) -> Response:
-    """The answer is the same for every address: who has an account is nobody's business."""
-    node = visit.node
+async def _forgot(page: PageRequest, resets: RateLimiter) -> Response:
+    """The answer is the same for every address, so that it does not reveal who has an account."""
+    node = page.node
     if not node.state.realm.password_sign_in:
-        return visit.note("There are no passwords here", "Nobody signs in by password here.")
+        return page.note("There are no passwords here", "Nobody signs in by password here.")
     trouble = ""
-    if visit.is_post:
+    if page.is_post:
         try:
-            address = names.address(visit.said("email"))
+            address = names.address(page.value("email"))
         except Refused as refusal:
             trouble = str(refusal)
         else:
-            visit.require_patience()
-            _ask_for_reset(visit, address, letters)
-            return visit.note(
+            page.count_mail()
+            _ask_for_reset(page, address, resets)
+            return page.note(
                 "Look into your mail",
                 f"If there is an account with the address {address}, a letter is under way to it,"
                 " with a link to choose a new password. The link lasts for a day.",
                 back=TO_SIGN_IN,
             )
-    return visit.form(
+    return page.form(
         "Forgot your password?",
         [
             Field(
                 name="email",
                 label="E-mail address",
                 type="email",
-                value=visit.said("email"),
+                value=page.value("email"),
                 autocomplete="username",
                 focused=True,
                 max=254,
@@ -260,11 +260,11 @@ async def _forgot(visit: Visit, letters: Pace) -> Response:
     )
 
 
-def _ask_for_reset(visit: Visit, address: str, letters: Pace) -> None:
-    """The mail is written down after the answer: how long that takes tells nobody anything."""
-    node = visit.node
+def _ask_for_reset(page: PageRequest, address: str, resets: RateLimiter) -> None:
+    """The mail is stored after the answer, whose time so does not reveal who has an account."""
+    node = page.node
     user = node.state.user_with_address(address)
-    if user is None or not user.is_active or user.is_bot or not letters.admits(user.id):
+    if user is None or not user.is_active or user.is_bot or not resets.admits(user.id):
         return
     credential = node.state.credentials[user.id]
     node.log.mail(
@@ -281,28 +281,28 @@ def _ask_for_reset(visit: Visit, address: str, letters: Pace) -> None:
     )
 
 
-async def _reset(visit: Visit) -> Response:
-    node = visit.node
-    credential = node.links.to_reset(node.state, visit.token, node.clock())
+async def _reset(page: PageRequest) -> Response:
+    node = page.node
+    credential = node.links.to_reset(node.state, page.token, node.clock())
     user = None if credential is None else node.state.users[credential.user_id]
     if credential is None or user is None or not user.is_active:
-        visit.count_unknown()
-        return visit.note(
+        page.count_unknown()
+        return page.note(
             "This link is over",
             "It was used, it is older than a day, or it was not copied as a whole.",
             status=410,
-            back=Way(path=links.RESET.rstrip("/"), words="Ask for another"),
+            back=Link(path=links.RESET.rstrip("/"), words="Ask for another"),
         )
     if not node.state.realm.password_sign_in:
-        return visit.note("There are no passwords here", "Nobody signs in by password here.")
+        return page.note("There are no passwords here", "Nobody signs in by password here.")
     trouble = ""
-    if visit.is_post:
+    if page.is_post:
         try:
             password = await good_password(
-                node, visit.said("password"), user.address, user.full_name
+                node, page.value("password"), user.address, user.full_name
             )
             hashed = await node.vault.hash_password(password)
-            token, new = sign_in.new_session(node, visit.request)
+            token, new = sign_in.new_session(node, page.request)
             session = await node.log.submit(
                 user.id,
                 sessions.reset_password,
@@ -319,10 +319,10 @@ async def _reset(visit: Visit) -> Response:
         except Refused as refusal:
             trouble = str(refusal)
         else:
-            sign_in.note_signed_in(visit.request, "link", user.id)
-            session_cookies.give(node, visit.request, session, token)
-            return visit.go(HOME)
-    return visit.form(
+            sign_in.note_signed_in(page.request, "link", user.id)
+            session_cookies.give(node, page.request, session, token)
+            return page.go(HOME)
+    return page.form(
         "A new password",
         [
             Field(

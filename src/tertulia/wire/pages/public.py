@@ -26,8 +26,8 @@ from tertulia.wire.api.objects.realm import (
     picture_path,
 )
 from tertulia.wire.api.objects.users import UNKNOWN_AVATAR, avatar_address
-from tertulia.wire.api.resources.emoji import emoji_pages
 from tertulia.wire.files.avatars import avatar_pages
+from tertulia.wire.files.emoji import emoji_pages
 from tertulia.wire.http.authentication import authenticated
 from tertulia.wire.http.caching import unless_known
 from tertulia.wire.http.content_policies import PICTURE
@@ -48,17 +48,17 @@ APP_ICONS: Final = ("icon-192.png", "icon-512.png", "icon-maskable-512.png")
 
 
 def public_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The pages of a node, all of which anybody may fetch."""
+    """The routes that need no credentials."""
 
     async def avatar(request: Request) -> Response:
-        """To the picture of an account; to one of nobody for whom it is none of theirs."""
+        """A redirect to the picture of an account; the unknown one if the caller may not see it."""
         user = _named(node, request)
         address = UNKNOWN_AVATAR
         if user is not None and _may_see(node, request, user):
             seen = permissions.sees_address(node.state, _viewer(node, request), user)
             medium = request.url.path.endswith("/medium")
             address = avatar_address(user, sees_address=seen, medium=medium)
-        # What is shown depends on who asks.
+        # It depends on the caller.
         headers = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
         return RedirectResponse(address, status_code=302, headers=headers)
 
@@ -98,7 +98,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
 
 
 def _viewer(node: HttpNode, request: Request) -> User | None:
-    """Who asks; None without credentials, and for those that are not valid."""
+    """The caller; None without valid credentials."""
     try:
         return authenticated(node, request)
     except Refused:
@@ -106,8 +106,7 @@ def _viewer(node: HttpNode, request: Request) -> User | None:
 
 
 def _may_see(node: HttpNode, request: Request, user: User) -> bool:
-    """Whether the one who asks may know of the account. Without credentials, that is for
-    spectators, where the organization admits them."""
+    """Whether the caller may know of the account. Without credentials, as spectators may."""
     viewer = _viewer(node, request)
     if viewer is None and "authorization" not in request.headers:
         return node.admits_spectators
@@ -115,7 +114,7 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
 
 
 def packaged(name: str) -> Callable[[], bytes]:
-    """The file of that name among our own."""
+    """Reads the asset of that name."""
 
     @cache
     def content() -> bytes:
@@ -127,14 +126,13 @@ def packaged(name: str) -> Callable[[], bytes]:
 _PICTURE_HEADERS: Final = {
     "Cache-Control": f"public, max-age={DAY_SECONDS}",
     "Content-Security-Policy": f"{PICTURE}; style-src 'unsafe-inline'",
-    # Other origins may show the pictures: web clients are not always at home here.
+    # Web clients may come from another origin.
     "Access-Control-Allow-Origin": "*",
 }
 
 
 def static(path: str, content: Callable[[], bytes], media_type: str) -> Route:
-    """A page that changes only with the server's release. It may be kept for a day, and is told
-    apart by its ETag afterwards."""
+    """A route to a file of the release: cached for a day, then validated by its ETag."""
 
     async def get(request: Request) -> Response:
         return unless_known(request, content(), media_type, _PICTURE_HEADERS)

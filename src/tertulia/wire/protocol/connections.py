@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from tertulia.wire.http.attempt_limits import network_of
+from tertulia.wire.http.client_address import network_of
 from tertulia.wire.protocol.trusted_addresses import trusting
 
 logger = logging.getLogger("tertulia.http")

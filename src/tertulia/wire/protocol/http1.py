@@ -11,7 +11,6 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tertulia.model.errors import Refused, Unavailable
-from tertulia.wire.http.dispatch import HEADERS_API, POLLS, failure
 from tertulia.wire.http.errors import (
     BadHttp,
     HeadTooLarge,
@@ -19,6 +18,9 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.response_headers import HEADERS_API
+from tertulia.wire.http.responses import failure
+from tertulia.wire.http.routing import POLLS
 from tertulia.wire.protocol.connections import Admission, Connections, Wait
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing

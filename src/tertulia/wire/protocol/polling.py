@@ -15,8 +15,11 @@ from tertulia.domain.accounts import sessions
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind
 from tertulia.wire.http.authentication import authenticated
-from tertulia.wire.http.dispatch import HEADERS_API, POLLS, SUCCESS, failure, note
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_log import log_request
+from tertulia.wire.http.response_headers import HEADERS_API
+from tertulia.wire.http.responses import SUCCESS, failure
+from tertulia.wire.http.routing import POLLS
 from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogue
 
 TARGET: Final = f"{POLLS}?".encode()
@@ -75,8 +78,8 @@ class Polls:
         session = getattr(request.state, "session", None)
         if session is not None and sessions.is_stale(session, self.node.clock()):
             return None
-        rates = self.node.rates
-        if not rates.admits_poll(user.id):
+        limits = self.node.request_limits
+        if not limits.admits_poll(user.id):
             return None
         poll = WaitingPoll(
             self,
@@ -96,7 +99,7 @@ class Polls:
         if is_started:
             return poll
         # The endpoint counts it.
-        rates.forgive_poll(user.id)
+        limits.forgive_poll(user.id)
         return None
 
     def response_start(self, of_all: Headers) -> bytes:
@@ -145,7 +148,7 @@ class WaitingPoll:
             b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._rate_headers),
             b"%b%b%b%b%b" % (_BEGINS, joined, _GOES_ON, queue_id, _ENDS),
         )
-        note("GET", POLLS, self._user_id, 200, self._began)
+        log_request("GET", POLLS, self._user_id, 200, self._began)
 
     def fail(self, error: Exception) -> None:
         response = failure(error)
@@ -155,16 +158,16 @@ class WaitingPoll:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
         self._connection.reply(self, head + self._rate_headers, bytes(response.body))
-        note("GET", POLLS, self._user_id, status, self._began, response.code)
+        log_request("GET", POLLS, self._user_id, status, self._began, response.code)
 
     @property
     def _rate_headers(self) -> bytes:
-        return self._polls.node.rates.poll_lines(self._user_id)
+        return self._polls.node.request_limits.poll_lines(self._user_id)
 
     def cancel(self) -> None:
         """The client went away."""
         self._polls.node.delivery.cancel(self.queue_id, self)
-        note("GET", POLLS, self._user_id, 200, self._began)
+        log_request("GET", POLLS, self._user_id, 200, self._began)
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

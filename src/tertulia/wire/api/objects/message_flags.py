@@ -3,7 +3,8 @@
 from functools import lru_cache
 
 from tertulia.model.changes import MessageSent
-from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.model.messages import Flag, Message
+from tertulia.service.messages.flags import effective_flags, is_read
 from tertulia.state.organization import State
 from tertulia.store.queries import Relation
 
@@ -39,35 +40,6 @@ def flags_on_arrival(state: State, user_id: int, sent: MessageSent) -> list[str]
     if not state.received(user_id, message):
         return []
     return flag_names(effective_flags(state, user_id, message, relation), read=relation.read)
-
-
-def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
-    """The user's sparse flags, with the mention of everybody where it reached them."""
-    flags = relation.flags
-    if message.mentions_all and state.received(user_id, message):
-        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
-    return flags
-
-
-def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
-    """Whether the message counts as read by the user.
-
-    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
-    marked; and what they marked as unread themselves.
-    """
-    if relation.read:
-        return True
-    if message.channel_id is None:
-        return False
-    subscription = state.subscription(user_id, message.channel_id)
-    if subscription is None or not subscription.is_active:
-        return True
-    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
-
-
-def is_mention(flags: Flag) -> bool:
-    """Whether one of the flags is a mention."""
-    return bool(flags & ANY_MENTION)
 
 
 @lru_cache

@@ -150,13 +150,16 @@ def _refusals(route: Route) -> Iterator[tuple[str, str]]:
         yield "401", "The credentials are missing or wrong, or the account is deactivated."
     if route.forbids:
         yield "403", "It is there, and not for the caller."
-    elif route.method != "GET" and (route.access is not Access.ANYONE or route.paced):
+    elif route.method != "GET" and (route.access is not Access.ANYONE or route.limits_guesses):
         yield "403", "A browser's session is used without its X-CSRF-Token, or by a foreign page."
     if "{" in route.path:
         yield "404", "There is nothing at this path."
     if route.method != "GET":
         yield "413", "The request is too large."
-    yield "429", _TOO_OFTEN if not route.paced else f"{_TOO_OFTEN} Or it was tried too often."
+    yield (
+        "429",
+        _TOO_OFTEN if not route.limits_guesses else f"{_TOO_OFTEN} Or it was tried too often.",
+    )
     yield "503", _NOT_NOW
 
 

@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tertulia.domain.accounts import bots, users
 from tertulia.model.errors import Refused
 from tertulia.model.users import BotKind, Role, User
-from tertulia.service.avatars import thrown_away, thrown_away_on_failure
+from tertulia.service.files.avatars import delete, deleted_on_failure
 from tertulia.wire.api.objects.bots import bot_object
 from tertulia.wire.api.objects.users import api_email, avatar_address
-from tertulia.wire.api.resources.pictures import taken_in_if_sent
+from tertulia.wire.api.resources.pictures import kept_if_sent
 from tertulia.wire.api.resources.server import NoParams
 from tertulia.wire.api.resources.users import NewKey, RoleNumber
 from tertulia.wire.http import sign_in
@@ -92,7 +92,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     """Create a bot that the caller owns."""
     call.consider(bots.allow, BotKind(params.bot_type))
     vault = call.node.vault
-    picture = await taken_in_if_sent(call)
+    picture = await kept_if_sent(call)
     new = bots.NewBot(
         full_name=params.full_name,
         short_name=params.short_name,
@@ -104,7 +104,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
         default_all_public_channels=params.default_all_public_streams,
         avatar_file=picture,
     )
-    async with thrown_away_on_failure(call.node.files, picture):
+    async with deleted_on_failure(call.node.files, picture):
         bot: User = await call.submit(bots.create, new)
     shown = bot_object(call.state, call.user, bot, call.now)
     return CreatedBot(
@@ -169,7 +169,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         or params.service_interface is not None
     ):
         raise Refused("The bot is neither an outgoing webhook nor an embedded bot.")
-    picture = await taken_in_if_sent(call)
+    picture = await kept_if_sent(call)
     before = call.state.users[params.bot_id].avatar_file
     revision = bots.Revision(
         full_name=params.full_name,
@@ -182,10 +182,10 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         default_all_public_channels=params.default_all_public_streams,
         avatar_file=picture,
     )
-    async with thrown_away_on_failure(call.node.files, picture):
+    async with deleted_on_failure(call.node.files, picture):
         bot: User = await call.submit(bots.change, params.bot_id, revision)
     if picture:
-        await thrown_away(call.node.files, before)
+        await delete(call.node.files, before)
     shown = bot_object(call.state, call.user, bot, call.now)
     owner = call.state.users.get(bot.bot.owner_id) if bot.bot else None
     host = call.node.config.address_host

@@ -232,15 +232,13 @@ def new_channel(
     call: Call, name: str, description: str | None, options: NewChannelOptions
 ) -> NewChannel:
     """The channel that a client asks to create."""
-    final = names.channel_description(description or "")
     given: dict[str, Any] = {setting: getattr(options, setting) for setting in CHANNEL_SETTINGS}
     groups: dict[str, GroupSetting] = {
         setting: given_setting(value) for setting, value in given.items() if value is not None
     }
     return NewChannel(
         name=name,
-        description=final,
-        rendered_description=call.node.render(final, call.user.id).html,
+        description=names.channel_description(description or ""),
         is_private=options.invite_only,
         is_web_public=options.is_web_public,
         is_default=options.is_default_stream,
@@ -270,7 +268,6 @@ class CreatedChannel(Answer, kw_only=True):
 
 async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
     """Create a channel with its first subscribers."""
-    await call.prepare(params.description)
     wanted = subscriptions.Wanted(
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
@@ -278,7 +275,7 @@ async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
         tell_subscribed=params.send_new_subscription_messages,
         must_be_new=True,
     )
-    outcome = await bulk_subscriptions.subscribed(call, wanted)
+    outcome = await bulk_subscriptions.subscribe(call, wanted)
     (channel,) = outcome.created
     return CreatedChannel(
         id=channel.id,
@@ -341,7 +338,7 @@ async def update_stream(call: Call, params: UpdateChannel) -> Answer:
         },
     )
     await call.prepare(params.description)
-    await call.submit(channels.change, params.stream_id, edit, call.node.renderer.render)
+    await call.submit(channels.change, params.stream_id, edit, call.render)
     return Answer()
 
 
@@ -372,4 +369,4 @@ async def remove_default_stream(call: Call, params: DefaultChannel) -> Answer:
 async def _make_default(call: Call, channel_id: int, *, is_default: bool) -> None:
     permissions.require_administrator(call.state, call.user)
     edit = ChannelEdit(is_default=is_default)
-    await call.submit(channels.change, channel_id, edit, call.node.renderer.render)
+    await call.submit(channels.change, channel_id, edit, call.render)

@@ -1,36 +1,23 @@
 """Changing messages that were sent: editing, moving, deleting; and their history."""
 
-import asyncio
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tertulia.domain import names, permissions
-from tertulia.domain.messages import deleting, editing, moving
+from tertulia.domain import permissions
 from tertulia.domain.messages.moving import Move
-from tertulia.model.channels import topic_key
-from tertulia.model.errors import Conflict, NoSuchMessage, Refused, StaleExpectation
+from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Edit, Message, Propagation
-from tertulia.service import preconditions
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.service.file_access import opened_by
+from tertulia.service.messages import deleting
+from tertulia.service.messages import editing as service
+from tertulia.service.messages.reading import readable_message
 from tertulia.store import editing as rows
-from tertulia.store import queries
 from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
 from tertulia.wire.api.objects.topics import topic_shown
-from tertulia.wire.api.resources.history import readable
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
 from tertulia.wire.http.routing import Answer
-
-DELETED = "(deleted)"
-"""What a message says whose content was taken away."""
-BATCH = 1000
-"""Messages of a topic that are deleted at once."""
-DELETE_SECONDS = 20.0
-"""After so long the client is asked to come again."""
 
 
 class UpdateMessage(Params, kw_only=True, frozen=True):
@@ -63,8 +50,12 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
         raise Refused("'propagate_mode' is for moving messages.")
     detached: tuple[int, ...] = ()
     if params.content is not None:
-        content = params.content
-        detached = await retry_on_conflict(lambda: _edit(call, params, content))
+        detached = await service.edit_message(
+            call,
+            params.message_id,
+            params.content,
+            expected_sha256=params.prev_content_sha256,
+        )
     if moves:
         wanted = Move(
             topic=params.topic,
@@ -73,7 +64,7 @@ async def update_message(call: Call, params: UpdateMessage) -> UpdatedMessage:
             tell_old=params.send_notification_to_old_thread,
             tell_new=params.send_notification_to_new_thread,
         )
-        await retry_on_conflict(lambda: _move(call, params.message_id, wanted))
+        await service.move_messages(call, params.message_id, wanted)
     return UpdatedMessage(detached_uploads=_left(call, detached))
 
 
@@ -86,33 +77,6 @@ def _left(call: Call, attachment_ids: Iterable[int]) -> list[AttachmentObject]:
     return [one for one in shown if not one.message_ids]
 
 
-async def _edit(call: Call, params: UpdateMessage, text: str) -> tuple[int, ...]:
-    found = await preconditions.to_edit(call.node.log, params.message_id)
-    content = names.message_content(text) if text.strip() else DELETED
-    expected = params.prev_content_sha256
-    present = hashlib.sha256(found.message.content.encode()).hexdigest()
-    if expected is not None and expected.lower() != present:
-        editing.require_readable(call.moment(), found.message)
-        raise StaleExpectation("The message has been edited in the meantime.")
-    rendered = await call.node.rendered(content, call.user.id)
-    participants: frozenset[int] = frozenset()
-    message = found.message
-    if rendered.mentions_topic and message.channel_id is not None:
-        participants = await call.node.store.read(
-            queries.topic_senders, message.channel_id, topic_key(message.topic)
-        )
-    opened = await opened_by(call.node, call.user, content)
-    return await call.submit(editing.edit, found, content, rendered, participants, opened)
-
-
-async def _move(call: Call, message_id: int, wanted: Move) -> None:
-    whole = wanted.propagation is not Propagation.ONE
-    found, excerpt = await preconditions.to_move(
-        call.node.log, message_id, whole=whole, away=wanted.channel_id is not None
-    )
-    await call.submit(moving.move, found, excerpt, wanted, call.node.renderer.render)
-
-
 class DeleteMessage(Params, kw_only=True, frozen=True):
     """The message to delete."""
 
@@ -121,15 +85,8 @@ class DeleteMessage(Params, kw_only=True, frozen=True):
 
 async def delete_message(call: Call, params: DeleteMessage) -> Answer:
     """Delete a message for good."""
-    await retry_on_conflict(lambda: _delete(call, params.message_id))
+    await deleting.delete_message(call, params.message_id)
     return Answer()
-
-
-async def _delete(call: Call, message_id: int) -> None:
-    doomed = await preconditions.to_delete(call.node.log, [message_id])
-    if not doomed.messages:
-        raise NoSuchMessage
-    await call.submit(deleting.delete, doomed)
 
 
 class DeleteTopic(Params, kw_only=True, frozen=True):
@@ -147,30 +104,8 @@ class DeletedTopic(Answer, kw_only=True):
 
 async def delete_topic(call: Call, params: DeleteTopic) -> DeletedTopic:
     """Delete all messages of a topic."""
-    channel = permissions.visible_channel(
-        call.state, call.user, call.now, channel_id=params.stream_id
-    )
-    deleting.may_delete_any(call.moment(), channel.id)
-    key = topic_key(names.topic_name(params.topic_name))
-    conversation = (channel.id, key, None)
-    loop = asyncio.get_running_loop()
-    until = loop.time() + DELETE_SECONDS
-
-    async def batch() -> int:
-        lines = await call.node.store.read(rows.of_topic, channel.id, key)
-        # The newest first: what is left is then the beginning, as clients expect.
-        ids = [line[0] for line in lines[-BATCH:]]
-        if ids:
-            doomed = await preconditions.to_delete(call.node.log, ids)
-            if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
-                raise Conflict
-            await call.submit(deleting.delete, doomed)
-        return len(lines) - len(ids)
-
-    while await retry_on_conflict(batch):
-        if loop.time() > until:
-            return DeletedTopic(complete=False)
-    return DeletedTopic(complete=True)
+    complete = await deleting.delete_topic(call, params.stream_id, params.topic_name)
+    return DeletedTopic(complete=complete)
 
 
 class GetHistory(Params, kw_only=True, frozen=True):
@@ -203,7 +138,7 @@ class MessageHistory(Answer, kw_only=True):
 
 async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     """What a message was before it was edited or moved."""
-    message = await readable(call, call.user, params.message_id)
+    message = await readable_message(call.node, call.user, params.message_id)
     if message is None:
         raise NoSuchMessage
     policy = call.state.realm.message_edit_history_visibility_policy

@@ -1,28 +1,21 @@
 """What a reader does with messages: read, star, collapse."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tertulia.domain import permissions
-from tertulia.domain.messages import flags as flag_verbs
+from tertulia.domain.messages.flags import Updated
 from tertulia.domain.messages.narrow import Asked
 from tertulia.domain.names import topic_name
-from tertulia.model.errors import NoSuchMessage, Refused
-from tertulia.model.messages import Flag, Message
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.state.moment import Verb
-from tertulia.store import queries
-from tertulia.store.database import Connection
+from tertulia.model.errors import Refused
+from tertulia.model.messages import Flag
+from tertulia.service.messages import flags
+from tertulia.service.messages.history import find_messages, nothing_beside
 from tertulia.wire.api import narrow as wire_narrow
-from tertulia.wire.api.objects.message_flags import effective_flags, is_mention, is_read
-from tertulia.wire.api.resources.history import GetMessages, messages_asked_for
+from tertulia.wire.api.resources.history import GetMessages
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Reads
 from tertulia.wire.http.routing import Answer
-
-T = TypeVar("T")
 
 
 class UpdateFlags(Params, kw_only=True, frozen=True):
@@ -46,8 +39,7 @@ _SETTABLE = {"starred": Flag.STARRED, "collapsed": Flag.COLLAPSED}
 async def update_flags(call: Call, params: UpdateFlags) -> UpdatedFlags:
     """Mark messages as read or unread, starred, collapsed, or not."""
     _check_settable(params.flag)
-    known = await _known(call, params.messages)
-    updated = await _update(call, known, params.flag, add=params.op == "add")
+    updated = await _update(call, params.messages, params.flag, add=params.op == "add")
     return UpdatedFlags(
         messages=params.messages, ignored_because_not_subscribed_channels=sorted(updated.ignored)
     )
@@ -58,42 +50,10 @@ def _check_settable(flag: str) -> None:
         raise Refused(f"There is no flag '{flag[:50]}' to set.")
 
 
-async def _known(call: Call, message_ids: Iterable[int]) -> list[flag_verbs.Known]:
-    """The caller's relation to each of the messages. NoSuchMessage where one cannot be read."""
-    user = call.user
-    ids = sorted(set(message_ids))
-
-    def look(
-        connection: Connection,
-    ) -> tuple[list[Message], dict[int, queries.Relation]]:
-        found = queries.messages(connection, ids)
-        return found, queries.relations(connection, user.id, [message.id for message in found])
-
-    found, relations = await call.node.store.read(look)
-    state = call.state
-    if len(found) != len(ids) or not all(
-        permissions.reads_message(state, user, message, call.now) for message in found
-    ):
-        raise NoSuchMessage
-    return [
-        flag_verbs.Known(
-            message=message,
-            flags=relations[message.id].flags,
-            is_read=is_read(state, user.id, message, relations[message.id]),
-            is_mentioned=is_mention(
-                effective_flags(state, user.id, message, relations[message.id])
-            ),
-        )
-        for message in found
-    ]
-
-
-async def _update(
-    call: Call, known: Sequence[flag_verbs.Known], flag: str, *, add: bool
-) -> flag_verbs.Updated:
-    if flag == "read":
-        return await call.submit(flag_verbs.mark_read if add else flag_verbs.mark_unread, known)
-    return await call.submit(flag_verbs.change, known, _SETTABLE[flag], add)
+async def _update(call: Call, ids: list[int], flag: str, *, add: bool) -> Updated:
+    if flag != "read":
+        return await flags.set_flag(call, ids, _SETTABLE[flag], added=add)
+    return await (flags.mark_read if add else flags.mark_unread)(call, ids)
 
 
 class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
@@ -138,10 +98,9 @@ async def update_flags_in_narrow(call: Call, params: UpdateFlagsInNarrow) -> Upd
         num_after=params.num_after,
         narrow=params.narrow,
     )
-    found = (await messages_asked_for(call, call.user, page, lambda *_: None)).page
+    found = (await find_messages(call.node, call.user, page.query(), nothing_beside)).page
     ids = [message.id for message in found.messages]
-    known = await _known(call, ids)
-    updated = await _update(call, known, params.flag, add=params.op == "add")
+    updated = await _update(call, ids, params.flag, add=params.op == "add")
     return UpdatedPage(
         processed_count=len(ids),
         updated_count=updated.changed,
@@ -165,7 +124,7 @@ class Marked(Answer, kw_only=True):
 
 async def mark_all_as_read(call: Call, params: MarkAll) -> Marked:
     """Mark everything as read."""
-    return Marked(complete=await _of_unread(call, flag_verbs.mark_everything_read))
+    return Marked(complete=await flags.mark_all_read(call))
 
 
 class MarkChannel(Params, kw_only=True, frozen=True):
@@ -176,7 +135,7 @@ class MarkChannel(Params, kw_only=True, frozen=True):
 
 async def mark_stream_as_read(call: Call, params: MarkChannel) -> Answer:
     """Mark a channel's messages as read."""
-    await _of_unread(call, flag_verbs.mark_channel_read, params.stream_id)
+    await flags.mark_channel_read(call, params.stream_id)
     return Answer()
 
 
@@ -190,15 +149,5 @@ class MarkTopic(Params, kw_only=True, frozen=True):
 async def mark_topic_as_read(call: Call, params: MarkTopic) -> Answer:
     """Mark a topic's messages as read."""
     topic = topic_name(params.topic_name)
-    await _of_unread(call, flag_verbs.mark_topic_read, params.stream_id, topic)
+    await flags.mark_topic_read(call, params.stream_id, topic)
     return Answer()
-
-
-async def _of_unread(call: Call, verb: Verb[T], *arguments: Any) -> T:
-    """Submit a verb that looks at what the caller has not read, which is loaded for it."""
-
-    async def attempt() -> T:
-        await call.node.log.with_unread(call.user.id, lambda _: None)
-        return await call.submit(verb, *arguments)
-
-    return await retry_on_conflict(attempt)

@@ -28,9 +28,7 @@ class CreatedChannelFolder(Answer, kw_only=True):
 async def create_channel_folder(call: Call, params: CreateChannelFolder) -> CreatedChannelFolder:
     """Add a channel folder."""
     await call.prepare(params.description)
-    folder = await call.submit(
-        folders.create, params.name, params.description, call.node.renderer.render
-    )
+    folder = await call.submit(folders.create, params.name, params.description, call.render)
     return CreatedChannelFolder(channel_folder_id=folder.id)
 
 
@@ -84,5 +82,5 @@ async def update_channel_folder(call: Call, params: UpdateChannelFolder) -> Answ
         name=params.name, description=params.description, is_archived=params.is_archived
     )
     await call.prepare(params.description)
-    await call.submit(folders.change, params.channel_folder_id, edit, call.node.renderer.render)
+    await call.submit(folders.change, params.channel_folder_id, edit, call.render)
     return Answer()

@@ -6,9 +6,10 @@ from typing import Annotated
 from msgspec import Struct
 
 from tertulia.domain.messages.narrow import Asked
+from tertulia.service.messages.history import beside, find_messages
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
-from tertulia.wire.api.resources.history import GetMessages, beside, messages_asked_for, shown_to
+from tertulia.wire.api.resources.history import GetMessages, shown_to
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Reads
 from tertulia.wire.http.routing import Answer
@@ -37,7 +38,7 @@ class MatchingMessages(Answer, kw_only=True):
 async def get_matches(call: Call, params: MatchesNarrow) -> MatchingMessages:
     """Which of the messages are in a narrow."""
     asked = GetMessages(message_ids=params.msg_ids, narrow=params.narrow)
-    found = await messages_asked_for(call, call.user, asked, beside(call.user))
+    found = await find_messages(call.node, call.user, asked.query(), beside(call.user))
     shown = shown_to(call, call.user, found.page.messages, found.beside, asked)
     highlight(shown, found.compiled.terms)
     return MatchingMessages(

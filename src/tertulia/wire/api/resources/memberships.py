@@ -129,5 +129,5 @@ async def update_subgroups(call: Call, params: UpdateSubgroups) -> Answer:
 
 
 async def _change(call: Call, group_id: int, edit: MembersEdit) -> Answer:
-    await call.submit(memberships.change, group_id, edit, call.node.renderer.render)
+    await call.submit(memberships.change, group_id, edit, call.render)
     return Answer()

@@ -1,15 +1,14 @@
 """Sending messages."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tertulia.domain import names
-from tertulia.domain.channels import user_topics
-from tertulia.domain.messages import sending, widgets
+from tertulia.domain.messages.sending import ToChannel, ToPeople
 from tertulia.model.errors import Refused
-from tertulia.service.composing import prepare_message
+from tertulia.service.messages import recipients, sending
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Params, Reads
 from tertulia.wire.http.routing import Answer
@@ -99,19 +98,16 @@ class SentMessage(Answer, kw_only=True):
 
 async def send_message(call: Call, params: SendMessage) -> SentMessage:
     """Send a message to a topic of a channel, or directly to people."""
-    draft = await prepare_message(
-        call.node,
-        call.user,
+    sent = await sending.send_message(
+        call,
         _destination(call, params),
-        names.message_content(params.content),
-        author_id=call.user.id,
+        params.content,
         client=call.client,
         read_by_sender=counts_as_read(call, params.read_by_sender),
         queue_id=params.queue_id,
-        local_id=params.local_id if params.queue_id else None,
-        form=None if params.widget_content is None else widgets.form(params.widget_content),
+        local_id=params.local_id,
+        form=params.widget_content,
     )
-    sent = await call.submit(user_topics.send, draft)
     visibility = UNSET if sent.visibility is None else int(sent.visibility)
     return SentMessage(id=sent.message_id, automatic_new_visibility_policy=visibility)
 
@@ -121,41 +117,24 @@ def counts_as_read(call: Call, asked: bool | None) -> bool:
     return call.client.lower() in _READS_OWN if asked is None else asked
 
 
-def _destination(call: Call, params: SendMessage) -> sending.ToChannel | sending.ToPeople:
+def _destination(call: Call, params: SendMessage) -> ToChannel | ToPeople:
     to = params.to
     if params.type in {"direct", "private"}:
-        return sending.ToPeople(frozenset(people(call, to)))
+        return recipients.to_people(recipients.people(call, _named(to)))
     if params.topic is None:
         raise Refused("The topic is missing.")
     if isinstance(to, list):
         if len(to) != 1:
             raise Refused("A message goes to one channel.")
         to = to[0]
-    if to is None or to == "":
-        bot = call.user.bot
-        if bot is None or bot.default_sending_channel_id is None:
-            raise Refused("The message is addressed to no channel.")
-        to = bot.default_sending_channel_id
-    if isinstance(to, int):
-        return sending.ToChannel(topic=params.topic, channel_id=to)
-    return sending.ToChannel(topic=params.topic, name=to)
+    channel = recipients.default_channel(call) if to is None or to == "" else to
+    return recipients.to_topic(channel, params.topic)
 
 
-def people(call: Call, to: Recipient | None) -> list[int]:
-    """The user IDs that a direct message's destination names. Refused for unknown addresses."""
-    if isinstance(to, int):
-        to = [to]
+def _named(to: Recipient | None) -> Sequence[int | str]:
+    """The people whom a destination names, each by an ID or an address."""
+    if isinstance(to, list):
+        return to
     if isinstance(to, str):
-        to = [part for part in to.split(",") if part.strip()]
-    if not to:
-        raise Refused("The message is addressed to nobody.")
-    found: list[int] = []
-    for one in to:
-        if isinstance(one, int):
-            found.append(one)
-            continue
-        user = call.account_with(one)
-        if user is None:
-            raise Refused(f"Nobody has the address '{one[:100]}'.")
-        found.append(user.id)
-    return found
+        return [part for part in to.split(",") if part.strip()]
+    return [] if to is None else [to]

@@ -189,7 +189,7 @@ async def update_realm(call: Call, params: UpdateRealm) -> Answer:
         values["password_sign_in"] = _password_sign_in(call, params.authentication_methods)
     edit = Edit(values=values, groups=groups)
     await call.prepare(params.description)
-    await call.submit(settings.change, edit, call.node.renderer.render)
+    await call.submit(settings.change, edit, call.render)
     return Answer()
 
 

@@ -5,10 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tertulia.domain.accounts import alert_words, muting
-from tertulia.domain.messages import flags
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.store import message_details
-from tertulia.wire.api.resources.history import unread_ids
+from tertulia.service.messages import flags
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -53,15 +50,7 @@ class OtherUser(Params, kw_only=True, frozen=True):
 
 async def mute_user(call: Call, params: OtherUser) -> Answer:
     """Mute a user: what they wrote counts as read, and so does what they will write."""
-    muted_id = params.muted_user_id
-    await call.submit(muting.mute, muted_id)
-
-    async def attempt() -> None:
-        unread = await unread_ids(call, call.user.id)
-        theirs = await call.node.store.read(message_details.from_sender, muted_id, list(unread))
-        await call.submit(flags.mark_given_read, theirs)
-
-    await retry_on_conflict(attempt)
+    await flags.mute_user(call, params.muted_user_id)
     return Answer()
 
 

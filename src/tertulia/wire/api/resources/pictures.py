@@ -1,9 +1,7 @@
 """Pictures that come with a request."""
 
-from tertulia import pictures
-from tertulia.model.errors import BadImage, Refused
-from tertulia.pictures import BadPicture
-from tertulia.service.avatars import MAX_PICTURE_MIB, MEDIUM_SIZE, SIZE, kept
+from tertulia.model.errors import Refused
+from tertulia.service.files.avatars import MAX_PICTURE_MIB, keep_scaled
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.forms import MIB
 
@@ -18,18 +16,7 @@ def sent_picture(call: Call) -> bytes:
     return content
 
 
-async def taken_in(call: Call) -> str:
-    """Keep the one picture that came with the request, in both its sizes; the name that it has
-    now. BadImage for what is no picture; Refused unless there is one, and not too large."""
-    content = sent_picture(call)
-    try:
-        small = await pictures.squared(content, SIZE)
-        medium = await pictures.squared(content, MEDIUM_SIZE)
-    except BadPicture as error:
-        raise BadImage(str(error)) from None
-    return await kept(call.node.files, small.content, medium.content)
-
-
-async def taken_in_if_sent(call: Call) -> str:
-    """The same for a request that may come without one: empty then."""
-    return await taken_in(call) if call.uploads else ""
+async def kept_if_sent(call: Call) -> str:
+    """Keep the picture that came with the request, if one did; the name that it has now, or empty.
+    BadImage for what is no picture; Refused for several, and for one that is too large."""
+    return await keep_scaled(call.node.files, sent_picture(call)) if call.uploads else ""

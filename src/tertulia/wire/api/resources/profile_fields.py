@@ -169,9 +169,7 @@ class ProfileEntry(Struct, kw_only=True, frozen=True):
 async def new_profile(call: Call, entries: list[ProfileEntry]) -> NewProfile:
     """What is to be in a profile."""
     await call.prepare(*(one.value for one in entries))
-    return NewProfile(
-        values=tuple((one.id, one.value) for one in entries), render=call.node.renderer.render
-    )
+    return NewProfile(values=tuple((one.id, one.value) for one in entries), render=call.render)
 
 
 class UpdateProfile(Params, kw_only=True, frozen=True):

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tertulia.domain.messages import reactions, widgets
-from tertulia.model.errors import NoSuchMessage, Refused
+from tertulia.domain.messages.reactions import Asked
+from tertulia.model.errors import Refused
 from tertulia.model.reactions import EmojiKind
-from tertulia.service.conflicts import retry_on_conflict
-from tertulia.store import message_details
+from tertulia.service.messages import reactions as service
 from tertulia.wire.api.objects.reactions import NEUTRAL_TYPE, REACTION_TYPES
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -39,11 +38,7 @@ class AddReaction(Params, kw_only=True, frozen=True):
 async def add_reaction(call: Call, params: AddReaction) -> Answer:
     """React to a message with an emoji."""
     asked = _asked(params.emoji_name, params.emoji_code, params.reaction_type)
-
-    async def attempt() -> None:
-        await call.submit(reactions.react, await _reacted(call, params.message_id), asked)
-
-    await retry_on_conflict(attempt)
+    await service.add_reaction(call, params.message_id, asked)
     return Answer()
 
 
@@ -59,41 +54,17 @@ class RemoveReaction(Params, kw_only=True, frozen=True):
 async def remove_reaction(call: Call, params: RemoveReaction) -> Answer:
     """Take one's own reaction back."""
     asked = _asked(params.emoji_name, params.emoji_code, params.reaction_type)
-
-    async def attempt() -> None:
-        await call.submit(reactions.take_back, await _reacted(call, params.message_id), asked)
-
-    await retry_on_conflict(attempt)
+    await service.remove_reaction(call, params.message_id, asked)
     return Answer()
 
 
-def _asked(name: str | None, code: str | None, reaction_type: str | None) -> reactions.Asked:
+def _asked(name: str | None, code: str | None, reaction_type: str | None) -> Asked:
     kind: EmojiKind | None = None
     if reaction_type is not None:
         kind = REACTION_TYPES.get(reaction_type)
         if kind is None:
             raise Refused(f"There are no reactions of the type '{reaction_type[:50]}'.")
-    return reactions.Asked(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
-
-
-async def seen(call: Call, message_id: int) -> message_details.DetailedMessage:
-    """The message and what hangs on it. NoSuchMessage where there is none; whether the caller may
-    read it is for the verb to say."""
-    found = await call.node.store.read(message_details.detailed_message, call.user.id, message_id)
-    if found is None:
-        raise NoSuchMessage
-    return found
-
-
-async def _reacted(call: Call, message_id: int) -> reactions.Reacted:
-    found = await seen(call, message_id)
-    return reactions.Reacted(
-        seq=found.head,
-        message=found.message,
-        flags=found.relation.flags,
-        reactions=found.details.reactions,
-        holders=found.holders,
-    )
+    return Asked(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
 
 
 class Submit(Params, kw_only=True, frozen=True):
@@ -106,18 +77,5 @@ class Submit(Params, kw_only=True, frozen=True):
 
 async def add_submessage(call: Call, params: Submit) -> Answer:
     """Vote in a poll, add to a list of things to do, and the like."""
-
-    async def attempt() -> None:
-        found = await seen(call, params.message_id)
-        await call.submit(
-            widgets.submit,
-            found.message,
-            found.details.submessages,
-            found.holders,
-            found.head,
-            params.msg_type,
-            params.content,
-        )
-
-    await retry_on_conflict(attempt)
+    await service.use_widget(call, params.message_id, params.msg_type, params.content)
     return Answer()

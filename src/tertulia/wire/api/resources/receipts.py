@@ -7,9 +7,9 @@ from tertulia.domain.accounts import muting
 from tertulia.model.errors import NoSuchMessage, Refused
 from tertulia.model.messages import Message
 from tertulia.model.users import User
+from tertulia.service.messages.reading import readable_message
 from tertulia.state.organization import State
 from tertulia.store import message_details
-from tertulia.wire.api.resources.history import readable
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -31,7 +31,7 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
     """Who has read a message: without its sender, bots, deactivated users, those who do not let
     others know, those whom the caller has muted, or who have muted the caller, and those of whom
     the caller may not know."""
-    message = await readable(call, call.user, params.message_id)
+    message = await readable_message(call.node, call.user, params.message_id)
     if message is None:
         raise NoSuchMessage
     if not call.state.realm.enable_read_receipts:

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tertulia.domain.messages import reminders
-from tertulia.store import queries
+from tertulia.service.messages import reminders as service
 from tertulia.wire.api.objects.scheduled import ReminderObject, reminder_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
@@ -46,15 +46,8 @@ class NewReminder(Answer, kw_only=True):
 
 async def set_reminder(call: Call, params: SetReminder) -> NewReminder:
     """Be reminded of a message by a direct message of the Notification Bot."""
-    found = await call.node.store.read(queries.messages, [params.message_id])
-    made = await call.submit(
-        reminders.set_reminder,
-        call.node.renderer.render,
-        params.message_id,
-        found[0] if found else None,
-        params.scheduled_delivery_timestamp,
-        params.note or "",
-    )
+    at = params.scheduled_delivery_timestamp
+    made = await service.set_reminder(call, params.message_id, at, params.note or "")
     return NewReminder(reminder_id=made)
 
 

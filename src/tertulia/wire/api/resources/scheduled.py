@@ -4,11 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tertulia.domain import names
-from tertulia.domain.messages import scheduled, sending
-from tertulia.model.errors import Refused
-from tertulia.model.scheduled import ScheduledMessage
-from tertulia.service.composing import prepare_message
+from tertulia.domain.messages import scheduled
+from tertulia.service.messages import scheduling
+from tertulia.service.messages.scheduling import ScheduledEdit
 from tertulia.wire.api.objects.scheduled import ScheduledMessageObject, scheduled_object
 from tertulia.wire.api.resources.messages import counts_as_read
 from tertulia.wire.http.call import Call
@@ -62,17 +60,15 @@ class NewScheduled(Answer, kw_only=True):
 
 async def schedule_message(call: Call, params: ScheduleMessage) -> NewScheduled:
     """Send a message later."""
-    draft = await prepare_message(
-        call.node,
-        call.user,
-        _destination(_is_direct(params.type), params.to, params.topic),
-        names.message_content(params.content),
-        author_id=call.user.id,
+    scheduled_id = await scheduling.schedule_message(
+        call,
+        scheduling.destination(_is_direct(params.type), _ids(params.to), params.topic),
+        params.content,
+        params.scheduled_delivery_timestamp,
         client=call.client,
         read_by_sender=counts_as_read(call, params.read_by_sender),
     )
-    at = params.scheduled_delivery_timestamp
-    return NewScheduled(scheduled_message_id=await call.submit(scheduled.schedule, draft, at))
+    return NewScheduled(scheduled_message_id=scheduled_id)
 
 
 class EditScheduled(Params, kw_only=True, frozen=True):
@@ -87,24 +83,18 @@ class EditScheduled(Params, kw_only=True, frozen=True):
         Int | None, Meta(description="One that could not be sent needs another time.")
     ] = None
 
-    @property
-    def concerns_message(self) -> bool:
-        """Whether more than the time is to change."""
-        parts = (self.type, self.to, self.topic, self.content)
-        return any(part is not None for part in parts)
-
 
 async def edit_scheduled_message(call: Call, params: EditScheduled) -> Answer:
     """Change a message that waits, or when it is sent."""
-    at = params.scheduled_delivery_timestamp
-    if at is None and not params.concerns_message:
-        raise Refused("There is nothing to change.")
-    while True:
-        before = scheduled.own(call.state, call.user.id, params.scheduled_message_id)
-        draft = await _rewritten(call, before, params) if params.concerns_message else None
-        # Somebody else may have changed it while this was written: then once more.
-        if await call.submit(scheduled.change, before, draft, at):
-            return Answer()
+    edit = ScheduledEdit(
+        is_direct=None if params.type is None else _is_direct(params.type),
+        to=None if params.to is None else _ids(params.to),
+        topic=params.topic,
+        content=params.content,
+        deliver_at=params.scheduled_delivery_timestamp,
+    )
+    await scheduling.change_scheduled(call, params.scheduled_message_id, edit, client=call.client)
+    return Answer()
 
 
 class DeleteScheduled(Params, kw_only=True, frozen=True):
@@ -119,50 +109,9 @@ async def delete_scheduled_message(call: Call, params: DeleteScheduled) -> Answe
     return Answer()
 
 
-async def _rewritten(call: Call, before: ScheduledMessage, params: EditScheduled) -> sending.Draft:
-    content = before.content
-    if params.content is not None:
-        content = names.message_content(params.content)
-    return await prepare_message(
-        call.node,
-        call.user,
-        _redirected(before, params),
-        content,
-        author_id=call.user.id,
-        client=call.client,
-        read_by_sender=before.read_by_sender,
-    )
-
-
-def _redirected(
-    before: ScheduledMessage, params: EditScheduled
-) -> sending.ToChannel | sending.ToPeople:
-    if params.type is not None:
-        if params.to is None:
-            raise Refused("Another type needs a recipient: 'to'.")
-        return _destination(_is_direct(params.type), params.to, params.topic)
-    if before.channel_id is None:
-        if params.to is None:
-            return scheduled.destination(before)
-        return _destination(True, params.to, None)
-    to = before.channel_id if params.to is None else params.to
-    return _destination(False, to, before.topic if params.topic is None else params.topic)
-
-
 def _is_direct(kind: Kind) -> bool:
     return kind in {"direct", "private"}
 
 
-def _destination(
-    is_direct: bool, to: To, topic: str | None
-) -> sending.ToChannel | sending.ToPeople:
-    ids = to if isinstance(to, list) else [to]
-    if is_direct:
-        if not ids:
-            raise Refused("The message is addressed to nobody.")
-        return sending.ToPeople(frozenset(ids))
-    if len(ids) != 1:
-        raise Refused("A message goes to one channel.")
-    if topic is None:
-        raise Refused("The topic is missing.")
-    return sending.ToChannel(topic=topic, channel_id=ids[0])
+def _ids(to: To) -> list[int]:
+    return to if isinstance(to, list) else [to]

@@ -151,7 +151,6 @@ class SubscribeAnswer(Answer, kw_only=True):
 
 async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
     """Subscribe oneself or others to channels, creating those that do not exist."""
-    await call.prepare(*(one.description for one in params.subscriptions))
     wanted = Wanted(
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
@@ -162,7 +161,7 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         announce=params.announce,
         tell_subscribed=params.send_new_subscription_messages,
     )
-    outcome = await bulk_subscriptions.subscribed(call, wanted)
+    outcome = await bulk_subscriptions.subscribe(call, wanted)
     return SubscribeAnswer(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
@@ -213,7 +212,7 @@ class UnsubscribeAnswer(Answer, kw_only=True):
 
 async def unsubscribe(call: Call, params: Unsubscribe) -> UnsubscribeAnswer:
     """Unsubscribe oneself or others from channels."""
-    removal = await bulk_subscriptions.unsubscribed(
+    removal = await bulk_subscriptions.unsubscribe(
         call, params.subscriptions, _principals(call, params.principals)
     )
     return UnsubscribeAnswer(removed=removal.removed, not_removed=removal.not_removed)
@@ -239,15 +238,12 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
     """Subscribe oneself to some channels and unsubscribe from others, at once."""
     if not params.add and not params.delete:
         raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
-    await call.prepare(*(one.description for one in params.add))
     usual = NewChannelOptions()
     wanted = Wanted(
         channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
         colors=_colors(params.add),
     )
-    done = await call.submit(
-        subscriptions.exchange, wanted, params.delete, call.node.renderer.render
-    )
+    done = await bulk_subscriptions.exchange(call, wanted, params.delete)
     return ExchangeAnswer(
         subscribed=_by_user(done.outcome.subscribed),
         already_subscribed=_by_user(done.outcome.already_subscribed),

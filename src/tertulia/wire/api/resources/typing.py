@@ -4,10 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tertulia.domain.messages import typing
-from tertulia.domain.names import topic_name
 from tertulia.model.errors import Refused
-from tertulia.store import queries
+from tertulia.service.messages import typing
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Alias, Int, Params, Path
 from tertulia.wire.http.routing import Answer
@@ -29,14 +27,13 @@ async def set_typing(call: Call, params: SetTyping) -> Answer:
     if params.type in {"direct", "private"}:
         if not params.to:
             raise Refused("The recipients are missing: 'to'.")
-        notice = call.consider(typing.to_people, tuple(params.to), started)
+        typing.type_to_people(call, params.to, started=started)
     else:
         if params.stream_id is None:
             raise Refused("The channel is missing: 'stream_id'.")
         if params.topic is None:
             raise Refused("The topic is missing.")
-        notice = call.consider(typing.in_topic, params.stream_id, topic_name(params.topic), started)
-    call.node.delivery.publish(notice)
+        typing.type_in_topic(call, params.stream_id, params.topic, started=started)
     return Answer()
 
 
@@ -49,8 +46,5 @@ class SetTypingEdit(Params, kw_only=True, frozen=True):
 
 async def set_typing_edit(call: Call, params: SetTypingEdit) -> Answer:
     """Tell those who read a message of the caller's that it is being edited, or no longer is."""
-    found = await call.node.store.read(queries.messages, [params.message_id])
-    message = found[0] if found else None
-    notice = call.consider(typing.edit, message, params.op == "start")
-    call.node.delivery.publish(notice)
+    await typing.type_edit(call, params.message_id, started=params.op == "start")
     return Answer()

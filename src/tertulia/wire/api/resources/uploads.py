@@ -9,8 +9,8 @@ from tertulia.domain.messages import attachments
 from tertulia.model.attachments import ADDRESS, Attachment
 from tertulia.model.errors import MayNotOpen, Refused
 from tertulia.service import links
-from tertulia.service.file_access import may_open
-from tertulia.service.uploads import stored
+from tertulia.service.files.access import may_open
+from tertulia.service.files.uploads import stored
 from tertulia.wire.api.objects.attachments import AttachmentObject, attachment_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.errors import NotFound

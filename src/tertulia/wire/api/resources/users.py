@@ -8,7 +8,7 @@ from tertulia.domain import permissions
 from tertulia.domain.accounts import erasing, users
 from tertulia.model.errors import NotPermitted, Refused
 from tertulia.model.users import Role, User
-from tertulia.service.avatars import thrown_away
+from tertulia.service.files.avatars import delete
 from tertulia.service.passwords import good_password
 from tertulia.wire.api.objects import people
 from tertulia.wire.api.objects.profiles import ProfileValueObject, profile_data
@@ -295,7 +295,7 @@ async def deactivate_user(call: Call, params: DeactivateUser) -> Answer:
     if wanted.delete_profile:
         host = call.node.config.address_host
         picture = await call.submit(erasing.delete, params.user_id, host)
-        await thrown_away(call.node.files, picture)
+        await delete(call.node.files, picture)
         return Answer()
     await call.submit(users.deactivate, params.user_id)
     return Answer()

@@ -11,9 +11,9 @@ from tertulia.domain.groups import group_settings
 from tertulia.domain.groups.group_settings import PermissionSetting
 from tertulia.domain.organization.settings import VIDEO_CALLS
 from tertulia.model.realm import Realm
-from tertulia.service.avatars import MAX_PICTURE_MIB
 from tertulia.service.config import Config
-from tertulia.service.thumbnails import FORMATS
+from tertulia.service.files.avatars import MAX_PICTURE_MIB
+from tertulia.service.files.thumbnails import FORMATS
 from tertulia.wire.api.emoji import emoji_url
 from tertulia.wire.api.objects.profiles import EXTERNAL_ACCOUNTS
 from tertulia.wire.api.objects.realm import authentication_methods, realm_settings

@@ -1,5 +1,5 @@
-"""What commands about messages look at before they decide: read at one entry of the log, so that
-the decision can tell whether it is still so."""
+"""What commands about messages read before they decide, at one entry of the log: the verb raises
+Conflict where that was touched by a later entry."""
 
 from collections.abc import Sequence
 

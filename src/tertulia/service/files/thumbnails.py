@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from tertulia.service.node import Node
 logger = logging.getLogger("tertulia.http")
 
 WAITING: Final = 100
-"""Pictures that may wait to be made smaller; whoever asks for more has to come again."""
+"""Pictures that may wait to be made smaller; beyond that, requests are answered with 503."""
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})(-anim)?(?:\.\w+)?")
 
 
@@ -52,9 +53,6 @@ def nearest(name: str, *, moving: bool) -> ThumbnailFormat:
     return min(fitting, key=lambda form: (form.name != name, abs(form.max_width - width)))
 
 
-_making: dict[tuple[Path, str], asyncio.Task[None]] = {}
-
-
 async def thumbnail(node: Node, attachment: Attachment, name: str) -> Path:
     """Where the smaller picture lies. BadPicture where there is none; Unavailable where too many
     are waiting."""
@@ -64,15 +62,8 @@ async def thumbnail(node: Node, attachment: Attachment, name: str) -> Path:
     kept = node.uploads.thumbnail(attachment.path, form.name)
     place = node.files.place(kept)
     if not await asyncio.to_thread(place.exists):
-        # Who asks first has it made, for all who ask meanwhile.
-        making = _making.get((place, form.name))
-        if making is None:
-            if len(_making) >= WAITING:
-                raise Unavailable("Too many pictures are waiting to be made smaller.")
-            making = asyncio.create_task(_make(node, attachment, form, kept))
-            _making[place, form.name] = making
-            making.add_done_callback(lambda _: _making.pop((place, form.name), None))
-        await asyncio.shield(making)
+        make = partial(_make, node, attachment, form, kept)
+        await node.thumbnails.do((place, form.name), make, WAITING)
     return place
 
 

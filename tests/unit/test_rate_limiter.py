@@ -7,131 +7,132 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from tertulia.wire.http.attempt_limits import Pace, who_tries
+from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.rate_limiter import RateLimiter
 from tests.support import TestClock
 
 NOW = 1_800_000_000.3
 
 
-def paced(limit: int, seconds: float, known: int = 100) -> tuple[Pace, TestClock]:
+def limited(limit: int, seconds: float, known: int = 100) -> tuple[RateLimiter, TestClock]:
     clock = TestClock(stopped_at=NOW)
-    return Pace(limit, seconds, clock, known), clock
+    return RateLimiter(limit, seconds, clock, known), clock
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 1000, 9999])
 def test_the_limit_can_be_used_at_once_and_not_one_more(limit: int) -> None:
-    pace, _ = paced(limit, 60)
-    assert [pace.admits("ann") for _ in range(limit + 2)] == [True] * limit + [False] * 2
-    assert pace.admits("ben")
+    limiter, _ = limited(limit, 60)
+    assert [limiter.admits("ann") for _ in range(limit + 2)] == [True] * limit + [False] * 2
+    assert limiter.admits("ben")
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 1000])
 def test_attempts_come_back_one_by_one(limit: int) -> None:
-    pace, clock = paced(limit, 60)
-    while pace.admits("ann"):
+    limiter, clock = limited(limit, 60)
+    while limiter.admits("ann"):
         pass
     for number in range(1, limit + 1):
         clock.ahead = number * 60 / limit
-        assert pace.admits("ann")
-        assert not pace.admits("ann")
+        assert limiter.admits("ann")
+        assert not limiter.admits("ann")
 
 
 def test_one_who_waits_has_all_again_and_no_more() -> None:
-    pace, clock = paced(5, 60)
-    while pace.admits("ann"):
+    limiter, clock = limited(5, 60)
+    while limiter.admits("ann"):
         pass
     clock.ahead = 86400
-    assert [pace.admits("ann") for _ in range(6)] == [True] * 5 + [False]
+    assert [limiter.admits("ann") for _ in range(6)] == [True] * 5 + [False]
 
 
 def test_what_is_refused_does_not_count() -> None:
-    pace, clock = paced(2, 60)
+    limiter, clock = limited(2, 60)
     for _ in range(50):
-        pace.admits("ann")
+        limiter.admits("ann")
     clock.ahead = 30
-    assert pace.admits("ann")
+    assert limiter.admits("ann")
 
 
 def test_who_is_refused_is_told_when_to_try_again() -> None:
-    pace, clock = paced(4, 60)
+    limiter, clock = limited(4, 60)
     for _ in range(4):
-        pace.require("ann")
+        limiter.require("ann")
     clock.ahead = 5
     with pytest.raises(TooManyTries) as refused:
-        pace.require("ann")
+        limiter.require("ann")
     assert refused.value.wait == 10
     clock.ahead += refused.value.wait
-    pace.require("ann")
+    limiter.require("ann")
 
 
 def test_what_is_left_is_told() -> None:
-    pace, clock = paced(3, 60)
-    assert [pace.left(pace.charge("ann", clock())) for _ in range(4)] == [2, 1, 0, 0]
+    limiter, clock = limited(3, 60)
+    assert [limiter.left(limiter.charge("ann", clock())) for _ in range(4)] == [2, 1, 0, 0]
     clock.ahead = 41
-    assert [pace.left(pace.charge("ann", clock())) for _ in range(3)] == [1, 0, 0]
+    assert [limiter.left(limiter.charge("ann", clock())) for _ in range(3)] == [1, 0, 0]
 
 
 def test_what_is_forgiven_does_not_count() -> None:
-    pace, _ = paced(2, 60)
+    limiter, _ = limited(2, 60)
     for _ in range(20):
-        assert pace.admits("ann")
-        pace.forgive("ann")
-    assert [pace.admits("ann") for _ in range(3)] == [True, True, False]
+        assert limiter.admits("ann")
+        limiter.forgive("ann")
+    assert [limiter.admits("ann") for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize("back", [1, 3600, 10**9])
 def test_a_clock_that_is_set_back_holds_nobody_up_for_longer(back: float) -> None:
-    pace, clock = paced(3, 60)
-    while pace.admits("ann"):
+    limiter, clock = limited(3, 60)
+    while limiter.admits("ann"):
         pass
     clock.ahead = -back
-    assert not pace.admits("ann")
-    assert pace.admits("ben")
+    assert not limiter.admits("ann")
+    assert limiter.admits("ben")
     clock.ahead += 20
-    assert pace.admits("ann")
+    assert limiter.admits("ann")
 
 
 def test_nobody_is_kept_who_has_all_attempts_again() -> None:
-    pace, clock = paced(3, 60)
+    limiter, clock = limited(3, 60)
     for number in range(50):
-        pace.admits(number)
-    assert kept(pace) == 50
+        limiter.admits(number)
+    assert kept(limiter) == 50
     for who in ("ann", "ben"):
         clock.ahead += 60
-        pace.admits(who)
-    assert kept(pace) == 2
+        limiter.admits(who)
+    assert kept(limiter) == 2
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(61, 0), (66, 0), (90, 4), (118, 8), (125, 9)])
 def test_nobody_is_forgotten_before_they_have_all_attempts_again(seconds: float, left: int) -> None:
-    pace, clock = paced(10, 60)
-    pace.admits("ben")
+    limiter, clock = limited(10, 60)
+    limiter.admits("ben")
     clock.ahead = 59  # Just before those of the last minute are put aside.
     for _ in range(10):
-        pace.admits("ann")
+        limiter.admits("ann")
     clock.ahead = 60
-    pace.admits("ben")
+    limiter.admits("ben")
     clock.ahead = seconds
-    pace.admits("ben")
-    assert pace.left(pace.charge("ann", clock())) == left
+    limiter.admits("ben")
+    assert limiter.left(limiter.charge("ann", clock())) == left
 
 
 @pytest.mark.parametrize("back", [0, 10**6])
 def test_of_many_who_try_only_so_many_are_kept(back: float) -> None:
-    pace, clock = paced(3, 60, known=20)
-    pace.admits("ann")
+    limiter, clock = limited(3, 60, known=20)
+    limiter.admits("ann")
     clock.ahead = -back
     for number in range(1000):
-        assert pace.admits(number)
-        assert kept(pace) <= 40
+        assert limiter.admits(number)
+        assert kept(limiter) <= 40
     for number in range(980, 1000):
-        assert pace.left(pace.charge(number, clock())) == 1
+        assert limiter.left(limiter.charge(number, clock())) == 1
 
 
-def kept(pace: Pace) -> int:
+def kept(limiter: RateLimiter) -> int:
     """How many are remembered."""
-    return len(pace._recent) + len(pace._before)
+    return len(limiter._recent) + len(limiter._before)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_a_computer_is_counted_by_its_address_or_network(
     host: str | None, counted: str | None
 ) -> None:
     client = None if host is None else SimpleNamespace(host=host)
-    assert who_tries(cast("Request", cast("Any", SimpleNamespace(client=client)))) == counted
+    assert client_network(cast("Request", cast("Any", SimpleNamespace(client=client)))) == counted
 
 
 def test_the_clock_of_the_tests_goes_by_itself_unless_it_is_stopped() -> None:

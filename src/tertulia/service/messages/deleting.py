@@ -1,0 +1,86 @@
+"""Deleting messages: one, a topic, and those that have been kept long enough."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tertulia.domain import names, permissions
+from tertulia.domain.messages import deleting
+from tertulia.log.log import Log
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import Conflict, NoSuchMessage
+from tertulia.service.caller import Caller
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.messages import preconditions
+from tertulia.store import editing as rows
+
+BATCH = 1000
+"""Messages that are deleted at once, so that others can write in between."""
+TOPIC_SECONDS = 20.0
+"""So long at most messages of a topic are deleted, one batch after the other."""
+
+
+async def delete_message(caller: Caller, message_id: int) -> None:
+    """Delete a message for good. Raises NoSuchMessage, and as
+    `tertulia.domain.messages.deleting.delete`."""
+
+    async def attempt() -> None:
+        doomed = await preconditions.to_delete(caller.node.log, [message_id])
+        if not doomed.messages:
+            raise NoSuchMessage
+        await caller.submit(deleting.delete, doomed)
+
+    await retry_on_conflict(attempt)
+
+
+async def delete_topic(caller: Caller, channel_id: int, topic: str) -> bool:
+    """Delete all messages of a topic, the newest first. Whether none is left: this ends after
+    `TOPIC_SECONDS`, and is to be asked for again. Raises NoSuchChannel; Refused."""
+    channel = permissions.visible_channel(
+        caller.state, caller.user, caller.now, channel_id=channel_id
+    )
+    deleting.may_delete_any(caller.moment(), channel.id)
+    key = topic_key(names.topic_name(topic))
+    conversation = (channel.id, key, None)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + TOPIC_SECONDS
+
+    async def batch() -> int:
+        """Delete some. How many are left."""
+        lines = await caller.node.store.read(rows.of_topic, channel.id, key)
+        # The newest first: what is left is then the beginning, as clients expect.
+        ids = [line[0] for line in lines[-BATCH:]]
+        if ids:
+            doomed = await preconditions.to_delete(caller.node.log, ids)
+            if [one.conversation for one in doomed.messages] != [conversation] * len(ids):
+                raise Conflict
+            await caller.submit(deleting.delete, doomed)
+        return len(lines) - len(ids)
+
+    while await retry_on_conflict(batch):
+        if loop.time() > until:
+            return False
+    return True
+
+
+async def expire_messages(log: Log, channel_id: int | None) -> None:
+    """Delete messages of the channel (None: direct ones) that have been kept as long as the
+    organization wants, as the server itself."""
+    # Looked at anew for each batch: they may be kept for longer by now.
+    while (before := deleting.kept_since(log.state, channel_id, log.clock())) is not None:
+        found = await log.store.read(rows.older_than, channel_id, before, BATCH)
+        deleted = [await _expire(log, message_ids, before) for message_ids in found]
+        if not any(deleted):
+            return
+
+
+async def _expire(log: Log, message_ids: Sequence[int], before: int) -> bool:
+    """Whether any of them were deleted. False where that is not so because they are kept."""
+
+    async def attempt() -> bool:
+        doomed = await preconditions.to_delete(log, message_ids)
+        # Those that are gone by now are missing; of none there is nothing to decide.
+        if not doomed.messages:
+            return False
+        return await log.submit(None, deleting.expire, doomed, before)
+
+    return await retry_on_conflict(attempt)

@@ -1,0 +1,58 @@
+"""Editing what a message says, and moving messages."""
+
+import hashlib
+
+from tertulia.domain import names
+from tertulia.domain.messages import editing, moving
+from tertulia.domain.messages.moving import Move
+from tertulia.model.channels import topic_key
+from tertulia.model.errors import StaleExpectation
+from tertulia.model.messages import Message, Propagation
+from tertulia.service.caller import Caller
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.messages import preconditions
+from tertulia.service.messages.composing import Topic, compose
+
+DELETED = "(deleted)"
+"""What a message says whose content was taken away."""
+
+
+async def edit_message(
+    caller: Caller, message_id: int, text: str, *, expected_sha256: str | None = None
+) -> tuple[int, ...]:
+    """Give a message of the caller's new content. The IDs of the files that it links no more.
+
+    `expected_sha256` is, in hexadecimal, of the content that the caller has seen. Raises as
+    `tertulia.domain.messages.editing.edit`; StaleExpectation where the content is another.
+    """
+
+    async def attempt() -> tuple[int, ...]:
+        found = await preconditions.to_edit(caller.node.log, message_id)
+        message = found.message
+        content = names.message_content(text) if text.strip() else DELETED
+        present = hashlib.sha256(message.content.encode()).hexdigest()
+        if expected_sha256 is not None and expected_sha256.lower() != present:
+            editing.require_readable(caller.moment(), message)
+            raise StaleExpectation("The message has been edited in the meantime.")
+        composed = await compose(caller.node, caller.user, content, lambda: _topic(message))
+        return await caller.submit(editing.edit, found, composed)
+
+    return await retry_on_conflict(attempt)
+
+
+def _topic(message: Message) -> Topic | None:
+    return None if message.channel_id is None else (message.channel_id, topic_key(message.topic))
+
+
+async def move_messages(caller: Caller, message_id: int, wanted: Move) -> None:
+    """Move a message, and with it others of its topic. Raises as
+    `tertulia.domain.messages.moving.move`."""
+    is_whole = wanted.propagation is not Propagation.ONE
+
+    async def attempt() -> None:
+        found, excerpt = await preconditions.to_move(
+            caller.node.log, message_id, whole=is_whole, away=wanted.channel_id is not None
+        )
+        await caller.submit(moving.move, found, excerpt, wanted, caller.render)
+
+    await retry_on_conflict(attempt)

@@ -1,0 +1,138 @@
+"""What a reader does with messages: marks them as read or unread, stars them, collapses them."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pyroaring import BitMap
+
+from tertulia.domain import permissions
+from tertulia.domain.accounts import muting
+from tertulia.domain.messages import flags
+from tertulia.domain.messages.flags import Known, Updated
+from tertulia.model.errors import NoSuchMessage
+from tertulia.model.messages import ANY_MENTION, Flag, Message
+from tertulia.service.caller import Caller
+from tertulia.service.conflicts import retry_on_conflict
+from tertulia.service.node import Node
+from tertulia.state.moment import Verb
+from tertulia.state.organization import State
+from tertulia.store import message_details, queries
+from tertulia.store.database import Connection
+from tertulia.store.queries import Relation
+
+T = TypeVar("T")
+
+
+async def mark_read(caller: Caller, message_ids: Iterable[int]) -> Updated:
+    """Mark messages as read. NoSuchMessage where the caller cannot read one."""
+    return await caller.submit(flags.mark_read, await _known(caller, message_ids))
+
+
+async def mark_unread(caller: Caller, message_ids: Iterable[int]) -> Updated:
+    """Mark messages as unread. NoSuchMessage where the caller cannot read one."""
+    return await caller.submit(flags.mark_unread, await _known(caller, message_ids))
+
+
+async def set_flag(
+    caller: Caller, message_ids: Iterable[int], flag: Flag, *, added: bool
+) -> Updated:
+    """Set a flag on messages, or clear it. NoSuchMessage where the caller cannot read one."""
+    return await caller.submit(flags.change, await _known(caller, message_ids), flag, added)
+
+
+async def _known(caller: Caller, message_ids: Iterable[int]) -> list[Known]:
+    user = caller.user
+    ids = sorted(set(message_ids))
+
+    def look(connection: Connection) -> tuple[list[Message], dict[int, Relation]]:
+        found = queries.messages(connection, ids)
+        return found, queries.relations(connection, user.id, [message.id for message in found])
+
+    found, relations = await caller.node.store.read(look)
+    state, now = caller.state, caller.now
+    if len(found) != len(ids) or not all(
+        permissions.reads_message(state, user, message, now) for message in found
+    ):
+        raise NoSuchMessage
+    return [_known_one(state, user.id, message, relations[message.id]) for message in found]
+
+
+def _known_one(state: State, user_id: int, message: Message, relation: Relation) -> Known:
+    flags_by_now = effective_flags(state, user_id, message, relation)
+    return Known(
+        message=message,
+        flags=relation.flags,
+        is_read=is_read(state, user_id, message, relation),
+        is_mentioned=bool(flags_by_now & ANY_MENTION),
+    )
+
+
+def is_read(state: State, user_id: int, message: Message, relation: Relation) -> bool:
+    """Whether the message counts as read by the user.
+
+    Unread is what came in while they are subscribed, or to a conversation of theirs, until it is
+    marked; and what they marked as unread themselves.
+    """
+    if relation.read:
+        return True
+    if message.channel_id is None:
+        return False
+    subscription = state.subscription(user_id, message.channel_id)
+    if subscription is None or not subscription.is_active:
+        return True
+    return message.id <= state.unread_since(subscription) and not relation.flags & Flag.RECORD
+
+
+def effective_flags(state: State, user_id: int, message: Message, relation: Relation) -> Flag:
+    """The user's sparse flags, with the mention of everybody where it reached them."""
+    flags = relation.flags
+    if message.mentions_all and state.received(user_id, message):
+        flags |= Flag.CHANNEL_WILDCARD_MENTIONED
+    return flags
+
+
+# Of what is unread
+
+
+async def mark_all_read(caller: Caller) -> bool:
+    """Mark everything as read. Whether nothing is left to mark."""
+    return await _of_unread(caller, flags.mark_everything_read)
+
+
+async def mark_channel_read(caller: Caller, channel_id: int) -> None:
+    """Mark a channel's messages as read. NoSuchChannel."""
+    await _of_unread(caller, flags.mark_channel_read, channel_id)
+
+
+async def mark_topic_read(caller: Caller, channel_id: int, topic: str) -> None:
+    """Mark a topic's messages as read. NoSuchChannel; Refused for an unknown topic."""
+    await _of_unread(caller, flags.mark_topic_read, channel_id, topic)
+
+
+async def mute_user(caller: Caller, muted_id: int) -> None:
+    """Mute somebody: what they wrote counts as read, and so does what they will write."""
+    await caller.submit(muting.mute, muted_id)
+
+    async def attempt() -> None:
+        unread = await unread_ids(caller.node, caller.user.id)
+        theirs = await caller.node.store.read(message_details.from_sender, muted_id, list(unread))
+        await caller.submit(flags.mark_given_read, theirs)
+
+    await retry_on_conflict(attempt)
+
+
+async def unread_ids(node: Node, user_id: int) -> BitMap:
+    """All messages that the user has not read."""
+    return await node.log.with_unread(
+        user_id, lambda state: state.unread.unread_ids(state, user_id)
+    )
+
+
+async def _of_unread(caller: Caller, verb: Verb[T], *arguments: Any) -> T:
+    """Submit a verb that looks at what the caller has not read, which is loaded for it."""
+
+    async def attempt() -> T:
+        await caller.node.log.with_unread(caller.user.id, lambda _: None)
+        return await caller.submit(verb, *arguments)
+
+    return await retry_on_conflict(attempt)

@@ -1,0 +1,167 @@
+"""From an HTTP request to a handler's call, and from what it answers to a response."""
+
+import logging
+from collections.abc import Mapping
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
+from tertulia.model.sessions import Session
+from tertulia.model.users import BotKind, User
+from tertulia.store.uploads import ArrivedFile
+from tertulia.wire.http.authentication import WEBSITE, authenticated, require_open
+from tertulia.wire.http.call import Call, Upload
+from tertulia.wire.http.errors import MethodNotAllowed
+from tertulia.wire.http.file_bodies import drained, received_file
+from tertulia.wire.http.forms import MIB, received
+from tertulia.wire.http.fragments import body_of, compress_fragments
+from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.parameters import decode
+from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
+from tertulia.wire.http.routing import Access, Redirect, Route
+
+logger = logging.getLogger("tertulia.http")
+
+ANONYMOUS_BODY = 256 * 1024
+"""Bytes of a body from somebody without an account."""
+
+
+class Endpoint:
+    """All methods of one path."""
+
+    def __init__(self, node: HttpNode, routes: Mapping[str, Route]) -> None:
+        self._node = node
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._response(request)
+        if isinstance(response, Failure):
+            request.state.code = response.code
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        if method == "OPTIONS":
+            return Response(status_code=204)
+        route = self._routes.get(method)
+        if route is None:
+            return failure(MethodNotAllowed(list(self._routes)))
+        try:
+            return await self._answer(request, route)
+        except (Refused, Unavailable) as refusal:
+            return failure(refusal)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, route.path)
+            return failure(error)
+
+    async def _answer(self, request: Request, route: Route) -> Response:
+        if route.file:
+            return await self._answer_file(request, route)
+        node = self._node
+        try:
+            if route.dev and not node.config.dev:
+                raise Refused("Only development servers answer this.")
+            user = self._admitted(request, route)
+        except Refused:
+            # The body is read in any case: a client that is still sending does not read an answer.
+            if request.method not in {"GET", "HEAD"}:
+                await drained(request)
+            raise
+        limit = node.config.max_body_mib * MIB
+        seen, generation = node.state.seq, node.log.generation
+        sent, uploads = await received(
+            request, limit if user is not None else min(limit, ANONYMOUS_BODY)
+        )
+        if node.state.seq != seen:
+            self._authenticated(request, route)  # Rights may have gone meanwhile.
+        try:
+            return await self._handled(request, route, user, sent, uploads=tuple(uploads))
+        except Unavailable:
+            # A failed commit of somebody else's change is no reason to fail a mere question.
+            is_question = route.method == "GET" and not route.polls
+            if not is_question or not await node.log.was_reloaded(generation):
+                raise
+        return await self._handled(request, route, self._authenticated(request, route), sent)
+
+    async def _answer_file(self, request: Request, route: Route) -> Response:
+        """A file is written only after its sender has been authenticated."""
+        node = self._node
+        try:
+            user = self._admitted(request, route)
+        except Refused:
+            await drained(request)
+            raise
+        limit = node.config.max_file_upload_size_mib * MIB
+        async with received_file(request, node.uploads, limit) as (sent, file):
+            return await self._handled(request, route, user, sent, file=file)
+
+    def _admitted(self, request: Request, route: Route) -> User | None:
+        return self._node.request_limits.admitted(
+            request, lambda: self._authenticated(request, route), polls=route.polls
+        )
+
+    async def _handled(
+        self,
+        request: Request,
+        route: Route,
+        user: User | None,
+        sent: Mapping[str, str],
+        *,
+        uploads: tuple[Upload, ...] = (),
+        file: ArrivedFile | None = None,
+    ) -> Response:
+        node = self._node
+        generation = node.log.generation
+        session: Session | None = getattr(request.state, "session", None)
+        call = Call(
+            node=node,
+            user_id=user.id if user else None,
+            client=_client(WEBSITE if session else request.headers.get("user-agent", ""), sent),
+            uploads=uploads,
+            file=file,
+            request=request,
+            session_id=session.id if session else None,
+        )
+        params, ignored = decode(route.params, sent, request.path_params)
+        answer = await route.handler(call, params)
+        # What the answer shows may be ahead of the disk by a moment.
+        # (Where a command was carried out since, it saw the state that counts.)
+        await node.log.settled(generation if route.method == "GET" else None)
+        if isinstance(answer, Redirect):
+            return RedirectResponse(answer.address, status_code=302)
+        passed_over = [*ignored, *call.ignored]
+        parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
+        accepted = request.headers.get("accept-encoding", "") if route.packs else None
+        await compress_fragments(parts, accepted)
+        body, headers = body_of(parts, accepted)
+        return JsonResponse(body, headers=headers)
+
+    def _authenticated(self, request: Request, route: Route) -> User | None:
+        if route.access is Access.ANYONE:
+            return None
+        user = authenticated(self._node, request)
+        if user is None and not (route.access is Access.SPECTATOR and self._node.admits_spectators):
+            require_open(self._node)
+            raise NotAuthenticated("This needs an account: sign in first.")
+        if (
+            user is not None
+            and user.bot is not None
+            and user.bot.kind is BotKind.INCOMING_WEBHOOK
+            and not route.webhooks
+        ):
+            raise Refused("An incoming webhook bot sends messages and does nothing else.")
+        return user
+
+
+_ALWAYS_KNOWN = frozenset({"client"})
+
+
+def _client(agent: str, sent: Mapping[str, str]) -> str:
+    """The program's name: that of its User-Agent up to the first slash, or what it says itself."""
+    name = sent.get("client") or agent.partition("/")[0]
+    return "".join(filter(str.isprintable, name)).strip()[:30] or "Unspecified"

@@ -1,0 +1,91 @@
+"""One line of the log for each request."""
+
+import asyncio
+import logging
+import time
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tertulia.model.errors import Unavailable
+from tertulia.service import links
+from tertulia.service.config import Config
+from tertulia.wire.http.rate_limits import rate_headers
+from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
+from tertulia.wire.http.responses import failure
+from tertulia.wire.http.routing import POLLS
+
+logger = logging.getLogger("tertulia.http")
+
+
+class RequestLog:
+    """Logs each request, and adds the headers that all responses have."""
+
+    def __init__(self, app: ASGIApp, config: Config) -> None:
+        self._app = app
+        secure = []
+        if config.is_https and config.hsts_seconds:
+            secure = encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
+        self._of_api, self._of_others = HEADERS_API + secure, HEADERS_PAGES + secure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        scope.setdefault("state", {})
+        status = 0
+        extra = self._of_api if scope["path"].startswith("/api/") else self._of_others
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in extra if header[0] not in own),
+                    *rate_headers(scope["state"]),
+                ]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            status = 499
+        except asyncio.CancelledError:
+            # The server is stopping, and its grace period for requests is over.
+            if status:
+                raise
+            await failure(Unavailable("The server is stopping."))(scope, receive, sending)
+        finally:
+            user, code = scope["state"].get("user"), scope["state"].get("code", "")
+            user_id = user.id if user else None
+            log_request(scope["method"], scope["path"], user_id, status, began, code)
+
+
+def log_request(
+    method: str, path: str, user_id: int | None, status: int, began: float, code: str = ""
+) -> None:
+    """Log a request that was answered. It `began` by `time.perf_counter`. `code` is the error's:
+    the status alone does not tell a missing right from a bad parameter.
+
+    Successful polls are logged for debugging only: a busy organization has thousands each second.
+    """
+    level = logging.DEBUG if (method, path, status) == ("GET", POLLS, 200) else logging.INFO
+    if logger.isEnabledFor(level):
+        fields = {
+            "method": method,
+            "path": _shown_path(path),
+            "user": "-" if user_id is None else user_id,
+            "status": status,
+            "ms": round((time.perf_counter() - began) * 1000, 1),
+        }
+        if code:
+            fields["code"] = code
+        logger.log(level, "request", extra={"fields": fields})
+
+
+def _shown_path(path: str) -> str:
+    """The path without its secret: links that open something by themselves."""
+    return next((f"{before}…" for before in links.PATHS if path.startswith(before)), path)
