@@ -199,11 +199,11 @@ async def test_options_tells_what_the_server_can_without_credentials(org: Organi
 @pytest.mark.parametrize("version", ["", "0.2.2", "2.0.0", "1.0"])
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PATCH", "DELETE"])
 async def test_another_version_of_the_protocol_is_refused(
-    unchanged: Organization, method: str, version: str
+    org: Organization, method: str, version: str
 ) -> None:
-    where = "/api/v1/tus/" if method == "POST" else await begun(unchanged["ben"], 5)
+    where = "/api/v1/tus/" if method == "POST" else await begun(org["ben"], 5)
     answer = await ask(
-        unchanged["ben"], method, where, Tus_Resumable=version, Upload_Length="5", Upload_Offset="0"
+        org["ben"], method, where, Tus_Resumable=version, Upload_Length="5", Upload_Offset="0"
     )
     assert (answer.status_code, answer.headers["tus-version"]) == (412, "1.0.0")
 
