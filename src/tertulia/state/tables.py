@@ -1,5 +1,5 @@
-"""Records in memory, by key, with a note of what changed since it was last written down; and what
-every index of them has in common."""
+"""Records in memory, by key, with a note of those that are yet to be written to the database; and
+what every index of them has in common."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator

@@ -51,7 +51,7 @@ PIECE: Final = "application/offset+octet-stream"
 CHUNK: Final = MIB
 """Bytes that are written at once."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""All of them: what is not answered is told here."""
+"""All methods come here, so that the refusal of the others is one of tus, too."""
 _TOO_LONG: Final = "The piece is longer than what is missing of the file."
 _HEADERS: Final = {
     "Tus-Resumable": VERSION,
