@@ -75,7 +75,7 @@ class Page:
         author = self.author
         if author is None:
             return not channel.is_private
-        return permissions.sees_channel(self.state, author, channel, self.moment.now)
+        return permissions.sees_channel(self.state, author, channel)
 
     def may_read(self, channel: Channel, message_id: int) -> bool:
         """Whether the author may read that message of the channel."""
@@ -83,19 +83,17 @@ class Page:
         if author is None:
             return not channel.is_private
         place = MessagePlace(id=message_id, channel_id=channel.id)
-        return permissions.reads_message(self.state, author, place, self.moment.now)
+        return permissions.reads_message(self.state, author, place)
 
     def may_name(self, user: User) -> bool:
         """Whether the author may say that the user exists."""
         author = self.author
-        return author is None or permissions.sees_user(self.state, author, user, self.moment.now)
+        return author is None or permissions.sees_user(self.state, author, user)
 
     def may_mention(self, group: UserGroup) -> bool:
         """Whether the author may notify the group's members by naming it."""
         author = self.author
-        return author is not None and permissions.may_mention_group(
-            self.state, author, group, self.moment.now
-        )
+        return author is not None and permissions.may_mention_group(self.state, author, group)
 
 
 def page_of(state: StateInline | StateBlock | StateCore) -> Page:

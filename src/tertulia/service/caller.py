@@ -51,7 +51,7 @@ class Caller:
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
         host = self.node.config.address_host
-        return users.account_with(self.state, self.user, address, host, self.now)
+        return users.account_with(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
         """Let a worker compute what is costly in texts that a verb will render (code, formulas).

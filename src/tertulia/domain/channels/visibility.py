@@ -13,7 +13,7 @@ from tertulia.state.organization import State
 
 
 def moved(
-    before: State, after: State, group_id: int, user_ids: Iterable[int], now: float
+    before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
     """Which of these accounts gain or lose sight of a private channel by a change of the group's
     members, from the state before it and after it.
@@ -24,11 +24,11 @@ def moved(
     members = set(user_ids)
     bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
-    return compared(before, after, channels, members | bots, now)
+    return compared(before, after, channels, members | bots)
 
 
 def compared(
-    before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int], now: float
+    before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
     """Which of these accounts gain or lose sight of which of the channels."""
     found = []
@@ -36,8 +36,8 @@ def compared(
         gained: list[int] = []
         lost: list[int] = []
         for user_id in user_ids:
-            saw = permissions.sees_channel(before, before.users[user_id], channel, now)
-            if saw is not permissions.sees_channel(after, after.users[user_id], channel, now):
+            saw = permissions.sees_channel(before, before.users[user_id], channel)
+            if saw is not permissions.sees_channel(after, after.users[user_id], channel):
                 (lost if saw else gained).append(user_id)
         if gained or lost:
             found.append(

@@ -48,7 +48,6 @@ class Reader(Struct, frozen=True):
 
     state: State
     user: User | None
-    now: float
     host: str
     unread: BitMap = BitMap()
     conversation: Message | None = None
@@ -140,7 +139,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
     if channel is None or not (
         permissions.open_to_spectators(channel)
         if user is None
-        else permissions.sees_channel(state, user, channel, reader.now)
+        else permissions.sees_channel(state, user, channel)
     ):
         raise BadNarrow(f"unknown channel {operand}")
     return channel
@@ -154,11 +153,11 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
         if (
             user is not None
             and reader.user is not None
-            and not permissions.sees_user(state, reader.user, user, reader.now)
+            and not permissions.sees_user(state, reader.user, user)
         ):
             user = None
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand, reader.host, reader.now)
+        user = users.account_with(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
@@ -186,7 +185,7 @@ def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
         return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
-    return permissions.channels_read_whole(reader.state, reader.user, reader.now)
+    return permissions.channels_read_whole(reader.state, reader.user)
 
 
 def _topic(reader: Reader, term: Asked) -> list[Term]:
@@ -395,9 +394,7 @@ def received_spans(reader: Reader) -> tuple[Span, ...]:
         )
         # Whoever is subscribed reads it.
         if subscription.is_active
-        or permissions.reads_channel(
-            reader.state, reader.user, reader.state.channels[channel_id], reader.now
-        )
+        or permissions.reads_channel(reader.state, reader.user, reader.state.channels[channel_id])
         for after, until in subscription.spans
     )
 

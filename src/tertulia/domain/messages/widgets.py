@@ -145,7 +145,7 @@ def submit(
     widget, or this actor, cannot do.
     """
     state, actor = moment.state, moment.actor
-    if not permissions.reads_message(state, actor, message, moment.now):
+    if not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     if state.recent_writes.since(seq, [message.id]):
         raise Conflict

@@ -195,7 +195,6 @@ class Showing:
         state: State,
         viewer: User | None,
         host: str,
-        now: float,
         *,
         apply_markdown: bool,
         client_gravatar: bool,
@@ -204,7 +203,6 @@ class Showing:
         self._state = state
         self._viewer = viewer
         self._host = host
-        self._now = now
         self._apply_markdown = apply_markdown
         self._client_gravatar = client_gravatar
         self._empty_topic_name = empty_topic_name
@@ -254,7 +252,7 @@ class Showing:
     def _knows_of(self, user: User) -> bool:
         """Spectators see the names of all who write and react."""
         viewer = self._viewer
-        return viewer is None or permissions.sees_user(self._state, viewer, user, self._now)
+        return viewer is None or permissions.sees_user(self._state, viewer, user)
 
 
 def unread_key(user_ids: Sequence[int]) -> str:

@@ -51,12 +51,12 @@ def everybody(user: User) -> bool:
     return not user.is_system_bot
 
 
-def by_sight(state: State, viewer: User | None, now: float) -> list[ShardRange[Sight]]:
+def by_sight(state: State, viewer: User | None) -> list[ShardRange[Sight]]:
     """All accounts, by what the viewer sees of them."""
     usual = Sight.USUAL
     others: dict[int, Sight] = {}
     if viewer is not None:
-        if not permissions.sees_everybody(state, viewer, now):
+        if not permissions.sees_everybody(state, viewer):
             usual = Sight.UNKNOWN
             others = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
         if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):

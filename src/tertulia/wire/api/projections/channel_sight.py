@@ -46,9 +46,9 @@ def sight_changes(
         elif (
             _has(one.gained, user.id)
             and not excluded(channel, viewer.registration, archived=one.archived)
-            and permissions.sees_channel(state, user, channel, context.at)
+            and permissions.sees_channel(state, user, channel)
         ):
-            sees = permissions.sees_subscribers(state, user, channel, context.at)
+            sees = permissions.sees_subscribers(state, user, channel)
             gained.append(Appeared(channel.id, one.subscribers, sees))
     return SightChanges(tuple(lost), tuple(gained))
 

@@ -128,7 +128,7 @@ class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
         group = revised(state.groups[change.group_id], change.values)
         match view:
             case _Shown.APPEARED:
-                yield GroupAddEvent(group=user_group(state, group, context.at))
+                yield GroupAddEvent(group=user_group(state, group))
             case _Shown.GONE:
                 yield GroupRemoveEvent(group_id=group.id)
             case _:
@@ -202,9 +202,7 @@ def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Ite
 PROJECTIONS: Final[Projections] = (
     to_everybody(
         UserGroupCreated,
-        lambda context, change: GroupAddEvent(
-            group=user_group(context.state, change.group, context.at)
-        ),
+        lambda context, change: GroupAddEvent(group=user_group(context.state, change.group)),
         only_if=lambda _, change, viewer: _knows(viewer, deactivated=change.group.deactivated),
     ),
     UserGroupChangedProjection(),

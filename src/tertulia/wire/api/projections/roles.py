@@ -102,7 +102,7 @@ def _in_sight(
 
 def _addresses(context: ProjectionContext, was: User, became: User) -> Iterable[int]:
     state = context.state
-    for user in permissions.users_seen(state, became, context.at):
+    for user in permissions.users_seen(state, became):
         saw = permissions.sees_address(state, was, user)
         if saw != permissions.sees_address(state, became, user):
             yield user.id
@@ -117,14 +117,14 @@ def _bots(
         return (), ()
     bots = [
         user
-        for user in permissions.users_seen(state, None, context.at)
+        for user in permissions.users_seen(state, None)
         if administers_bot(state, was, user) != administers_bot(state, became, user)
     ]
     if saw_all:
         return tuple(bot.id for bot in bots), ()
     if not permissions.is_administrator(state, present):
         return (), ()
-    return (), tuple(bot_object(state, present, bot, context.at) for bot in bots)
+    return (), tuple(bot_object(state, present, bot) for bot in bots)
 
 
 def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:

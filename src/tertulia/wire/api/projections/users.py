@@ -62,7 +62,7 @@ class UserCreatedProjection(ForEverybody[UserCreated]):
             return None  # Their queues are younger.
         shown = None
         if administers_bot(state, viewer.user, user):
-            shown = bot_object(state, viewer.user, user, context.at)
+            shown = bot_object(state, viewer.user, user)
         return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), shown)
 
     def events(self, context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
@@ -189,7 +189,7 @@ def _lists_seen(
         channel_id
         for channel_id in change.channel_ids
         if not excluded(state.channels[channel_id], viewer.registration)
-        and permissions.sees_subscribers(state, user, state.channels[channel_id], context.at)
+        and permissions.sees_subscribers(state, user, state.channels[channel_id])
     )
 
 

@@ -112,7 +112,6 @@ def shown_to(
         call.state,
         user,
         call.node.config.address_host,
-        call.node.clock(),
         apply_markdown=params.apply_markdown,
         client_gravatar=params.client_gravatar and user is not None,
         empty_topic_name=params.allow_empty_topic_name,
@@ -128,7 +127,7 @@ def shown_to(
             add_history(
                 call.state,
                 one,
-                permissions.history_open(call.state, user, beside.edits[message.id], call.now),
+                permissions.history_open(call.state, user, beside.edits[message.id]),
                 empty_topic_name=params.allow_empty_topic_name,
             )
         shown.append(one)
