@@ -6,7 +6,7 @@ from typing import Final
 from markdown_it.rules_block import StateBlock, blockquote, heading, table
 from markdown_it.token import Token
 
-from tertulia.markup.page import MAX_NESTING, page_of
+from tertulia.markup.render_context import MAX_NESTING, context_of
 
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
@@ -24,13 +24,13 @@ def line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
-def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """Lines that begin with `>`. Such signs alone are text."""
-    page = page_of(state)
-    page.quotation_checks += 1
+    context = context_of(state)
+    context.quotation_checks += 1
     if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
         return False
-    if page.quotation_checks > MAX_QUOTATION_CHECKS and not silent:
+    if context.quotation_checks > MAX_QUOTATION_CHECKS and not silent:
         return False
     if state.level >= MAX_NESTING or _is_lone(state, begin, end):
         return False
@@ -39,7 +39,7 @@ def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
 
 def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
     """Whether nothing but signs of quotation follow until the next empty line."""
-    known = page_of(state).lone
+    known = context_of(state).lone_markers
     seen: list[tuple[int, int]] = []
     found = True
     for number in range(begin, end):
@@ -58,12 +58,12 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
     return found and bool(_LONE.match(line(state, begin)))
 
 
-def titled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+def heading_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """`# Heading`. Signs without a text behind them are text."""
     return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
 
 
-def tabled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+def table_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """A table. One that would become much more than what is written is text."""
     if silent or begin + 2 > end:
         return table(state, begin, end, silent)
@@ -71,16 +71,16 @@ def tabled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     if "-" not in second or second.strip("|:- \t"):
         return False
     cells = (second.count("|") + 1) * (_next_empty(state, begin, end) - begin)
-    page = page_of(state)
-    if page.cells + cells > MAX_CELLS or not table(state, begin, end, silent):
+    context = context_of(state)
+    if context.table_cells + cells > MAX_CELLS or not table(state, begin, end, silent):
         return False
-    page.cells += cells
+    context.table_cells += cells
     return True
 
 
 def _next_empty(state: StateBlock, begin: int, end: int) -> int:
     """The next empty line, or the end."""
-    known = page_of(state).next_empty
+    known = context_of(state).next_empty
     number = begin
     while number < end and number not in known and not state.isEmpty(number):
         number += 1
@@ -89,7 +89,7 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
     return min(found, end)
 
 
-def listed(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """A list. Its items may have different signs, and what belongs to one is two columns in."""
     if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
         return False

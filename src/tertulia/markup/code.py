@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tertulia.markup.elements import literal, opened
+from tertulia.markup.elements import escaped, open_tag
 
 # Pygments is loaded where the first block of code is: reading it takes a moment.
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ itself, and its process goes on."""
 _PLAIN: Final = frozenset({"", "text", "none"})
 """Words after a fence that are no language."""
 _TEX: Final = frozenset({"latex", "tex"})
-COLOURED: Final = frozenset(
+HIGHLIGHTED: Final = frozenset(
     {
         *("ActionScript", "Ada", "AppleScript", "Awk", "Bash", "Batchfile", "C"),
         *("C#", "C++", "CMake", "CSS", "Clojure", "CoffeeScript", "Common Lisp", "Cython", "D"),
@@ -40,21 +40,23 @@ COLOURED: Final = frozenset(
 take its time with code that was written to make it do so."""
 
 
-def block(source: str, language: str, default: str, colour: Callable[[str, str], str]) -> str:
+def block(source: str, language: str, default: str, highlight: Callable[[str, str], str]) -> str:
     """A block of code. `default` is the language where none is named, and `colour` makes HTML of
     the code by the name of a language that is coloured."""
     word = language or default
     if word.lower() in _PLAIN:
-        return _block(None, literal(source))
+        return _block(None, escaped(source))
     name = _names().get("tex" if word.lower() in _TEX else word.lower(), word)
-    return _block(name, colour(source, name) if source and name in COLOURED else literal(source))
+    return _block(
+        name, highlight(source, name) if source and name in HIGHLIGHTED else escaped(source)
+    )
 
 
 def _block(name: str | None, html: str) -> str:
     attributes = {"class": "codehilite", "data-code-language": name}
     return (
-        f"{opened('div', attributes)}{opened('pre')}{opened('span')}</span>"
-        f"{opened('code')}{html}</code></pre></div>"
+        f"{open_tag('div', attributes)}{open_tag('pre')}{open_tag('span')}</span>"
+        f"{open_tag('code')}{html}</code></pre></div>"
     )
 
 
@@ -74,7 +76,7 @@ def _names() -> Mapping[str, str]:
 def _lexer(name: str) -> "Lexer | None":
     from pygments.lexers import find_lexer_class
 
-    found = find_lexer_class(name) if name in COLOURED else None
+    found = find_lexer_class(name) if name in HIGHLIGHTED else None
     return None if found is None else found(stripnl=False, ensurenl=True)
 
 
@@ -83,18 +85,18 @@ def load(_source: str, name: str) -> None:
     _lexer(name)
 
 
-def coloured(source: str, name: str) -> str:
+def highlighted(source: str, name: str) -> str:
     """The code with elements for its colours, if that does not take too long."""
     lexer = _lexer(name)
     if lexer is None:
-        return literal(source)
+        return escaped(source)
     until = time.thread_time() + MAX_SECONDS
     parts: list[str] = []
     # Neighbours of one colour are one element, and no element goes on in the next line.
     kind, text = "", ""
     for token, value in lexer.get_tokens(source):
         if time.thread_time() > until:
-            return literal(source)
+            return escaped(source)
         following = _class(token)
         if following == kind:
             text += value
@@ -107,9 +109,9 @@ def coloured(source: str, name: str) -> str:
 
 def _spans(kind: str, text: str) -> str:
     if not kind:
-        return literal(text)
-    tag = opened("span", {"class": kind})
-    return "\n".join(f"{tag}{literal(piece)}</span>" if piece else "" for piece in text.split("\n"))
+        return escaped(text)
+    tag = open_tag("span", {"class": kind})
+    return "\n".join(f"{tag}{escaped(piece)}</span>" if piece else "" for piece in text.split("\n"))
 
 
 def _class(token: Any) -> str:

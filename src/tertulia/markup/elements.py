@@ -41,20 +41,20 @@ VOID: Final = frozenset({"br", "hr", "img"})
 _ENTITY: Final = re.compile(r"&(?!#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]{1,31};)")
 
 
-def shown(text: str) -> str:
+def escaped_text(text: str) -> str:
     """Text between elements. An entity that was typed stays one."""
     if "&" in text:
         text = _ENTITY.sub("&amp;", text)
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def literal(text: str) -> str:
+def escaped(text: str) -> str:
     """Text as it is: in code, and in attributes."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#39;")
 
 
-def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
+def open_tag(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
     """An opening tag. Attributes that are None are left out; `controls` has no value."""
     allowed = ALLOWED[name]
     if not attributes:
@@ -64,11 +64,11 @@ def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str
         if key not in allowed:
             raise ValueError(f"<{name}> has no attribute {key} in a message")
         if value is not None:
-            parts.append(key if key == "controls" else f'{key}="{literal(value)}"')
+            parts.append(key if key == "controls" else f'{key}="{escaped(value)}"')
     return f"<{' '.join(parts)}>"
 
 
 def element(name: str, attributes: Mapping[str, str | None], inner: str = "") -> str:
     """An element around HTML that is made already (`inner`)."""
-    tag = opened(name, attributes)
+    tag = open_tag(name, attributes)
     return tag if name in VOID else f"{tag}{inner}</{name}>"

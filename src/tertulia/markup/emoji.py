@@ -9,7 +9,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.elements import element
-from tertulia.markup.page import Page, made, made_token, page_of
+from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.emoji import codes_by_name, names_by_code, text_of
 from tertulia.model.reactions import EXTRA_NAMES
 
@@ -47,21 +47,21 @@ def by_name(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != ":":
         return False
     match = _NAME.match(state.src, state.pos, state.posMax)
-    html = None if match is None else shown(page_of(state), match[1])
+    html = None if match is None else named_emoji(context_of(state), match[1])
     if match is None or html is None:
         return False
     if not silent:
-        made(state, html)
+        add_html(state, html)
     state.pos = match.end()
     return True
 
 
-def shown(page: Page, name: str) -> str | None:
+def named_emoji(context: RenderContext, name: str) -> str | None:
     """The emoji of that name; None where there is none. The organization's own come first."""
-    emoji_id = page.state.custom_emoji.by_name.get(name)
+    emoji_id = context.state.custom_emoji.by_name.get(name)
     if emoji_id is not None:
-        file = page.state.custom_emoji[emoji_id].file
-        return _picture(name, custom_address(page.state.realm.id, file))
+        file = context.state.custom_emoji[emoji_id].file
+        return _picture(name, custom_address(context.state.realm.id, file))
     if name in EXTRA_NAMES:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
@@ -104,7 +104,7 @@ def _sequences() -> tuple[Mapping[str, str], frozenset[str], int]:
     return every, frozenset(text[0] for text in every), max(map(len, every))
 
 
-def characters(_page: Page, text: str) -> list[Token | str] | None:
+def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
     """The text with the emoji in it as elements; None where there are none."""
     if text.isascii() and "\u20e3" not in text:
         return None
@@ -118,7 +118,7 @@ def characters(_page: Page, text: str) -> list[Token | str] | None:
             continue
         code, end = found
         parts.append(text[done:position])
-        parts.append(made_token(_character(code, names_by_code()[code][0])))
+        parts.append(html_token(_character(code, names_by_code()[code][0])))
         done = position = end
     if not parts:
         return None
@@ -142,18 +142,18 @@ def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[
     return found
 
 
-def emoticons(page: Page, text: str) -> list[Token | str] | None:
+def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text with the emoticons in it as emoji, if its author wants them so."""
-    author = page.author
-    settings = None if author is None else page.state.settings.get(author.id)
+    author = context.author
+    settings = None if author is None else context.state.settings.get(author.id)
     if settings is None or not settings.translate_emoticons:
         return None
     parts: list[Token | str] = []
     done = 0
     for match in _EMOTICON.finditer(text):
-        html = shown(page, _EMOTICONS[match[0]])
+        html = named_emoji(context, _EMOTICONS[match[0]])
         if html is not None:
-            parts.extend((text[done : match.start()], made_token(html)))
+            parts.extend((text[done : match.start()], html_token(html)))
             done = match.end()
     if not parts:
         return None

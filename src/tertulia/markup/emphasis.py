@@ -6,8 +6,8 @@ from typing import Final
 from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import made, marks_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import add_html, marks_of
 
 _ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
 _BOTH: Final = frozenset({"em_open", "em_close", "strong_open", "strong_close"})
@@ -47,7 +47,7 @@ def code(state: StateInline, silent: bool) -> bool:
         state.pos = begin.end()
         return True
     if not silent:
-        made(state, element("code", {}, literal(state.src[begin.end() : end])))
+        add_html(state, element("code", {}, escaped(state.src[begin.end() : end])))
     state.pos = end + length
     return True
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from tertulia.markup.elements import literal
+from tertulia.markup.elements import escaped
 
 if TYPE_CHECKING:
     import quickjs  # type: ignore[import-untyped]  # it comes without types
@@ -151,13 +151,13 @@ def _shown(node: "etree._Element", allowed: Mapping[str, Mapping[str, re.Pattern
         logger.error("KaTeX made an element that is not known: %s", name)
         return ""
     attributes = "".join(
-        f' {key}="{literal(value)}"'
+        f' {key}="{escaped(value)}"'
         for key, value in node.attrib.items()
         if key in allowed[name] and allowed[name][key].fullmatch(value)
     )
     if name in NAMESPACES:
         attributes = f' xmlns="{NAMESPACES[name]}"{attributes}'
-    inner = literal(node.text or "") + "".join(
-        _shown(child, allowed) + literal(child.tail or "") for child in node
+    inner = escaped(node.text or "") + "".join(
+        _shown(child, allowed) + escaped(child.tail or "") for child in node
     )
     return f"<{name}{attributes}>{inner}</{name}>"

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from tertulia.domain.organization.linkifiers import options
 from tertulia.markup.addresses import safe
 from tertulia.markup.links import Match, addresses, bare
-from tertulia.markup.page import Page
+from tertulia.markup.render_context import RenderContext
 from tertulia.model.organization import Linkifier
 from tertulia.state.organization import State
 
@@ -21,32 +21,32 @@ MAX_MATCHES: Final = 1000
 
 
 @dataclass(frozen=True)
-class Ready:
+class CompiledLinkifiers:
     """An organization's linkifiers, ready to be matched: all at once to know whether there is
     anything, then one by one."""
 
     defined: tuple[Linkifier, ...]
-    any: Any
+    any_pattern: Any
     patterns: tuple[Any, ...]
 
 
-_ready: dict[tuple[Linkifier, ...], Ready] = {}
+_last_compiled: dict[tuple[Linkifier, ...], CompiledLinkifiers] = {}
 """The last ones that were used; they change seldom."""
 
 
-def ready(state: State) -> Ready | None:
+def compiled_linkifiers(state: State) -> CompiledLinkifiers | None:
     """The organization's linkifiers; None where it has none."""
     if not len(state.linkifiers):
         return None
     defined = tuple(state.linkifiers_in_order)
-    found = _ready.get(defined)
+    found = _last_compiled.get(defined)
     if found is None:
-        _ready.clear()
-        found = _ready[defined] = _compiled(defined)
+        _last_compiled.clear()
+        found = _last_compiled[defined] = _compiled(defined)
     return found
 
 
-def _compiled(defined: Sequence[Linkifier]) -> Ready:
+def _compiled(defined: Sequence[Linkifier]) -> CompiledLinkifiers:
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     quiet = options()
@@ -59,18 +59,18 @@ def _compiled(defined: Sequence[Linkifier]) -> Ready:
         re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", quiet)
         for linkifier in defined
     )
-    return Ready(tuple(defined), every, patterns)
+    return CompiledLinkifiers(tuple(defined), every, patterns)
 
 
 def matches(state: State, text: str) -> list[Match]:
     """The links that the linkifiers make of the text, in its order. Where two overlap, that of the
     earlier linkifier wins."""
-    linkifiers = ready(state)
+    linkifiers = compiled_linkifiers(state)
     if linkifiers is None:
         return []
     found: list[Match] = []
     left = MAX_MATCHES
-    for index in sorted(linkifiers.any.Match(text) or ()):
+    for index in sorted(linkifiers.any_pattern.Match(text) or ()):
         for match in islice(_of_one(linkifiers, index, text), left):
             left -= 1
             if len(found) >= MAX_LINKS:
@@ -84,7 +84,7 @@ def matches(state: State, text: str) -> list[Match]:
     return sorted(found, key=lambda match: match.begin)
 
 
-def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Any]:
+def _of_one(linkifiers: CompiledLinkifiers, index: int, text: str) -> Iterator[Any]:
     """Where the text has what one linkifier is for."""
     pattern = linkifiers.patterns[index]
     position = 0
@@ -108,16 +108,16 @@ def _url(template: str, match: Any) -> str | None:
     return safe(uritemplate.expand(template, groups))
 
 
-def found(page: Page, text: str) -> list[Token | str] | None:
+def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text with the links in it; None where there are none."""
-    linked = matches(page.state, text)
+    linked = matches(context.state, text)
     if not linked:
         return None
     parts: list[Token | str] = []
     done = 0
     for match in linked:
-        token = Token("made", "", 0)
-        token.content = bare(page, match.url, text[match.begin : match.end])
+        token = Token("html", "", 0)
+        token.content = bare(context, match.url, text[match.begin : match.end])
         parts.extend((text[done : match.begin], token))
         done = match.end
     parts.append(text[done:])

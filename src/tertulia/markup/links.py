@@ -9,8 +9,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.addresses import safe
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import Page, made, marks_of, page_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import RenderContext, add_html, context_of, marks_of
 
 _SPACE: Final = r"[ \t]*+(?:\n[ \t]*+)?+"
 _TARGET: Final = re.compile(
@@ -52,8 +52,8 @@ def link(state: StateInline, silent: bool) -> bool:
     if found is None:
         return False
     address, title, label_end, end = found
-    page = page_of(state)
-    href = safe(address, page.site)
+    context = context_of(state)
+    href = safe(address, context.site)
     if href is None:
         return False
     if not silent:
@@ -67,7 +67,7 @@ def link(state: StateInline, silent: bool) -> bool:
         state.linkLevel -= 1
         state.push("link_close", "a", -1)
         state.posMax = maximum
-        page.has_link = True
+        context.has_link = True
     state.pos = end
     return True
 
@@ -97,20 +97,20 @@ def address(state: StateInline, silent: bool) -> bool:
     if scheme is None or rest is None or not state.pending.endswith(scheme[1]):
         return False
     text = scheme[1] + trimmed(rest[0])
-    page = page_of(state)
-    href = safe(text, page.site)
+    context = context_of(state)
+    href = safe(text, context.site)
     if href is None:
         return False
     state.pending = state.pending[: -len(scheme[1])]
-    made(state, bare(page, href, text), bare=href)
+    add_html(state, bare(context, href, text), bare=href)
     state.pos += len(text) - len(scheme[1])
     return True
 
 
-def bare(page: Page, href: str, text: str) -> str:
+def bare(context: RenderContext, href: str, text: str) -> str:
     """A link whose text is its address."""
-    page.has_link = True
-    return element("a", {"href": href}, literal(text))
+    context.has_link = True
+    return element("a", {"href": href}, escaped(text))
 
 
 def trimmed(text: str) -> str:
@@ -150,7 +150,7 @@ def addresses(text: str) -> list[Match]:
     return found
 
 
-def hosts(page: Page, text: str) -> list[Token | str] | None:
+def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text with the hosts and mail addresses in it as links; None where there are none."""
     if "." not in text:
         return None
@@ -164,8 +164,8 @@ def hosts(page: Page, text: str) -> list[Token | str] | None:
         if safe(href) is None:
             continue
         parts.append(text[done : match.start()])
-        token = Token("made", "", 0)
-        token.content = bare(page, href, found)
+        token = Token("html", "", 0)
+        token.content = bare(context, href, found)
         token.meta = {"bare": href}
         parts.append(token)
         done = match.start() + len(found)

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from tertulia.markup.elements import element, literal
+from tertulia.markup.elements import element, escaped
 
 logger = logging.getLogger("tertulia.markup")
 
@@ -41,12 +41,12 @@ def formula(tex: str, *, display: bool) -> str | None:
 
 def source(tex: str, *, display: bool) -> str:
     """The formula's source in the place of what it looks like."""
-    return _framed(tex, f"<mrow><mtext>{literal(tex)}</mtext></mrow>", display=display)
+    return _framed(tex, f"<mrow><mtext>{escaped(tex)}</mtext></mrow>", display=display)
 
 
 def _framed(tex: str, mathml: str, *, display: bool) -> str:
     attributes = f' xmlns="{NAMESPACE}"' + (' display="block"' if display else "")
-    written = literal(tex)
+    written = escaped(tex)
     math = (
         f"<math{attributes}><semantics>{mathml}"
         f'<annotation encoding="application/x-tex">{written}</annotation></semantics></math>'
@@ -90,12 +90,12 @@ def _shown(node: Element, depth: int) -> str:
     if node.tag not in ALLOWED or depth > MAX_DEPTH * 3:
         raise ValueError("a formula has an element that is not allowed")
     attributes = "".join(
-        f' {name}="{literal(value)}"'
+        f' {name}="{escaped(value)}"'
         for name, value in node.attrib.items()
         if name in _ATTRIBUTES and _VALUE.fullmatch(value)
     )
     text = html.unescape(node.text or "")
     if not len(node) and text.startswith("\\"):
         raise ValueError("a formula has a command that is not known")
-    inner = literal(text) + "".join(_shown(child, depth + 1) for child in node)
+    inner = escaped(text) + "".join(_shown(child, depth + 1) for child in node)
     return f"<{node.tag}{attributes}>{inner}</{node.tag}>"

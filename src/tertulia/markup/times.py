@@ -7,8 +7,8 @@ from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import made
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import add_html
 
 _TIME: Final = re.compile(r"<time:([^>\n]{1,100})>")
 _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
@@ -45,7 +45,7 @@ def time(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
-        made(state, element("time", {"datetime": stamp}, literal(match[1])))
+        add_html(state, element("time", {"datetime": stamp}, escaped(match[1])))
     state.pos = match.end()
     return True
 

@@ -7,7 +7,7 @@ from typing import Final
 from markdown_it.rules_block import StateBlock
 
 from tertulia.markup.blocks import line
-from tertulia.markup.page import MAX_NESTING
+from tertulia.markup.render_context import MAX_NESTING
 
 _FENCE: Final = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>.*)$")
 _LANGUAGE: Final = re.compile(r"\{?\.?([\w+#./-]*)\}?")
@@ -42,7 +42,7 @@ def fence_in(text: str) -> Fence | None:
     return Fence(match["fence"], word[1], rest.strip())
 
 
-def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
     """A block between fences, or to the end of what it stands in."""
     if state.is_code_block(begin):
         return False

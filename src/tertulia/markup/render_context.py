@@ -11,8 +11,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.domain import permissions
-from tertulia.markup.costly import Costly
-from tertulia.markup.elsewhere import Elsewhere
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.worker_rendering import ExpensiveParts
 from tertulia.model.channels import Channel
 from tertulia.model.groups import UserGroup
 from tertulia.model.messages import MessagePlace
@@ -27,31 +27,31 @@ MAX_NESTING: Final = 24
 
 
 @dataclass
-class Page:
+class RenderContext:
     """A message that is being rendered."""
 
     moment: Moment
     site: str = ""
     """The server's own address, without a slash at its end; empty where it is not known."""
-    elsewhere: Elsewhere = field(default_factory=Elsewhere)
-    users: set[int] = field(default_factory=set)
-    groups: set[int] = field(default_factory=set)
-    all: bool = False
-    topic: bool = False
+    external_media: ExternalMedia = field(default_factory=ExternalMedia)
+    mentioned_users: set[int] = field(default_factory=set)
+    mentioned_groups: set[int] = field(default_factory=set)
+    mentions_all: bool = False
+    mentions_topic: bool = False
     has_link: bool = False
     has_image: bool = False
-    pages: list[str] = field(default_factory=list)
+    pages_to_preview: list[str] = field(default_factory=list)
     """Linked pages of which there shall be previews."""
-    quoted: bool = False
+    in_quotation: bool = False
     """Whether what is being parsed stands in a quotation, which notifies nobody."""
     marks: "Marks | None" = None
     """Of the text that is being parsed."""
-    costly: Costly = field(default_factory=Costly)
-    lone: dict[tuple[int, int], bool] = field(default_factory=dict)
+    expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
+    lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Whether nothing but signs of quotation follow, by line and column."""
     quotation_checks: int = 0
     """How often it was looked whether a line begins a quotation."""
-    cells: int = 0
+    table_cells: int = 0
     """Of its tables so far."""
     next_empty: dict[int, int] = field(default_factory=dict)
     """The next empty line, by line."""
@@ -96,15 +96,15 @@ class Page:
         return author is not None and permissions.may_mention_group(self.state, author, group)
 
 
-def page_of(state: StateInline | StateBlock | StateCore) -> Page:
+def context_of(state: StateInline | StateBlock | StateCore) -> RenderContext:
     """The message that the parser is in."""
-    page: Page = state.env[_KEY]
-    return page
+    context: RenderContext = state.env[_KEY]
+    return context
 
 
-def environment(page: Page) -> dict[str, Page]:
+def environment(context: RenderContext) -> dict[str, RenderContext]:
     """What the parser carries along."""
-    return {_KEY: page}
+    return {_KEY: context}
 
 
 @dataclass
@@ -120,17 +120,17 @@ class Marks:
 
     def next_backticks(self, length: int, after: int) -> int | None:
         """Where the next run of exactly so many begins."""
-        places = self.backticks.get(length, [])
-        index = bisect_left(places, after)
-        return places[index] if index < len(places) else None
+        narrow_links = self.backticks.get(length, [])
+        index = bisect_left(narrow_links, after)
+        return narrow_links[index] if index < len(narrow_links) else None
 
 
 def marks_of(state: StateInline) -> Marks:
     """The pairs of the text that is being parsed."""
-    page = page_of(state)
-    if page.marks is None or page.marks.text is not state.src:
-        page.marks = _marks(state.src)
-    return page.marks
+    context = context_of(state)
+    if context.marks is None or context.marks.text is not state.src:
+        context.marks = _marks(state.src)
+    return context.marks
 
 
 def _marks(text: str) -> Marks:
@@ -156,14 +156,14 @@ def _marks(text: str) -> Marks:
     return Marks(text, closing, backticks)
 
 
-def made(state: StateInline, html: str, **meta: object) -> None:
+def add_html(state: StateInline, html: str, **meta: object) -> None:
     """Add HTML that is made already to the text that is being parsed."""
-    token = state.push("made", "", 0)
+    token = state.push("html", "", 0)
     token.content = html
     token.meta = meta
 
 
-def made_token(html: str, kind: str = "made") -> Token:
+def html_token(html: str, kind: str = "html") -> Token:
     """The same as a token, for where tokens are put in later."""
     token = Token(kind, "", 0)
     token.content = html

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from tertulia.markup import code, mathml, typesetting
-from tertulia.markup.elements import literal
+from tertulia.markup import code, formula_rendering, mathml
+from tertulia.markup.elements import escaped
 from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
 
 logger = logging.getLogger("tertulia.markup")
 
-MAX_KEPT: Final = 16 * 1024 * 1024
+MAX_CACHED: Final = 16 * 1024 * 1024
 """Characters of each kind that are kept, for when it is shown again."""
 MAX_CODE_SECONDS: Final = 0.4
 """Of the processor, for all code of one message; a usual block takes a hundredth of that. Some
@@ -29,7 +29,7 @@ MAX_FORMULA_SECONDS: Final = 1.0
 """The same for formulas."""
 MAX_FORMULA_SIZE: Final = 400_000
 """Characters that all formulas of one message may become."""
-PATIENCE: Final = 5.0
+MAX_WAIT: Final = 5.0
 """Seconds that a message waits for each of the two, when the server is busy."""
 
 MAX_LOST: Final = 3
@@ -55,27 +55,27 @@ class Formula(NamedTuple):
 Part = TypeVar("Part", Code, Formula)
 
 
-class Kept(Generic[Part]):
+class RenderCache(Generic[Part]):
     """What came of the newest parts, as HTML; None where a formula is wrong."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Part, str | None] = OrderedDict()
+        self._html: OrderedDict[Part, str | None] = OrderedDict()
         self.size = 0
 
     def __contains__(self, part: Part) -> bool:
-        return part in self._kept
+        return part in self._html
 
     def __getitem__(self, part: Part) -> str | None:
-        self._kept.move_to_end(part)
-        return self._kept[part]
+        self._html.move_to_end(part)
+        return self._html[part]
 
     def __setitem__(self, part: Part, html: str | None) -> None:
-        if part in self._kept:
-            self.size -= _size(part, self._kept.pop(part))
-        self._kept[part] = html
+        if part in self._html:
+            self.size -= _size(part, self._html.pop(part))
+        self._html[part] = html
         self.size += _size(part, html)
-        while self.size > MAX_KEPT:
-            old, gone = self._kept.popitem(last=False)
+        while self.size > MAX_CACHED:
+            old, gone = self._html.popitem(last=False)
             self.size -= _size(old, gone)
 
 
@@ -83,47 +83,49 @@ def _size(part: Code | Formula, html: str | None) -> int:
     return len(part[0]) + len(html or "") + 100
 
 
-coloured: Final[Kept[Code]] = Kept()
-typeset: Final[Kept[Formula]] = Kept()
+code_cache: Final[RenderCache[Code]] = RenderCache()
+formula_cache: Final[RenderCache[Formula]] = RenderCache()
 
-COLOUR: Final[Job[str | None]] = Job(
-    "tertulia.markup.code:coloured", str, load="tertulia.markup.code:load"
+HIGHLIGHT: Final[Job[str | None]] = Job(
+    "tertulia.markup.code:highlighted", str, load="tertulia.markup.code:load"
 )
 TYPESET: Final[Job[str | None]] = Job(
-    "tertulia.markup.typesetting:typeset", str | None, load="tertulia.markup.typesetting:load"
+    "tertulia.markup.formula_rendering:typeset",
+    str | None,
+    load="tertulia.markup.formula_rendering:load",
 )
 
 
 @dataclass
-class Wanted:
+class PartsToRender:
     """What of a message is to be prepared."""
 
     codes: list[Code] = field(default_factory=list)
     formulas: list[Formula] = field(default_factory=list)
 
 
-async def prepare(wanted: Wanted) -> None:
+async def prepare(to_render: PartsToRender) -> None:
     """Have a worker compute it, as far as one message may have it, and keep it."""
-    await _prepare(wanted.codes, coloured, COLOUR, MAX_CODE_SECONDS, _plain_code)
-    await _prepare(wanted.formulas, typeset, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
+    await _prepare(to_render.codes, code_cache, HIGHLIGHT, MAX_CODE_SECONDS, _plain_code)
+    await _prepare(to_render.formulas, formula_cache, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
 
 
 async def _prepare(
     parts: Iterable[Part],
-    kept: Kept[Part],
+    cache: RenderCache[Part],
     job: Job[str | None],
     seconds: float,
     plain: Callable[[Part], str],
 ) -> None:
-    allowance = Allowance(seconds, PATIENCE)
+    allowance = Allowance(seconds, MAX_WAIT)
     for part in dict.fromkeys(parts):
         is_wanted = partial(_is_wanted, part)
         if not is_wanted():
             continue
         try:
-            kept[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
+            cache[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
         except Exceeded:
-            kept[part] = plain(part)
+            cache[part] = plain(part)
             if isinstance(part, Code):
                 _lost.note(part.name)
         except Unanswered as error:
@@ -131,7 +133,7 @@ async def _prepare(
             return
         except Failed as error:
             logger.warning("a part of a message stays plain: %s: %s", error.kind, error)
-            kept[part] = plain(part)
+            cache[part] = plain(part)
 
 
 class LostLanguages:
@@ -160,7 +162,7 @@ def _is_wanted(part: Code | Formula) -> bool:
 
 
 def _plain_code(part: Code) -> str:
-    return literal(part.source)
+    return escaped(part.source)
 
 
 def _plain_formula(part: Formula) -> str:
@@ -168,12 +170,12 @@ def _plain_formula(part: Formula) -> str:
 
 
 @dataclass
-class Costly:
+class ExpensiveParts:
     """The costly parts of one message that is being rendered."""
 
     in_place: bool = True
     """Whether what is not kept is computed here and now: for texts of our own."""
-    wanted: Wanted | None = None
+    to_render: PartsToRender | None = None
     """Gathers what is to be prepared, where it is asked what that is."""
     room: int = MAX_FORMULA_SIZE
     """Characters that formulas may still become."""
@@ -181,12 +183,12 @@ class Costly:
     def code(self, source: str, name: str) -> str:
         """The code as HTML, with colours if it has them."""
         part = Code(source, name)
-        if part in coloured:
-            return coloured[part] or ""
-        if self.wanted is not None:
-            self.wanted.codes.append(part)
+        if part in code_cache:
+            return code_cache[part] or ""
+        if self.to_render is not None:
+            self.to_render.codes.append(part)
         elif self.in_place:
-            coloured[part] = found = code.coloured(source, name)
+            code_cache[part] = found = code.highlighted(source, name)
             return found
         return _plain_code(part)
 
@@ -195,13 +197,13 @@ class Costly:
         part = Formula(tex, display)
         if self.room <= 0:
             return _plain_formula(part)
-        if part in typeset:
-            found = typeset[part]
-        elif self.wanted is not None:
-            self.wanted.formulas.append(part)
+        if part in formula_cache:
+            found = formula_cache[part]
+        elif self.to_render is not None:
+            self.to_render.formulas.append(part)
             return None
         elif self.in_place:
-            typeset[part] = found = typesetting.typeset(tex, display)
+            formula_cache[part] = found = formula_rendering.typeset(tex, display)
         else:
             return _plain_formula(part)
         self.room -= len(found or "")

@@ -6,9 +6,9 @@ What is here runs in a worker: there is no bound to what a formula takes.
 from typing import Final
 
 from tertulia.markup import katex, mathml
-from tertulia.markup.elements import opened
+from tertulia.markup.elements import open_tag
 
-_DISPLAY: Final = opened("span", {"class": "katex-display"})
+_DISPLAY: Final = open_tag("span", {"class": "katex-display"})
 
 
 def typeset(tex: str, display: bool) -> str | None:

@@ -13,14 +13,14 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from tertulia.markup.elements import element, literal
+from tertulia.markup.elements import element, escaped
 from tertulia.model.previews import LinkPreview
 
 MAX_PAGES: Final = 5
 """Of so many pages, one message has previews at most: of the first ones."""
 MAX_ADDRESS: Final = 2000
 _PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
-_FILMS: Final = (".mp4", ".webm")
+_VIDEOS: Final = (".mp4", ".webm")
 _YOUTUBE: Final = frozenset(
     {"youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"}
     | {"youtube-nocookie.com", "www.youtube-nocookie.com"}
@@ -30,12 +30,12 @@ _VIMEO: Final = re.compile(r"/(?:video/|channels/[\w-]+/)?(?P<id>[0-9]{5,12})/?"
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ExternalMedia:
     """What may be shown of other servers."""
 
-    proxied: Callable[[str], str] | None = None
+    proxy_address: Callable[[str], str] | None = None
     """The address at which this server gives out what is at that one; None where it does not."""
-    asks_pages: bool = False
+    fetches_pages: bool = False
     """Whether the server looks at linked pages at all, where an organization wants it."""
     previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
     """What linked pages say about themselves, as far as it is known; None where they say nothing
@@ -46,7 +46,7 @@ class Kind(Enum):
     """How a link is shown."""
 
     PICTURE = auto()
-    FILM = auto()
+    VIDEO = auto()
     YOUTUBE = auto()
     VIMEO = auto()
     PAGE = auto()
@@ -62,8 +62,8 @@ def kind_of(href: str) -> Kind | None:
     path = parts.path.lower()
     if path.endswith(_PICTURES):
         return Kind.PICTURE
-    if path.endswith(_FILMS):
-        return Kind.FILM
+    if path.endswith(_VIDEOS):
+        return Kind.VIDEO
     if _youtube_id(href) is not None:
         return Kind.YOUTUBE
     if _vimeo_id(href) is not None:
@@ -71,37 +71,37 @@ def kind_of(href: str) -> Kind | None:
     return Kind.PAGE
 
 
-def picture(elsewhere: Elsewhere, href: str, title: str | None) -> str:
+def picture(media: ExternalMedia, href: str, title: str | None) -> str:
     """The picture at that address."""
-    shown = element("img", {"src": _address(elsewhere, href)})
+    shown = element("img", {"src": _address(media, href)})
     return _box("message_inline_image", {"href": href, "title": title}, shown)
 
 
-def film(elsewhere: Elsewhere, href: str, title: str | None) -> str:
+def video(media: ExternalMedia, href: str, title: str | None) -> str:
     """The film at that address."""
     player = element(
         "video",
         {
             "data-video-original-url": href,
             "preload": "metadata",
-            "src": _address(elsewhere, href),
+            "src": _address(media, href),
         },
     )
     kind = "message_inline_image message_inline_video"
     return _box(kind, {"href": href, "title": title}, player)
 
 
-def youtube(elsewhere: Elsewhere, href: str) -> str:
+def youtube(media: ExternalMedia, href: str) -> str:
     """A video of YouTube, with the picture that stands for it. Its address follows from that of the
     video: nobody is asked."""
-    video = _youtube_id(href)
+    video_id = _youtube_id(href)
     shown = element(
-        "img", {"src": _address(elsewhere, f"https://i.ytimg.com/vi/{video}/mqdefault.jpg")}
+        "img", {"src": _address(media, f"https://i.ytimg.com/vi/{video_id}/mqdefault.jpg")}
     )
-    return _box("youtube-video message_inline_image", {"data-id": video, "href": href}, shown)
+    return _box("youtube-video message_inline_image", {"data-id": video_id, "href": href}, shown)
 
 
-def vimeo(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
+def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
     """A video of Vimeo, which is played by Vimeo's player; None where it has no picture."""
     if not found.image:
         return None
@@ -109,16 +109,16 @@ def vimeo(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
         f'<iframe src="https://player.vimeo.com/video/{_vimeo_id(href)}" width="640" height="360"'
         ' frameborder="0" allow="autoplay; fullscreen" allowfullscreen></iframe>'
     )
-    shown = element("img", {"src": _address(elsewhere, found.image)})
+    shown = element("img", {"src": _address(media, found.image)})
     attributes = {"data-id": player, "href": href, "title": found.title or None}
     return _box("embed-video message_inline_image", attributes, shown)
 
 
-def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
+def page_preview(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
     """A page with its title, its description and its picture; None where it has no picture."""
     if not found.image:
         return None
-    address = _address(elsewhere, found.image)
+    address = _address(media, found.image)
     shown = element(
         "a",
         {
@@ -129,10 +129,10 @@ def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
     )
     said = ""
     if found.title:
-        link = element("a", {"href": href, "title": found.title}, literal(found.title))
+        link = element("a", {"href": href, "title": found.title}, escaped(found.title))
         said += element("div", {"class": "message_embed_title"}, link)
     if found.description:
-        said += element("div", {"class": "message_embed_description"}, literal(found.description))
+        said += element("div", {"class": "message_embed_description"}, escaped(found.description))
     return element(
         "div",
         {"class": "message_embed"},
@@ -140,10 +140,10 @@ def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
     )
 
 
-def _address(elsewhere: Elsewhere, href: str) -> str:
-    if elsewhere.proxied is None:
+def _address(media: ExternalMedia, href: str) -> str:
+    if media.proxy_address is None:
         raise ValueError("nothing is shown of other servers")
-    return elsewhere.proxied(href)
+    return media.proxy_address(href)
 
 
 def _box(kind: str, attributes: Mapping[str, str | None], inner: str) -> str:
