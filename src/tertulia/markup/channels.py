@@ -11,7 +11,7 @@ from tertulia.markup.render_context import RenderContext, add_html, context_of
 from tertulia.model.channels import Channel
 
 GENERAL_CHAT: Final = "general chat"
-"""How a topic without a name is shown."""
+"""The name that is shown for the topic without one."""
 _LINK: Final = re.compile(r"#\*\*([^*\n]+)\*\*")
 _AT_MESSAGE: Final = re.compile(r"(.*)@([0-9]{1,15})", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Emoji: by name, as characters, and as the faces that people make of punctuation."""
+"""Emoji: by name, as characters, and as emoticons."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ from tertulia.model.reactions import EXTRA_NAMES
 _NAME: Final = re.compile(r":([\w+-]{1,100}):")
 _VARIATION: Final = "\ufe0f"
 _FIRST_ALONE: Final = 0x2300
-"""From here on an emoji is one without a sign that says so; below are arrows and letters."""
+"""Single characters from this one on are emoji by themselves; those below (arrows, letters) only
+with a variation selector."""
 _EMOTICONS: Final[Mapping[str, str]] = {
     ":)": "smile",
     ":-)": "smile",
@@ -43,7 +44,7 @@ _EMOTICON: Final = re.compile(
 
 
 def by_name(state: StateInline, silent: bool) -> bool:
-    """`:name:`, of Unicode's or of the organization's own."""
+    """`:name:`, an emoji of Unicode or of the organization."""
     if state.src[state.pos] != ":":
         return False
     match = _NAME.match(state.src, state.pos, state.posMax)
@@ -69,12 +70,12 @@ def named_emoji(context: RenderContext, name: str) -> str | None:
 
 
 def custom_address(realm_id: int, file: str) -> str:
-    """Where the picture of one of the organization's emoji is."""
+    """The address of the picture of a custom emoji."""
     return f"/user_avatars/{realm_id}/emoji/images/{file}"
 
 
 def extra_address(name: str) -> str:
-    """Where the picture of an emoji is that the service itself adds."""
+    """The address of the picture of an emoji that the server adds to Unicode's."""
     return f"/static/generated/emoji/images/emoji/unicode/{name}.png"
 
 
@@ -98,14 +99,14 @@ def _character(code: str, name: str) -> str:
 
 @cache
 def _sequences() -> tuple[Mapping[str, str], frozenset[str], int]:
-    """The codes of all emoji by their characters, the characters they begin with, and the length
-    of the longest."""
+    """The codes of all emoji by their characters; the first characters of all; the length of the
+    longest."""
     every = {text_of(code): code for code in names_by_code()}
     return every, frozenset(text[0] for text in every), max(map(len, every))
 
 
 def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text with the emoji in it as elements; None where there are none."""
+    """The text split at its emoji, which become elements; None without any."""
     if text.isascii() and "\u20e3" not in text:
         return None
     every, first, longest = _sequences()
@@ -127,7 +128,7 @@ def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
 
 
 def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[str, int] | None:
-    """The longest emoji that begins there, and where it ends."""
+    """The code and the end of the longest emoji at that position; None without one."""
     found = None
     plain = ""
     end = begin
@@ -143,7 +144,7 @@ def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[
 
 
 def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text with the emoticons in it as emoji, if its author wants them so."""
+    """The text split at its emoticons, which become emoji if the author has set that; else None."""
     author = context.author
     settings = None if author is None else context.state.settings.get(author.id)
     if settings is None or not settings.translate_emoticons:

@@ -1,4 +1,4 @@
-"""Emphasis by asterisks, code between backticks, and what a backslash keeps from being markup."""
+"""Emphasis by asterisks, code between backticks, and backslash escapes."""
 
 import re
 from typing import Final
@@ -15,12 +15,12 @@ _BACKTICKS: Final = re.compile(r"`+")
 
 
 def asterisks(state: StateInline, silent: bool) -> bool:
-    """Asterisks emphasize; underscores stand in too many names."""
+    """Emphasis by asterisks only: many names have underscores in them."""
     return state.src[state.pos] == "*" and emphasis.tokenize(state, silent)
 
 
 def escape(state: StateInline, silent: bool) -> bool:
-    """A backslash before a sign of the markup: the sign is text."""
+    """A backslash before a sign of markup makes the sign text."""
     if state.src[state.pos] != "\\":
         return False
     match = _ESCAPED.match(state.src, state.pos, state.posMax)
@@ -33,7 +33,7 @@ def escape(state: StateInline, silent: bool) -> bool:
 
 
 def code(state: StateInline, silent: bool) -> bool:
-    """Code: between two runs of as many backticks."""
+    """Code between two runs of equally many backticks."""
     if state.src[state.pos] != "`":
         return False
     begin = _BACKTICKS.match(state.src, state.pos, state.posMax)

@@ -1,9 +1,8 @@
-"""What messages link elsewhere on the web, and how it is shown with them.
+"""Pictures, videos and pages of other servers that a message links, and how they are shown.
 
-Who reads the message never asks those servers: pictures and films come from an address of this
-server (`Elsewhere.proxied`), which fetches them when they are looked at. What a page says about
-itself is fetched when the message has been sent, and then the message is rendered once more, with
-that (`Elsewhere.previews`).
+Readers never ask those servers: pictures and videos have an address of this server
+(`ExternalMedia.proxy_address`), which fetches them when somebody looks at them. Pages are fetched
+after the message was sent; then it is rendered again, with `ExternalMedia.previews`.
 """
 
 import re
@@ -17,8 +16,9 @@ from tertulia.markup.elements import element, escaped
 from tertulia.model.previews import LinkPreview
 
 MAX_PAGES: Final = 5
-"""Of so many pages, one message has previews at most: of the first ones."""
+"""One message has previews of so many linked pages, the first ones."""
 MAX_ADDRESS: Final = 2000
+"""Characters; a longer link is not shown."""
 _PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
 _VIDEOS: Final = (".mp4", ".webm")
 _YOUTUBE: Final = frozenset(
@@ -34,12 +34,12 @@ class ExternalMedia:
     """What may be shown of other servers."""
 
     proxy_address: Callable[[str], str] | None = None
-    """The address at which this server gives out what is at that one; None where it does not."""
+    """This server's address for a file of another server; None where nothing is shown of them."""
     fetches_pages: bool = False
-    """Whether the server looks at linked pages at all, where an organization wants it."""
+    """Whether the server fetches linked pages, if the organization wants previews."""
     previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
-    """What linked pages say about themselves, as far as it is known; None where they say nothing
-    or could not be had."""
+    """What was found in linked pages that have been fetched, by URL; None for a page without a
+    description, or that could not be fetched."""
 
 
 class Kind(Enum):
@@ -53,7 +53,7 @@ class Kind(Enum):
 
 
 def kind_of(href: str) -> Kind | None:
-    """How the link would be shown; None where it leads nowhere on the web."""
+    """How the link is shown; None where it is no link to the web."""
     if not href.startswith(("http://", "https://")) or len(href) > MAX_ADDRESS:
         return None
     parts = urlsplit(href)
@@ -78,7 +78,7 @@ def picture(media: ExternalMedia, href: str, title: str | None) -> str:
 
 
 def video(media: ExternalMedia, href: str, title: str | None) -> str:
-    """The film at that address."""
+    """A player of the video at that address."""
     player = element(
         "video",
         {
@@ -92,8 +92,8 @@ def video(media: ExternalMedia, href: str, title: str | None) -> str:
 
 
 def youtube(media: ExternalMedia, href: str) -> str:
-    """A video of YouTube, with the picture that stands for it. Its address follows from that of the
-    video: nobody is asked."""
+    """A video of YouTube with its thumbnail, whose address follows from the video's: nothing is
+    fetched for it."""
     video_id = _youtube_id(href)
     shown = element(
         "img", {"src": _address(media, f"https://i.ytimg.com/vi/{video_id}/mqdefault.jpg")}
@@ -102,7 +102,7 @@ def youtube(media: ExternalMedia, href: str) -> str:
 
 
 def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
-    """A video of Vimeo, which is played by Vimeo's player; None where it has no picture."""
+    """A video of Vimeo, in Vimeo's player; None where it has no picture."""
     if not found.image:
         return None
     player = (

@@ -1,4 +1,4 @@
-"""Formulas in TeX: where they stand in a message."""
+"""Formulas in TeX: finding them in a message."""
 
 import re
 from typing import Final
@@ -32,7 +32,7 @@ def inline(state: StateInline, silent: bool) -> bool:
 
 
 def block(source: str, expensive: ExpensiveParts) -> str:
-    """A block of formulas: empty lines part them."""
+    """A block of formulas, which are separated by empty lines."""
     shown: list[str] = []
     for tex in _parts(source):
         found = _formula(tex, expensive, display=True)

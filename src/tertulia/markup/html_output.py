@@ -1,4 +1,4 @@
-"""The parsed message as HTML."""
+"""Tokens of the parsed message as HTML."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -53,7 +53,7 @@ _ALIGNED: Final = frozenset({"left", "center", "right"})
 
 
 def to_html(context: RenderContext, tokens: Sequence[Token]) -> str:
-    """The blocks, one after the other."""
+    """The HTML of all blocks."""
     parts: list[str] = []
     for index, token in enumerate(tokens):
         show = _BY_TYPE.get(token.type)

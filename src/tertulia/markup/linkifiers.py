@@ -1,4 +1,4 @@
-"""Links that administrators defined by patterns: `#123` as the address of a ticket, say."""
+"""Linkifiers: patterns of the organization whose matches become links, like `#123` to a ticket."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from tertulia.model.organization import Linkifier
 from tertulia.state.organization import State
 
 MAX_LINKS: Final = 200
-"""That linkifiers make in one piece of text."""
+"""Links that linkifiers make in one piece of text."""
 MAX_MATCHES: Final = 1000
-"""That are looked at in one piece of text, those among them that overlap others."""
+"""Matches that are tried in one piece of text, overlapping ones included."""
 
 
 @dataclass(frozen=True)
 class CompiledLinkifiers:
-    """An organization's linkifiers, ready to be matched: all at once to know whether there is
-    anything, then one by one."""
+    """An organization's linkifiers with their compiled patterns: `any_pattern` finds which of them
+    match at all, and `patterns` where."""
 
     defined: tuple[Linkifier, ...]
     any_pattern: Any
@@ -31,11 +31,11 @@ class CompiledLinkifiers:
 
 
 _last_compiled: dict[tuple[Linkifier, ...], CompiledLinkifiers] = {}
-"""The last ones that were used; they change seldom."""
+"""A cache of one: linkifiers change seldom."""
 
 
 def compiled_linkifiers(state: State) -> CompiledLinkifiers | None:
-    """The organization's linkifiers; None where it has none."""
+    """The organization's linkifiers, compiled; None where it has none."""
     if not len(state.linkifiers):
         return None
     defined = tuple(state.linkifiers_in_order)
@@ -54,7 +54,7 @@ def _compiled(defined: Sequence[Linkifier]) -> CompiledLinkifiers:
     for linkifier in defined:
         every.Add(linkifier.pattern)
     every.Compile()
-    # What is matched is no part of a word: the first group tells where it begins and ends.
+    # A match must not be part of a word. The first group is the match itself.
     patterns = tuple(
         re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", quiet)
         for linkifier in defined
@@ -63,7 +63,7 @@ def _compiled(defined: Sequence[Linkifier]) -> CompiledLinkifiers:
 
 
 def matches(state: State, text: str) -> list[Match]:
-    """The links that the linkifiers make of the text, in its order. Where two overlap, that of the
+    """The links that the linkifiers make of the text, by position. Where two overlap, that of the
     earlier linkifier wins."""
     linkifiers = compiled_linkifiers(state)
     if linkifiers is None:
@@ -85,7 +85,7 @@ def matches(state: State, text: str) -> list[Match]:
 
 
 def _of_one(linkifiers: CompiledLinkifiers, index: int, text: str) -> Iterator[Any]:
-    """Where the text has what one linkifier is for."""
+    """The matches of one linkifier in the text."""
     pattern = linkifiers.patterns[index]
     position = 0
     while position <= len(text):
@@ -97,7 +97,7 @@ def _of_one(linkifiers: CompiledLinkifiers, index: int, text: str) -> Iterator[A
             position = match.end() + 1
             continue
         yield match
-        # What stands behind one match may stand before the next one.
+        # The character after one match may be the one before the next.
         position = end
 
 
@@ -109,7 +109,7 @@ def _url(template: str, match: Any) -> str | None:
 
 
 def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | None:
-    """The text with the links in it; None where there are none."""
+    """The text split at the links that linkifiers make; None without any."""
     linked = matches(context.state, text)
     if not linked:
         return None
@@ -125,7 +125,7 @@ def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | No
 
 
 def in_topic(state: State, topic: str) -> list[tuple[str, str]]:
-    """The links in the name of a topic, in its order: each as its text and its address."""
+    """The links in the name of a topic, by position: each as its text and its URL."""
     if not len(state.linkifiers) and "://" not in topic:
         return []
     linked = addresses(topic)

@@ -1,4 +1,4 @@
-"""People and groups that a message names, and notifies if it does so aloud."""
+"""Mentions of people and groups: those that notify, and silent ones."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ from tertulia.model.users import User
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
 _BEFORE: Final = frozenset("'\"({[/<")
-"""What may stand before a mention, beside white space."""
+"""Characters that may precede a mention, beside white space."""
 _MENTION: Final = re.compile(r"@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))")
 _LABELS: Final = {
     SystemGroup.NOBODY: "Nobody",
@@ -25,11 +25,11 @@ _LABELS: Final = {
     SystemGroup.EVERYONE: "Everyone",
     SystemGroup.INTERNET: "Everyone on the internet",
 }
-"""What the groups of the roles are called for people."""
+"""The names that are shown for the groups of the roles."""
 
 
 def mention(state: StateInline, silent: bool) -> bool:
-    """`@**name**`, `@**name|17**`, `@*group*`; with an underscore behind the `@`, in silence."""
+    """`@**name**`, `@**name|17**`, `@*group*`; silent with an underscore after the `@`."""
     if state.src[state.pos] != "@":
         return False
     if state.pos and not _may_precede(state.src[state.pos - 1]):
@@ -73,7 +73,7 @@ def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
 
 
 def _named(context: RenderContext, name: str) -> User | None:
-    """`Name`, `Name|17` or `|17`: the account, if the author may say that it exists."""
+    """The account of `Name`, `Name|17` or `|17`, if the author may know of it."""
     state = context.state
     full_name, bar, number = name.rpartition("|")
     if bar and number.isascii() and number.isdigit() and len(number) < 16:
@@ -100,7 +100,7 @@ def _group(context: RenderContext, name: str, quiet: bool) -> str | None:
 
 
 def group_label(group: UserGroup) -> str:
-    """What the group is called for people."""
+    """The name that is shown for the group."""
     return _LABELS[SystemGroup(group.id)] if group.is_system else group.name
 
 

@@ -1,4 +1,4 @@
-"""What is found in plain text when the rest of the markup is known: hosts, emoji, linkifiers."""
+"""Hosts, linkifiers, emoticons and emoji: found in the text that no other markup took."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from tertulia.markup import emoji, linkifiers, links
 from tertulia.markup.render_context import RenderContext
 
 Finder = Callable[[RenderContext, str], list[Token | str] | None]
-"""Cuts a text into parts, of which some are made; None where it finds nothing."""
+"""Splits a text into text and tokens of HTML; None where it finds nothing."""
 
 _EVERYWHERE: Final[Sequence[Finder]] = (emoji.characters,)
 _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
@@ -21,7 +21,7 @@ _OUTSIDE_OF_LINKS: Final[Sequence[Finder]] = (
 
 
 def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> list[Token]:
-    """The parts of a text, with what is found in its plain ones."""
+    """The tokens of an inline text, with those of plain text split by the finders."""
     found: list[Token] = []
     in_link = 0
     for token in tokens:

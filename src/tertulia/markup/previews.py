@@ -1,4 +1,4 @@
-"""Pictures, films, sounds and pages that a message links, shown with it."""
+"""Previews: pictures, videos, sounds and pages that a message links, shown in it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,7 @@ from tertulia.model.attachments import Attachment, Picture
 from tertulia.state.organization import State
 
 MAX_PREVIEWS: Final = 24
-"""A message with more has none."""
+"""A message with more linked media has no previews."""
 _ADDRESS: Final = "/user_uploads/"
 _VIDEO: Final = frozenset({"video/mp4", "video/webm", "video/quicktime"})
 _AUDIO: Final = frozenset(
@@ -27,18 +27,18 @@ _AUDIO: Final = frozenset(
     }
 )
 _NOT_FOR_BROWSERS: Final = frozenset({"image/tiff", "image/heic", "image/heif"})
-"""Kinds of pictures of which clients show a converted one where others show the original."""
+"""Media types of pictures that browsers cannot show: clients show a converted one instead."""
 
 
 def attachment_at(state: State, href: str) -> Attachment | None:
-    """The uploaded file that the address is of."""
+    """The uploaded file at the address, if it is one."""
     if not href.startswith(_ADDRESS):
         return None
     return state.uploads.at_path(unquote(href.removeprefix(_ADDRESS)))
 
 
 def image(state: StateInline, silent: bool) -> bool:
-    """`![text](/user_uploads/…)`: the picture in its place. What is no uploaded picture is a
+    """`![text](/user_uploads/…)`: an uploaded picture in the text. Any other address becomes a
     link."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
@@ -94,7 +94,7 @@ def _thumbnail(href: str, picture: Picture) -> str:
 
 
 def with_audio_players(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """The text with players in the place of links to uploaded sounds."""
+    """The tokens with players instead of links to uploaded sounds."""
     found: list[Token] = []
     skipping = False
     for token in tokens:
@@ -133,7 +133,7 @@ class _Link:
 
 
 def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
-    """The message with previews behind the blocks that link what can be shown."""
+    """The tokens with previews after the blocks that link something that can be shown."""
     linked = _previewed(context, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
@@ -166,7 +166,7 @@ def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
 
 
 def _previewed(context: RenderContext, tokens: list[Token]) -> dict[int, list[_Link]]:
-    """The links that can be shown, by the piece of text that they are in."""
+    """The links that can be shown, by the index of the inline token that they are in."""
     found: dict[int, list[_Link]] = {}
     quotations = 0
     for index, token in enumerate(tokens):
@@ -190,7 +190,7 @@ def _links(children: "list[Token] | tuple[()]") -> list[_Link]:
 
 
 def _title(context: RenderContext, children: list[Token]) -> None:
-    """Give videos whose address stands in the text their title instead."""
+    """Show the titles of videos instead of their bare addresses."""
     for token in children:
         href = token.meta.get("bare", "") if token.type == "html" else ""
         found = context.external_media.previews.get(href)
@@ -209,7 +209,8 @@ def _can_show(context: RenderContext, link: _Link) -> bool:
 
 
 def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
-    """How what lies elsewhere is shown: by itself, and as a page that is asked about itself."""
+    """How a link to another server is shown: as its kind of media, as a page to be fetched, or as
+    both."""
     if context.realm is None or context.external_media.proxy_address is None:
         return frozenset()
     kind = external_media.kind_of(href)
@@ -225,7 +226,7 @@ def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
 
 
 def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:
-    """Whether the text is nothing but the address of what is shown in its place."""
+    """Whether the text is only the bare address of something that the preview replaces."""
     if len(token.children or ()) != 1 or not links[0].bare:
         return False
     if attachment_at(context.state, links[0].href) is not None:
@@ -236,7 +237,7 @@ def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:
 def _preview(context: RenderContext, link: _Link) -> str | None:
     attachment = attachment_at(context.state, link.href)
     if attachment is None:
-        return _from_elsewhere(context, link)
+        return _external_preview(context, link)
     picture = attachment.picture
     attributes = {"href": link.href, "title": link.text or None}
     if picture is None:
@@ -250,9 +251,9 @@ def _preview(context: RenderContext, link: _Link) -> str | None:
     return element("div", {"class": "message_inline_image"}, element("a", attributes, shown))
 
 
-def _from_elsewhere(context: RenderContext, link: _Link) -> str | None:
-    """What is shown of another server; None where nothing is, or not yet: then it is noted that the
-    page shall be asked."""
+def _external_preview(context: RenderContext, link: _Link) -> str | None:
+    """The preview of a link to another server; None without one. Pages to be fetched are added to
+    the context's `pages_to_preview`."""
     href, title, kinds = link.href, link.text or None, _kinds_shown(context, link.href)
     known = context.external_media.previews.get(href)
     if Kind.PAGE in kinds and len(context.pages_to_preview) < external_media.MAX_PAGES:

@@ -1,4 +1,4 @@
-"""Markdown to HTML, with what the message refers to gathered on the way."""
+"""Markdown to HTML, and what the message refers to."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,27 +31,27 @@ from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
 _EXPENSIVE_SIGNS: Final = ("```", "~~~", "$$")
-"""One of these is in each message that has code or formulas."""
+"""A message without any of these has neither code nor formulas."""
 _INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emphasis", "link")
 
 
 class Renderer:
-    """Renders messages. `site` is the server's own address: links to it are written without.
-    `elsewhere` says what is shown of other servers; nothing, where it is not given.
+    """Renders messages. `site` is the server's own URL: links to it become relative.
+    `external_media` says what is shown of other servers; nothing by default.
 
-    With `in_place`, code and formulas are computed while rendering, without a bound: for texts of
-    our own. Else they are shown as far as they were prepared."""
+    With `in_place`, code and formulas are computed while rendering, without a limit: for texts of
+    our own. Otherwise they are plain text unless `prepare` was called before."""
 
     def __init__(
         self, site: str = "", external_media: ExternalMedia | None = None, *, in_place: bool = False
     ) -> None:
         self._site = site.rstrip("/")
-        self._elsewhere = external_media or ExternalMedia()
+        self._external_media = external_media or ExternalMedia()
         self._in_place = in_place
         self._markdown = _parser()
 
     async def prepare(self, moment: Moment, content: str) -> None:
-        """Have computed beforehand, in a worker's process, what of rendering it is costly."""
+        """Have a worker render the code and formulas of the content, for `render` to find."""
         if not any(sign in content for sign in _EXPENSIVE_SIGNS):
             return
         to_render = PartsToRender()
@@ -65,9 +65,9 @@ class Renderer:
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """The content, written by the moment's actor, as HTML. Every input renders; what is no
-        markup is shown as text. `known` is what linked pages say about themselves."""
-        external_media = self._elsewhere
+        """The content, written by the moment's actor, as HTML. Every input renders; anything that
+        is not markup is text. `known` has the previews of linked pages that were fetched."""
+        external_media = self._external_media
         if known:
             external_media = dataclasses.replace(external_media, previews=known)
         context = RenderContext(
@@ -121,7 +121,8 @@ def _parser() -> MarkdownIt:
 
 
 def _parse_texts(state: StateCore) -> None:
-    """The markup inside of blocks. In quotations nobody is notified and nothing is played."""
+    """Parse the inline markup in blocks. In quotations mentions are silent, and there are no
+    players."""
     context = context_of(state)
     quotations = 0
     for token in state.tokens:

@@ -1,4 +1,4 @@
-"""One message while it is rendered: who writes, and what is gathered on the way."""
+"""One message while it is rendered: its author, and what rendering gathers about it."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from tertulia.state.organization import State
 
 _KEY: Final = "page"
 MAX_NESTING: Final = 24
-"""Blocks inside of blocks; what is deeper is shown as text."""
+"""Depth of blocks inside of blocks; deeper ones are shown as text."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class RenderContext:
 
     moment: Moment
     site: str = ""
-    """The server's own address, without a slash at its end; empty where it is not known."""
+    """The server's own URL, without a slash at its end; empty where it is not known."""
     external_media: ExternalMedia = field(default_factory=ExternalMedia)
     mentioned_users: set[int] = field(default_factory=set)
     mentioned_groups: set[int] = field(default_factory=set)
@@ -41,18 +41,18 @@ class RenderContext:
     has_link: bool = False
     has_image: bool = False
     pages_to_preview: list[str] = field(default_factory=list)
-    """Linked pages of which there shall be previews."""
+    """URLs of linked pages that should have previews."""
     in_quotation: bool = False
-    """Whether what is being parsed stands in a quotation, which notifies nobody."""
+    """Whether the parser is in a quotation, where mentions notify nobody."""
     marks: "Marks | None" = None
-    """Of the text that is being parsed."""
+    """Pairs of signs in the inline text that is being parsed."""
     expensive: ExpensiveParts = field(default_factory=ExpensiveParts)
     lone_markers: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """Whether nothing but signs of quotation follow, by line and column."""
+    """By line and column: whether only signs of quotation (`>`) follow, up to an empty line."""
     quotation_checks: int = 0
-    """How often it was looked whether a line begins a quotation."""
+    """How many times the rule for quotations was tried."""
     table_cells: int = 0
-    """Of its tables so far."""
+    """Cells of the tables so far."""
     next_empty: dict[int, int] = field(default_factory=dict)
     """The next empty line, by line."""
 
@@ -67,11 +67,11 @@ class RenderContext:
 
     @property
     def author(self) -> User | None:
-        """Who writes; None where it is the server itself."""
+        """The author; None where the server itself writes."""
         return None if self.moment.actor_id is None else self.moment.actor
 
     def may_link(self, channel: Channel) -> bool:
-        """Whether the author may say that the channel exists."""
+        """Whether the author may know of the channel."""
         author = self.author
         if author is None:
             return not channel.is_private
@@ -86,47 +86,47 @@ class RenderContext:
         return permissions.reads_message(self.state, author, place)
 
     def may_name(self, user: User) -> bool:
-        """Whether the author may say that the user exists."""
+        """Whether the author may know of the user."""
         author = self.author
         return author is None or permissions.sees_user(self.state, author, user)
 
     def may_mention(self, group: UserGroup) -> bool:
-        """Whether the author may notify the group's members by naming it."""
+        """Whether the author may notify the group's members."""
         author = self.author
         return author is not None and permissions.may_mention_group(self.state, author, group)
 
 
 def context_of(state: StateInline | StateBlock | StateCore) -> RenderContext:
-    """The message that the parser is in."""
+    """The context of the message that is being parsed."""
     context: RenderContext = state.env[_KEY]
     return context
 
 
 def environment(context: RenderContext) -> dict[str, RenderContext]:
-    """What the parser carries along."""
+    """The parser's `env`, which gives rules the context."""
     return {_KEY: context}
 
 
 @dataclass
 class Marks:
-    """Where the brackets and backticks of a text pair up. Found in one pass, so that no number of
-    them makes a text slow."""
+    """Which brackets and runs of backticks of a text belong together. Found in one pass, so that
+    many of them take no more than linear time."""
 
     text: str
     closing: Mapping[int, int]
-    """Where the bracket is closed that is opened there."""
+    """Positions of closing brackets, by those of their opening ones."""
     backticks: Mapping[int, list[int]]
-    """Where the runs of so many backticks begin, ascending."""
+    """Positions of runs of backticks, ascending, by the length of the run."""
 
     def next_backticks(self, length: int, after: int) -> int | None:
-        """Where the next run of exactly so many begins."""
+        """The position of the next run of exactly that length."""
         narrow_links = self.backticks.get(length, [])
         index = bisect_left(narrow_links, after)
         return narrow_links[index] if index < len(narrow_links) else None
 
 
 def marks_of(state: StateInline) -> Marks:
-    """The pairs of the text that is being parsed."""
+    """The marks of the inline text that is being parsed."""
     context = context_of(state)
     if context.marks is None or context.marks.text is not state.src:
         context.marks = _marks(state.src)
@@ -157,14 +157,14 @@ def _marks(text: str) -> Marks:
 
 
 def add_html(state: StateInline, html: str, **meta: object) -> None:
-    """Add HTML that is made already to the text that is being parsed."""
+    """Add finished HTML to the inline text that is being parsed."""
     token = state.push("html", "", 0)
     token.content = html
     token.meta = meta
 
 
 def html_token(html: str, kind: str = "html") -> Token:
-    """The same as a token, for where tokens are put in later."""
+    """A token of finished HTML."""
     token = Token(kind, "", 0)
     token.content = html
     return token

@@ -1,4 +1,4 @@
-"""Points in time, which each reader sees in their own time zone."""
+"""Times in messages, which clients show in the reader's time zone."""
 
 import re
 from datetime import UTC, datetime
@@ -32,11 +32,11 @@ _FORMS: Final = (
     "%d %B %Y",
     "%Y/%m/%d",
 )
-"""In which people write a time, beside ISO 8601 and the form of mails."""
+"""Accepted formats beside ISO 8601 and that of mails."""
 
 
 def time(state: StateInline, silent: bool) -> bool:
-    """`<time:2024-03-07T15:00:00-08:00>`. What is no time is text."""
+    """`<time:2024-03-07T15:00:00-08:00>`. Anything that is not a time is text."""
     if state.src[state.pos] != "<":
         return False
     match = _TIME.match(state.src, state.pos, state.posMax)
@@ -51,7 +51,7 @@ def time(state: StateInline, silent: bool) -> bool:
 
 
 def read(text: str) -> datetime | None:
-    """The time that the text says, in UTC; None where it says none."""
+    """The time that the text names, in UTC; None for anything else."""
     text = text.strip()
     try:
         if _UNIX.fullmatch(text):
@@ -63,7 +63,7 @@ def read(text: str) -> datetime | None:
 
 
 def _utc(found: datetime) -> datetime:
-    """A time that names no zone is of UTC."""
+    """The time in UTC, which is assumed where no zone is named."""
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 

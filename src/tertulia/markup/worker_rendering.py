@@ -1,8 +1,8 @@
-"""The parts of a message that take a bound of their own to compute: code and formulas.
+"""Code and formulas: the parts of a message that can take long, and are rendered by a worker.
 
-A message is prepared before it is rendered: a worker's process computes what of it is costly, and
-what came of it is kept here, so that rendering finds it. What did not come in time is kept as
-plain, and is not tried again as long as it is kept.
+`prepare` is called before a message is rendered. It has a worker render these parts within a limit
+of time, and caches their HTML, which rendering then takes from the cache. A part that took too long
+is cached as plain text, and is not tried again while it is in the cache.
 """
 
 import logging
@@ -20,33 +20,32 @@ from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
 logger = logging.getLogger("tertulia.markup")
 
 MAX_CACHED: Final = 16 * 1024 * 1024
-"""Characters of each kind that are kept, for when it is shown again."""
+"""Characters in each cache."""
 MAX_CODE_SECONDS: Final = 0.4
-"""Of the processor, for all code of one message; a usual block takes a hundredth of that. Some
-grammars take the square of what they read, or two to its power, where it was written to make them
-do so: such code is shown without colours."""
+"""CPU time for all code of one message; a usual block takes a hundredth of that. Code can be
+written so that some grammars take quadratic or exponential time: it is not highlighted."""
 MAX_FORMULA_SECONDS: Final = 1.0
-"""The same for formulas."""
+"""CPU time for all formulas of one message."""
 MAX_FORMULA_SIZE: Final = 400_000
-"""Characters that all formulas of one message may become."""
+"""Characters of HTML of all formulas of one message."""
 MAX_WAIT: Final = 5.0
-"""Seconds that a message waits for each of the two, when the server is busy."""
+"""Seconds that a message waits for its code, and again for its formulas, on a busy server."""
 
 MAX_LOST: Final = 3
 LOST_SECONDS: Final = 600.0
-"""A language that so many workers were lost to within so many seconds is not coloured until they
-are over."""
+"""A language whose code ended so many workers within so many seconds is not highlighted until these
+have passed."""
 
 
 class Code(NamedTuple):
-    """Code, and the name of its language."""
+    """A block of code, and the name of its language."""
 
     source: str
     name: str
 
 
 class Formula(NamedTuple):
-    """What is between the dollar signs, and whether it is a block of its own."""
+    """A formula in TeX, and whether it is a block of its own."""
 
     tex: str
     display: bool
@@ -56,7 +55,8 @@ Part = TypeVar("Part", Code, Formula)
 
 
 class RenderCache(Generic[Part]):
-    """What came of the newest parts, as HTML; None where a formula is wrong."""
+    """HTML by part, the least recently used one being dropped first; None for a formula that is
+    wrong."""
 
     def __init__(self) -> None:
         self._html: OrderedDict[Part, str | None] = OrderedDict()
@@ -98,14 +98,14 @@ TYPESET: Final[Job[str | None]] = Job(
 
 @dataclass
 class PartsToRender:
-    """What of a message is to be prepared."""
+    """The code and formulas of a message that are not in the caches."""
 
     codes: list[Code] = field(default_factory=list)
     formulas: list[Formula] = field(default_factory=list)
 
 
 async def prepare(to_render: PartsToRender) -> None:
-    """Have a worker compute it, as far as one message may have it, and keep it."""
+    """Have a worker render the parts within the limits of one message, and cache what it makes."""
     await _prepare(to_render.codes, code_cache, HIGHLIGHT, MAX_CODE_SECONDS, _plain_code)
     await _prepare(to_render.formulas, formula_cache, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
 
@@ -137,19 +137,20 @@ async def _prepare(
 
 
 class LostLanguages:
-    """Languages whose code made workers end. One that does so again and again is shown plain for a
-    while: a process that is replaced all the time has no time for the others."""
+    """Languages whose code lately took so long that its worker was ended. After several times the
+    language is not highlighted for a while: a worker that is replaced all the time serves
+    nobody."""
 
     def __init__(self) -> None:
         self._lost: dict[str, list[float]] = {}
-        """When it was, by the name of the language; the newest ones."""
+        """Times of the newest losses, by name of the language."""
 
     def note(self, name: str) -> None:
-        """A worker was lost to it."""
+        """Note that a worker was ended for code of the language."""
         self._lost[name] = [*self._lost.get(name, []), time.monotonic()][-MAX_LOST:]
 
     def is_paused(self, name: str) -> bool:
-        """Whether it is not to be coloured at the moment."""
+        """Whether the language is not highlighted at the moment."""
         lost = self._lost.get(name, [])
         return len(lost) >= MAX_LOST and time.monotonic() - lost[0] < LOST_SECONDS
 
@@ -171,17 +172,17 @@ def _plain_formula(part: Formula) -> str:
 
 @dataclass
 class ExpensiveParts:
-    """The costly parts of one message that is being rendered."""
+    """Renders code and formulas of one message: from the caches, or in place, or as plain text."""
 
     in_place: bool = True
-    """Whether what is not kept is computed here and now: for texts of our own."""
+    """Whether to compute in this process what is not in the caches: for texts of our own."""
     to_render: PartsToRender | None = None
-    """Gathers what is to be prepared, where it is asked what that is."""
+    """Gathers what is not in the caches, for `prepare`."""
     room: int = MAX_FORMULA_SIZE
-    """Characters that formulas may still become."""
+    """Characters of HTML left for formulas."""
 
     def code(self, source: str, name: str) -> str:
-        """The code as HTML, with colours if it has them."""
+        """The code as HTML, highlighted if possible."""
         part = Code(source, name)
         if part in code_cache:
             return code_cache[part] or ""

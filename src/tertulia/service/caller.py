@@ -44,8 +44,8 @@ class Caller:
 
     @property
     def render(self) -> Render:
-        """Renders what a verb writes, for verbs that take it. What is costly of a text is plain,
-        unless it was prepared (`prepare`)."""
+        """Renders what a verb writes, for verbs that take it. Code and formulas are plain text
+        unless `prepare` was called before."""
         return self.node.renderer.render
 
     def account_with(self, address: str) -> User | None:
@@ -54,8 +54,8 @@ class Caller:
         return users.account_with(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
-        """Let a worker compute what is costly in texts that a verb will render (code, formulas).
-        Arguments that are no text are ignored."""
+        """Have a worker render the code and formulas in texts that a verb will render. Arguments
+        that are no strings are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.prepare(self.moment(), text)

@@ -14,7 +14,7 @@ from tertulia.service.messages import preconditions
 from tertulia.service.node import Node, Previews
 
 
-def shown_elsewhere(config: Config, links: Links) -> ExternalMedia:
+def external_media(config: Config, links: Links) -> ExternalMedia:
     """What messages show of other servers, by the settings."""
     if not config.external_content:
         return ExternalMedia()
