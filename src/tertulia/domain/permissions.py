@@ -140,12 +140,12 @@ def _invited_by_setting(state: State, user: User, channel: Channel) -> bool:
     )
 
 
-SIGHT_SETTINGS: Final = (
+VISIBILITY_SETTINGS: Final = (
     "can_add_subscribers_group",
     "can_administer_channel_group",
     "can_subscribe_group",
 )
-"""Those permissions of a private channel whose holders may know that it exists."""
+"""The permissions of a private channel whose holders may know that it exists."""
 
 
 def open_to_spectators(channel: Channel) -> bool:

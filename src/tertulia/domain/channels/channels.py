@@ -374,7 +374,7 @@ def archive(moment: Moment, channel_id: int) -> Decision[None]:
     return Decision(None, [changed(state, channel, after), *default_groups.without(state, channel)])
 
 
-_DECIDES_SIGHT = {"is_private", "is_web_public", *permissions.SIGHT_SETTINGS}
+_DECIDES_VISIBILITY = {"is_private", "is_web_public", *permissions.VISIBILITY_SETTINGS}
 _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
@@ -385,7 +385,7 @@ def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
         fields = [*(field for field in fields if field not in _PRIVACY), *_PRIVACY]
     gained: set[int] = set()
     lost: set[int] = set()
-    if _DECIDES_SIGHT & set(fields):
+    if _DECIDES_VISIBILITY & set(fields):
         saw = permissions.channel_viewers(state, before)
         see = permissions.channel_viewers(state, after)
         gained, lost = see - saw, saw - see

@@ -66,7 +66,7 @@ def containing(state: State, group_id: int) -> frozenset[int]:
 def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
     return any(
         not group_ids.isdisjoint(groups_of(getattr(channel, name)))
-        for name in permissions.SIGHT_SETTINGS
+        for name in permissions.VISIBILITY_SETTINGS
     )
 
 

@@ -48,7 +48,7 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
         removed_groups=_present_subgroups(group, edit.remove_groups),
         deactivated=group.deactivated,
     )
-    change = msgspec.structs.replace(change, sight=_sight(state, group, change))
+    change = msgspec.structs.replace(change, sight=_visibility_changes(state, group, change))
     changes: list[AnyChange] = [change]
     changes.extend(notices.sent(moment, _messages(moment, group, change), render))
     return Decision(None, changes)
@@ -114,7 +114,7 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
     return found
 
 
-def _sight(
+def _visibility_changes(
     state: State, group: UserGroup, change: UserGroupMembersChanged
 ) -> tuple[ChannelSight, ...]:
     others = (*change.added_groups, *change.removed_groups)

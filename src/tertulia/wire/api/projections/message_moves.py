@@ -357,7 +357,7 @@ def _news_events(
             apply_markdown=view.apply_markdown,
             client_gravatar=view.client_gravatar,
             empty_topic_name=empty_topic_name,
-            attached=MessageDetails(submessages=arrival.submessages),
+            details=MessageDetails(submessages=arrival.submessages),
         )
         shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
         yield MessageEvent(message=shown, flags=flags)

@@ -118,7 +118,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 apply_markdown=view.apply_markdown,
                 client_gravatar=view.client_gravatar,
                 empty_topic_name=view.empty_topic_name,
-                attached=MessageDetails(submessages=(change.widget,) if change.widget else ()),
+                details=MessageDetails(submessages=(change.widget,) if change.widget else ()),
             ),
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,

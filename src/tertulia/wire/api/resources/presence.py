@@ -122,8 +122,8 @@ def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[
             (one.version, presence.stamp(one.first, oldest)),
             partial(made, one.ids),
         )
-        for one in people.by_sight(state, viewer)
-        if not limited or one.kind is not people.Sight.UNKNOWN
+        for one in people.by_visibility(state, viewer)
+        if not limited or one.kind is not people.AccountVisibility.UNKNOWN
     )
     return shown, presence.last_update_id
 

@@ -51,7 +51,7 @@ def _everybody(call: Call, params: GetUsers) -> Users:
         client_gravatar=params.client_gravatar,
         with_profile=params.include_custom_profile_fields,
     )
-    found = people.by_sight(state, viewer)
+    found = people.by_visibility(state, viewer)
     listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
     return fragmented(Users, {"members": json_array(listed)})
 

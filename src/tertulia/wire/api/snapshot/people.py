@@ -21,7 +21,7 @@ from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_obj
 def accounts(context: SnapshotContext) -> dict[str, Any]:
     """Everybody that the viewer may know of, and the viewer's own account."""
     state, viewer = context.state, context.viewer
-    found = people.by_sight(state, viewer)
+    found = people.by_visibility(state, viewer)
     role = None if viewer is None else permissions.role_of(state, viewer)
     look = people.Look(
         role=role,
@@ -165,8 +165,8 @@ def statuses(context: SnapshotContext) -> dict[str, Any]:
             context.node.fragments.get(
                 ("user_status", one.first, one.size), one.version, partial(statuses_of, one.ids)
             )
-            for one in people.by_sight(state, viewer)
-            if one.kind is not people.Sight.UNKNOWN
+            for one in people.by_visibility(state, viewer)
+            if one.kind is not people.AccountVisibility.UNKNOWN
         )
     }
 
