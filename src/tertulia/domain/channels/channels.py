@@ -21,14 +21,14 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 FOR_EVER = -1
-"""As a channel's `retention_days`."""
+"""The value of `retention_days` for messages that are never deleted."""
 
 
 class NewChannel(Struct, frozen=True, kw_only=True):
-    """A channel to be. `rendered_description` is the HTML of `description`, both final.
+    """A channel to be created. `rendered_description` is the HTML of `description`.
 
-    `history_public` None is what is usual for the kind of channel; settings that `groups` does
-    not name get their defaults.
+    With `history_public` None the kind of channel decides: public history unless it is private.
+    Settings that `groups` does not name get their defaults.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NewChannel(Struct, frozen=True, kw_only=True):
 
 
 class ChannelEdit(Struct, frozen=True, kw_only=True):
-    """New values for a channel. What is UNSET stays."""
+    """New values for a channel. UNSET fields stay as they are."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -65,7 +65,7 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
 
 
 def known(state: State, actor: User, channel_id: int) -> Channel:
-    """The channel, if there is one that the actor may see. Refused otherwise."""
+    """The channel of that ID. Refused where there is none that the actor may see."""
     try:
         return permissions.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
@@ -76,15 +76,15 @@ def known(state: State, actor: User, channel_id: int) -> Channel:
 
 
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
-    """Refused where one of these channels, but that one, has a name that looks like this one."""
+    """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
     if any(lookalikes.alike(one.name, name) for one in others if one.id != but):
         raise Refused(f"Another channel has a name that looks like '{name}'.")
 
 
 def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
-    """The channel that the actor asks for. Its name must be free: that is for the caller to see.
+    """The record of the new channel. The caller makes sure that its name is free.
 
-    Refused for names and combinations that cannot be, and without the rights that it takes.
+    Refused for invalid names and combinations, and where the actor lacks a right.
     """
     state, actor, now = moment.state, moment.actor, moment.now
     name = names.channel_name(new.name)
@@ -129,13 +129,12 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
 
 
 def check_may_create(moment: Moment, new: NewChannel) -> None:
-    """Refuse to create a channel of this kind unless the actor has the right."""
+    """Refuse unless the actor may create a channel of this kind."""
     permissions.require(may_create(moment, new), _NOT_OF_THIS_KIND)
 
 
 def may_create(moment: Moment, new: NewChannel) -> bool:
-    """Whether the actor has the right to create a channel of this kind. Refused for a kind that
-    there cannot be."""
+    """Whether the actor may create a channel of this kind. Refused for an invalid kind."""
     return _may_have_kind(
         moment.state,
         moment.actor,
@@ -206,7 +205,7 @@ def _check_may_set_groups(state: State, actor: User, groups: Mapping[str, Any]) 
 
 
 def _check_whole(channel: Channel) -> None:
-    """Refuse combinations that no channel has."""
+    """Refuse invalid combinations of settings."""
     if channel.is_private and channel.is_web_public:
         raise Refused("A private channel cannot be web-public.")
     if not channel.is_private and not channel.history_public:
@@ -243,7 +242,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
         values["is_archived"] = False
         folder = state.folders.get(channel.folder_id)
         if folder is not None and folder.is_archived:
-            # An archived folder has no channels that are not.
+            # A channel that is not archived cannot be in an archived folder.
             values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
         _check_may_make_default(state, actor)
@@ -305,7 +304,7 @@ def _kept(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dic
 
 
 def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
-    """The three fields of privacy, where one of them is given: the others follow."""
+    """The three fields of privacy if one of them is given: the others follow from it."""
     if edit.is_private is UNSET and edit.is_web_public is UNSET and edit.history_public is UNSET:
         return {}
     is_private = channel.is_private if edit.is_private is UNSET else edit.is_private
@@ -359,8 +358,8 @@ def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit)
 
 
 def archive(moment: Moment, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, nothing can be sent to it any more, and what was
-    unread in it counts as read."""
+    """Archive the channel: it stays readable, nothing can be sent to it any more, and its unread
+    messages are marked as read."""
     state, actor = moment.state, moment.actor
     channel = known(state, actor, channel_id)
     permissions.require(
@@ -379,7 +378,8 @@ _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
 def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
-    """The change from one to the other, with who gains and loses sight of the channel."""
+    """The change from `before` to `after`, with the users who gain and lose sight of the
+    channel."""
     fields = [field for field in before.__struct_fields__ if _differ(before, after, field)]
     if any(field in _PRIVACY for field in fields):
         fields = [*(field for field in fields if field not in _PRIVACY), *_PRIVACY]

@@ -15,10 +15,10 @@ from tertulia.state.organization import State
 def moved(
     before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of a private channel by a change of the group's
-    members, from the state before it and after it.
+    """Which of these accounts gain or lose sight of private channels when the group's members
+    change, by the states before and after.
 
-    Only the channels are looked at that name the group, or one that contains it, in a permission.
+    Only channels with a permission that names the group, or one that contains it, are compared.
     """
     through = containing(after, group_id)
     members = set(user_ids)
@@ -30,7 +30,8 @@ def moved(
 def compared(
     before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of which of the channels."""
+    """Which of these accounts gain or lose sight of these channels, by the states before and
+    after."""
     found = []
     for channel in channels:
         gained: list[int] = []

@@ -1,6 +1,6 @@
-"""What a reader asks for among messages, made into conditions and a scope of what they may see.
+"""Narrows: a client's terms compiled to conditions, and the scope of messages its user may read.
 
-Operators have their present names here; older names are the wire's business.
+Operators have their present names here; `wire` translates older ones.
 """
 
 import re
@@ -24,10 +24,10 @@ from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500
-"""Topics that are named one by one."""
+"""Up to so many resolved topics are listed in a condition; for more, it tests the prefix."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-"""Words and phrases that one narrow searches for, in all of its terms together."""
+"""Words and phrases in all search terms of one narrow."""
 
 
 class Asked(Struct, frozen=True):
@@ -39,11 +39,11 @@ class Asked(Struct, frozen=True):
 
 
 class Reader(Struct, frozen=True):
-    """Who asks, and what had to be looked up for them beforehand.
+    """Who reads, and what compiling needs to know of them.
 
-    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
-    are the reader's unread messages, where a term asks for them. `conversation` is the message that
-    a `with` term names, if the reader may see it.
+    `user` None is a spectator. `host` is the one in the made-up addresses that stand for hidden
+    ones. `unread` are the reader's unread messages, needed for `is:unread`. `conversation` is the
+    message that a `with` term names, if the reader may see it.
     """
 
     state: State
@@ -54,14 +54,14 @@ class Reader(Struct, frozen=True):
 
 
 class Compiled(Struct, frozen=True):
-    """A narrow, ready for the store."""
+    """A narrow as the store queries it."""
 
     scope: Scope
     terms: tuple[Term, ...]
 
 
 def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
-    """The narrow's conditions, and which messages the reader may see in it at all.
+    """Compile the terms, and find the scope of messages that the reader may see.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
     may not see, as for those that do not exist.
@@ -81,7 +81,7 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
 
 
 def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
-    """The terms with `with` replaced by the conversation in which its message is now."""
+    """The terms, with `with` replaced by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
     message = reader.conversation
@@ -265,7 +265,7 @@ def _is(reader: Reader, term: Asked) -> list[Term]:
 
 
 def _resolved(state: State) -> Condition:
-    """Where it is a few topics, these."""
+    """The resolved topics, one by one if they are few."""
     prefix = topic_key(RESOLVED_PREFIX)
     topics = frozenset(
         (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
@@ -281,7 +281,7 @@ def _muted_channels(reader: Reader) -> frozenset[int]:
 
 
 def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
-    """The topics of which the reader says one of these."""
+    """The topics to which the reader gave one of these visibilities."""
     own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
@@ -300,7 +300,7 @@ def _unless_muted(reader: Reader) -> list[Term]:
 
 
 def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
-    """What leaves out muted channels and topics, unless the narrow names them itself."""
+    """Terms that leave out muted channels and topics, unless the narrow names them itself."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated
         for term in compiled.terms
