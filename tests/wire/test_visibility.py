@@ -582,7 +582,7 @@ async def many_people(org: Organization, name: str, count: int, role: Role) -> l
             full_name=f"{name}{number}",
             role=role,
         )
-        made.append(users.created(org.node.state, user, credential, org.node.clock()))
+        made.append(users.created(org.node.state, user, credential))
     await org.do(*made)
     for change in made[:5]:
         org.know(change.user.full_name, change.user)

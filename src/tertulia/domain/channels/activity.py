@@ -16,7 +16,6 @@ def update(moment: Moment) -> Decision[None]:
             state,
             channel,
             msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
-            now,
         )
         for channel in state.channels
         if channel.is_recently_active != is_active(channel, now)

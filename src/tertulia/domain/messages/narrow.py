@@ -1,6 +1,6 @@
-"""What a reader asks for among messages, made into conditions and a scope of what they may see.
+"""Narrows: a client's terms compiled to conditions, and the scope of messages its user may read.
 
-Operators have their present names here; older names are the wire's business.
+Operators have their present names here; `wire` translates older ones.
 """
 
 import re
@@ -24,10 +24,10 @@ from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500
-"""Topics that are named one by one."""
+"""Up to so many resolved topics are listed in a condition; for more, it tests the prefix."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-"""Words and phrases that one narrow searches for, in all of its terms together."""
+"""Words and phrases in all search terms of one narrow."""
 
 
 class NarrowTerm(Struct, frozen=True):
@@ -39,30 +39,29 @@ class NarrowTerm(Struct, frozen=True):
 
 
 class Reader(Struct, frozen=True):
-    """Who asks, and what had to be looked up for them beforehand.
+    """Who reads, and what compiling needs to know of them.
 
-    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
-    are the reader's unread messages, where a term asks for them. `conversation` is the message that
-    a `with` term names, if the reader may see it.
+    `user` None is a spectator. `host` is the one in the made-up addresses that stand for hidden
+    ones. `unread` are the reader's unread messages, needed for `is:unread`. `conversation` is the
+    message that a `with` term names, if the reader may see it.
     """
 
     state: State
     user: User | None
-    now: float
     host: str
     unread: BitMap = BitMap()
     conversation: Message | None = None
 
 
 class Compiled(Struct, frozen=True):
-    """A narrow, ready for the store."""
+    """A narrow as the store queries it."""
 
     scope: Scope
     terms: tuple[Term, ...]
 
 
 def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
-    """The narrow's conditions, and which messages the reader may see in it at all.
+    """Compile the terms, and find the scope of messages that the reader may see.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
     may not see, as for those that do not exist.
@@ -82,7 +81,7 @@ def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
 
 
 def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
-    """The terms with `with` replaced by the conversation in which its message is now."""
+    """The terms, with `with` replaced by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
     message = reader.conversation
@@ -144,7 +143,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
     if channel is None or not (
         permissions.open_to_spectators(channel)
         if user is None
-        else permissions.sees_channel(state, user, channel, reader.now)
+        else permissions.sees_channel(state, user, channel)
     ):
         raise BadNarrow(f"unknown channel {operand}")
     return channel
@@ -158,11 +157,11 @@ def _user_of(reader: Reader, term: NarrowTerm, operand: Any) -> User:
         if (
             user is not None
             and reader.user is not None
-            and not permissions.sees_user(state, reader.user, user, reader.now)
+            and not permissions.sees_user(state, reader.user, user)
         ):
             user = None
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand, reader.host, reader.now)
+        user = users.account_with(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
@@ -190,7 +189,7 @@ def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
         return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
-    return permissions.channels_read_whole(reader.state, reader.user, reader.now)
+    return permissions.channels_read_whole(reader.state, reader.user)
 
 
 def _topic(reader: Reader, term: NarrowTerm) -> list[Term]:
@@ -270,7 +269,7 @@ def _is(reader: Reader, term: NarrowTerm) -> list[Term]:
 
 
 def _resolved(state: State) -> Condition:
-    """Where it is a few topics, these."""
+    """The resolved topics, one by one if they are few."""
     prefix = topic_key(RESOLVED_PREFIX)
     topics = frozenset(
         (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
@@ -286,7 +285,7 @@ def _muted_channels(reader: Reader) -> frozenset[int]:
 
 
 def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
-    """The topics of which the reader says one of these."""
+    """The topics to which the reader gave one of these visibilities."""
     own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
@@ -305,7 +304,7 @@ def _unless_muted(reader: Reader) -> list[Term]:
 
 
 def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
-    """What leaves out muted channels and topics, unless the narrow names them itself."""
+    """Terms that leave out muted channels and topics, unless the narrow names them itself."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated
         for term in compiled.terms
@@ -399,9 +398,7 @@ def received_spans(reader: Reader) -> tuple[Span, ...]:
         )
         # Whoever is subscribed reads it.
         if subscription.is_active
-        or permissions.reads_channel(
-            reader.state, reader.user, reader.state.channels[channel_id], reader.now
-        )
+        or permissions.reads_channel(reader.state, reader.user, reader.state.channels[channel_id])
         for after, until in subscription.spans
     )
 

@@ -111,7 +111,7 @@ def _own(moment: Moment, own: Sequence[Reaction], wanted: RequestedEmoji) -> Rea
 
 def _check(moment: Moment, on: Reacted) -> None:
     state, actor = moment.state, moment.actor
-    if not permissions.reads_message(state, actor, on.message, moment.now):
+    if not permissions.reads_message(state, actor, on.message):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
     if state.recent_writes.since(on.seq, touched):

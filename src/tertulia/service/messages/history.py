@@ -67,7 +67,6 @@ async def find_messages(node: Node, user: User | None, query: Query, look: Look[
     reader = narrow.Reader(
         state=node.state,
         user=user,
-        now=node.clock(),
         host=node.config.address_host,
         unread=await _unread(node, user, query),
         conversation=await _conversation(node, user, query.narrow),
