@@ -1,4 +1,4 @@
-"""The shape of the house, held against the code."""
+"""The structure of the packages, and what the docs say of it, held against the code."""
 
 import ast
 import graphlib
@@ -267,4 +267,32 @@ def test_what_a_role_allows_is_asked_of_the_permissions() -> None:
         and (node.attr in roles or (node.attr == "role" and ast.unparse(node.value) in WHO_ACTS))
         and ast.unparse(node.value) != "permissions"
     ]
+    assert not wrong
+
+
+DOCUMENTS = sorted(
+    [
+        *(ROOT / path for path in FILES),
+        *ARCHITECTURE.parent.rglob("*.md"),
+        *(ARCHITECTURE.parents[1] / name for name in ("CONTRIBUTING.md", "README.md")),
+    ]
+)
+MODULE = re.compile(rf"`(?:tertulia\.)?((?:{'|'.join(PACKAGES)})(?:\.\w+)+)")
+FILE = re.compile(rf"`(?:src/tertulia/)?((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
+
+
+def leads_somewhere(dotted: str) -> bool:
+    """Whether there is such a module, or such a name in one."""
+    place, names = ROOT, dotted.split(".")
+    while names and ((place / names[0]).is_dir() or (place / f"{names[0]}.py").exists()):
+        place /= names.pop(0)
+    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return not names or re.search(rf"\b{names[0]}\b", source.read_text()) is not None
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_references_lead_somewhere(path: Path) -> None:
+    text = path.read_text()
+    wrong = [name for name in MODULE.findall(text) if not leads_somewhere(name)]
+    wrong += [name for name in FILE.findall(text) if not (ROOT / name).exists()]
     assert not wrong

@@ -228,7 +228,8 @@ async def test_options_are_ignored_for_a_channel_that_exists(org: Organization) 
 
 @pytest.mark.parametrize("name", ["stream_post_policy", "is_announcement_only"])
 async def test_parameters_of_the_past_are_ignored_and_told(org: Organization, name: str) -> None:
-    reply = await make(org, "ann", "subscribe", **{name: 2})
+    values: dict[str, Any] = {name: 2}
+    reply = await make(org, "ann", "subscribe", **values)
     assert reply.ok["ignored_parameters_unsupported"] == [name]
     assert (await shown(org))["can_send_message_group"] == EVERYONE
 

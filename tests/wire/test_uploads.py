@@ -207,7 +207,7 @@ async def test_an_incoming_webhook_uploads_nothing(org: Organization) -> None:
         full_name="Hook",
         bot=Bot(kind=BotKind.INCOMING_WEBHOOK, owner_id=org["ben"].user_id),
     )
-    await org.do(users.created(org.node.state, bot, credential, org.node.clock()))
+    await org.do(users.created(org.node.state, bot, credential))
     hook = org.know("hook", bot)
     (await upload(hook, ("file", ("a", b"x")))).refused()
     path = await org["ben"].upload()

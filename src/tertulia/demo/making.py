@@ -236,7 +236,7 @@ async def _open(stage: Stage, place: Place, newcomer: bool) -> None:
     wanted = subscriptions.Wanted(
         channels=(new,),
         principals=stage.ids_of([one for one in members if one not in absent]),
-        tell_subscribed=False,
+        notify_subscribed=False,
         announce=place.announced,
     )
     await stage.submit(OWNER.name, subscriptions.subscribe, wanted, stage.render)

@@ -222,7 +222,9 @@ class Stage:
         looks = await self._seen(asked)
         await asyncio.gather(
             *(
-                self.submit(who, reactions.react, _reacted(seen), reactions.Asked(name=emoji))
+                self.submit(
+                    who, reactions.react, _reacted(seen), reactions.RequestedEmoji(name=emoji)
+                )
                 for (_, who, emoji), seen in zip(all_of, looks, strict=True)
             )
         )

@@ -170,32 +170,30 @@ def _join(
     joining: Joining,
     render: Render,
 ) -> Decision[User]:
-    state, now = moment.state, moment.now
+    state = moment.state
     check(state, address, joining.full_name)
     user = users.made(
         moment, address, joining.full_name, *([invitation.role] if invitation else [])
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
     groups = (
-        [group.id for group in invitation_rules.groups(state, invitation, now)]
-        if invitation
-        else []
+        [group.id for group in invitation_rules.groups(state, invitation)] if invitation else []
     )
     changes: list[AnyChange] = [
-        users.created(state, user, joining.credential, now, groups),
-        *subscription_changes.first(state, user, _channels(state, invitation, now), now),
+        users.created(state, user, joining.credential, groups),
+        *subscription_changes.first(state, user, _channels(state, invitation)),
         *invitation_rules.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     return Decision(user, changes)
 
 
-def _channels(state: State, invitation: Invitation | None, now: float) -> list[Channel]:
+def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
     """Those that the invitation names, and the default ones where it says so."""
     named = (
         set()
         if invitation is None
-        else {channel.id for channel in invitation_rules.channels(state, invitation, now)}
+        else {channel.id for channel in invitation_rules.channels(state, invitation)}
     )
     with_defaults = invitation is None or invitation.default_channels
     return [

@@ -59,7 +59,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     colors: dict[str, str] = {}
     refusals_are_fatal: bool = True
     announce: bool = False
-    tell_subscribed: bool = True
+    notify_subscribed: bool = True
     must_be_new: bool = False
     """Refuse a name that is in use."""
 
@@ -73,13 +73,13 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The result of `subscribe`: channels' names by user ID. `told` is whether the people concerned
-    got a message, unless they were too many; `created` are the new channels."""
+    """The result of `subscribe`: channels' names by user ID. `notified` is whether the people
+    concerned got a message, unless they were too many; `created` are the new channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
     unauthorized: list[str]
-    told: bool
+    notified: bool
     created: tuple[Channel, ...]
 
 
@@ -88,18 +88,18 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
 
     Refused for those that do not exist, are deactivated, or may not be seen, all alike.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     if principals is None:
         return [actor]
     found: dict[int, User] = {}
-    sees_all = permissions.sees_everybody(state, actor, now)
+    sees_all = permissions.sees_everybody(state, actor)
     for principal in principals:
         user = state.users.get(principal)
         if (
             user is None
             or not user.is_active
             or user.is_system_bot
-            or not (sees_all or permissions.sees_user(state, actor, user, now))
+            or not (sees_all or permissions.sees_user(state, actor, user))
         ):
             raise Refused(f"No such user: {principal}")
         found[user.id] = user
@@ -139,7 +139,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
         subscribed={},
         already_subscribed={},
         unauthorized=unauthorized,
-        told=False,
+        notified=False,
         created=tuple(created),
     )
     fresh = _subscribed(moment, wanted, people, allowed, outcome)
@@ -147,7 +147,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
     texts = [*notices.created(moment, created, announce=wanted.announce), *messages]
     changes.extend(notices.sent(moment, texts, render, created))
-    return Decision(msgspec.structs.replace(outcome, told=notified), changes)
+    return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
 def _checked_channel(
@@ -209,13 +209,15 @@ def subscribe_more(
             raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
     outcome = Outcome(
-        subscribed={}, already_subscribed={}, unauthorized=unauthorized, told=False, created=()
+        subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
     fresh = _subscribed(moment, wanted, people, [channel], outcome)
     return Decision(outcome, [change for _, change in fresh])
 
 
-def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
+def notify_subscribed(
+    moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render
+) -> Decision[bool]:
     """Write to people that the actor subscribed them to channels of these names, as `subscribe`
     does. Returns False, and writes nothing, where they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
@@ -243,7 +245,7 @@ def _known(moment: Moment, new: NewChannel) -> Channel | None:
     channel = moment.state.channel_named(new.name)
     if channel is None:
         return None
-    seen = permissions.sees_channel(moment.state, moment.actor, channel, moment.now)
+    seen = permissions.sees_channel(moment.state, moment.actor, channel)
     return channel if seen else None
 
 
@@ -261,13 +263,13 @@ def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None
 
 
 def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     is_new = channel.id not in state.channels
-    own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    own = is_new or permissions.may_subscribe(state, actor, channel)
     others = (
-        permissions.may_add_subscribers(state, actor, channel, now)
+        permissions.may_add_subscribers(state, actor, channel)
         if is_new
-        else permissions.may_subscribe_others(state, actor, channel, now)
+        else permissions.may_subscribe_others(state, actor, channel)
     )
     return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
         moment, people, channel
@@ -287,7 +289,7 @@ def _subscribed(
     outcome: Outcome,
 ) -> list[tuple[Channel, Subscribed]]:
     """The changes, one for each channel that somebody is new to; what they do is noted."""
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     taken: dict[int, list[str]] = {user.id: [] for user in people}
     fresh: list[tuple[Channel, Subscribed]] = []
     for channel in allowed:
@@ -308,7 +310,7 @@ def _subscribed(
             colors[actor.id] = wanted.colors[channel.name.casefold()]
         if newcomers:
             fresh.append(
-                (channel, subscription_changes.subscribed(state, channel, newcomers, now, colors))
+                (channel, subscription_changes.subscribed(state, channel, newcomers, colors))
             )
     return fresh
 
@@ -321,7 +323,7 @@ def _messages_to_subscribed(
 ) -> tuple[bool, list[Notice]]:
     """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
-    if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+    if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
     messages = []
     for user in people:
@@ -349,7 +351,7 @@ def unsubscribe(
     Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
     right to remove them.
     """
-    state, now = moment.state, moment.now
+    state = moment.state
     people = accounts(moment, principals)
     _check_size(len(channel_names), people)
     found: dict[int, Channel] = {}
@@ -367,19 +369,19 @@ def unsubscribe(
             removed.append(channel.name)
             changes.append(
                 subscription_changes.unsubscribed(
-                    state, channel, _with_bots(state, channel, leaving), now
+                    state, channel, _with_bots(state, channel, leaving)
                 )
             )
     return Decision(Removal(removed=removed, not_removed=not_removed), changes)
 
 
 def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = permissions.visible_channel(state, actor, now, name=name)
+    state, actor = moment.state, moment.actor
+    channel = permissions.visible_channel(state, actor, name=name)
     others = [user for user in people if user.id != actor.id]
     if others:
         permissions.require(
-            permissions.may_unsubscribe_others(state, actor, others, channel, now),
+            permissions.may_unsubscribe_others(state, actor, others, channel),
             "You are not allowed to do this.",
         )
     return channel

@@ -118,12 +118,12 @@ def _require_right(moment: Moment, message: Message) -> None:
             raise Refused("Messages of an archived channel cannot be deleted.")
         any_one.append(channel.can_delete_any_message_group)
         own.append(channel.can_delete_own_message_group)
-    if any(permissions.holds(state, actor, setting, now) for setting in any_one):
+    if any(permissions.holds(state, actor, setting) for setting in any_one):
         return
     sender = state.users[message.sender_id]
     is_own = sender.id == actor.id or (sender.bot is not None and sender.bot.owner_id == actor.id)
     permissions.require(
-        is_own and any(permissions.holds(state, actor, setting, now) for setting in own),
+        is_own and any(permissions.holds(state, actor, setting) for setting in own),
         "You are not allowed to delete this message.",
     )
     limit = realm.message_content_delete_limit_seconds
@@ -133,10 +133,10 @@ def _require_right(moment: Moment, message: Message) -> None:
 
 def may_delete_any(moment: Moment, channel_id: int) -> None:
     """Refuse to who may not delete the messages of others in the channel."""
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     channel = state.channels[channel_id]
     permissions.require(
-        permissions.holds(state, actor, state.realm.can_delete_any_message_group, now)
-        or permissions.holds(state, actor, channel.can_delete_any_message_group, now),
+        permissions.holds(state, actor, state.realm.can_delete_any_message_group)
+        or permissions.holds(state, actor, channel.can_delete_any_message_group),
         "You are not allowed to delete messages here.",
     )

@@ -138,10 +138,7 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
     state = moment.state
     known = state.topics.of_channel[channel_id].get(key)
     if known is None or not permissions.reads_message(
-        state,
-        moment.actor,
-        MessagePlace(id=known.last_message_id, channel_id=channel_id),
-        moment.now,
+        state, moment.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
         raise Refused("There is no such topic.")
     return _read(moment, _unread(moment).channels.get(channel_id, {}).get(key, ()))
@@ -154,7 +151,7 @@ def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None
 
 
 def _visible(moment: Moment, channel_id: int) -> None:
-    permissions.visible_channel(moment.state, moment.actor, moment.now, channel_id=channel_id)
+    permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
 
 
 def _unread(moment: Moment) -> Unread:

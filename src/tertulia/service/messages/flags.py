@@ -49,9 +49,9 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[Known]:
         return found, queries.relations(connection, user.id, [message.id for message in found])
 
     found, relations = await caller.node.store.read(look)
-    state, now = caller.state, caller.now
+    state = caller.state
     if len(found) != len(ids) or not all(
-        permissions.reads_message(state, user, message, now) for message in found
+        permissions.reads_message(state, user, message) for message in found
     ):
         raise NoSuchMessage
     return [_known_one(state, user.id, message, relations[message.id]) for message in found]
