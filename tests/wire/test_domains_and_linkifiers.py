@@ -234,12 +234,13 @@ async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organiza
         {"alternative_url_templates": ["https://example.org/{id}"] * 51},
     ],
 )
-async def test_a_linkifier_that_cannot_be_is_refused(org: Organization, given: Data) -> None:
-    ann = org["ann"]
+async def test_a_linkifier_that_cannot_be_is_refused(kept: Organization, given: Data) -> None:
+    ann = kept["ann"]
     (await ann.post("/realm/filters", **{**ISSUE, **given})).refused()
     present = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
     (await ann.patch(f"/realm/filters/{present}", **given)).refused()
     assert (await ann.get("/realm/linkifiers")).ok["linkifiers"] == [shown(present, **ISSUE)]
+    assert (await ann.delete(f"/realm/filters/{present}")).ok
 
 
 @pytest.mark.parametrize(
