@@ -79,7 +79,9 @@ def test_every_setting_has_its_parameter_and_the_rule_of_its_type() -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-async def test_a_setting_takes_its_values_and_no_others(org: Organization, name: str) -> None:
+async def test_a_setting_takes_its_values_and_no_others(kept: Organization, name: str) -> None:
+    """Each changes a setting of its own: they can share an organization."""
+    org = kept
     good, bad = VALUES[name]
     ben = org["ben"]
     listener = await ben.register(event_types=["user_settings"])

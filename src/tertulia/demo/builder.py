@@ -224,7 +224,9 @@ class Builder:
         found = await self._detailed(asked)
         await asyncio.gather(
             *(
-                self.submit(who, reactions.react, _reacted(seen), reactions.Asked(name=emoji))
+                self.submit(
+                    who, reactions.react, _reacted(seen), reactions.RequestedEmoji(name=emoji)
+                )
                 for (_, who, emoji), seen in zip(reactions_made, found, strict=True)
             )
         )

@@ -242,7 +242,7 @@ async def _create_channel(builder: Builder, plan: ChannelPlan, newcomer: bool) -
     wanted = subscriptions.Wanted(
         channels=(new,),
         principals=builder.ids_of([one for one in members if one not in absent]),
-        tell_subscribed=False,
+        notify_subscribed=False,
         announce=plan.announced,
     )
     await builder.submit(OWNER.name, subscriptions.subscribe, wanted, builder.render)

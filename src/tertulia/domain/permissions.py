@@ -361,12 +361,12 @@ def users_seen(state: State, viewer: User | None) -> list[User]:
     The same as asking `sees_user` for each, and quicker."""
     if viewer is None or sees_everybody(state, viewer):
         return sorted(state.users, key=lambda user: user.id)
-    return [state.users[user_id] for user_id in sorted(acquaintances(state, viewer))]
+    return [state.users[user_id] for user_id in sorted(contacts_and_bots(state, viewer))]
 
 
-def acquaintances(state: State, viewer: User) -> set[int]:
-    """The accounts of which even a guest knows who may not know of all: bots, and those with whom
-    the viewer shares something."""
+def contacts_and_bots(state: State, viewer: User) -> set[int]:
+    """The accounts that a viewer may know of who may not know of all: itself, all bots, and those
+    with which it shares a channel or a direct conversation."""
     return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 

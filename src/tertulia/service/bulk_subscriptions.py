@@ -35,7 +35,9 @@ async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
     if _is_one_part(len(wanted.channels), wanted.principals):
         return await caller.submit(subscriptions.subscribe, wanted, caller.render)
     people = caller.consider(subscriptions.check_people, len(wanted.channels), wanted.principals)
-    done = Outcome(subscribed={}, already_subscribed={}, unauthorized=[], told=False, created=())
+    done = Outcome(
+        subscribed={}, already_subscribed={}, unauthorized=[], notified=False, created=()
+    )
     open_ones = []
     created: list[Channel] = []
     for new in subscriptions.each_once(wanted.channels):
@@ -53,10 +55,10 @@ async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
         if not done.subscribed:
             raise
         raise _stopped(refusal) from refusal
-    if not wanted.tell_subscribed:
+    if not wanted.notify_subscribed:
         return done
-    notified = await caller.submit(subscriptions.tell, done.subscribed, caller.render)
-    return msgspec.structs.replace(done, told=notified)
+    notified = await caller.submit(subscriptions.notify_subscribed, done.subscribed, caller.render)
+    return msgspec.structs.replace(done, notified=notified)
 
 
 async def exchange(caller: Caller, wanted: Wanted, leaving: Sequence[str]) -> Exchange:
@@ -106,7 +108,7 @@ async def _part(
     is one channel."""
     first, *others = _chunks(people)
     part = msgspec.structs.replace(
-        wanted, channels=tuple(some), principals=first, tell_subscribed=False
+        wanted, channels=tuple(some), principals=first, notify_subscribed=False
     )
     done = await caller.submit(subscriptions.subscribe, part, caller.render)
     if not others or done.unauthorized:

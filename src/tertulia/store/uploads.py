@@ -2,7 +2,7 @@
 
 A file arrives in `uploads/incoming/<key>`. When the log says whose it is, it is moved to its place,
 `uploads/<realm>/<two digits>/<key>`: a crash in between leaves a file that is found all the same,
-and moved later. What arrived and was never written down is deleted some time later. Names that
+and moved later. What arrived and never became an attachment is deleted some time later. Names that
 people gave never reach the disk.
 """
 

@@ -59,7 +59,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     colors: dict[str, str] = {}
     refusals_are_fatal: bool = True
     announce: bool = False
-    tell_subscribed: bool = True
+    notify_subscribed: bool = True
     must_be_new: bool = False
     """Refuse a name that is in use."""
 
@@ -73,13 +73,13 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The result of `subscribe`: channels' names by user ID. `told` is whether the people concerned
-    got a message, unless they were too many; `created` are the new channels."""
+    """The result of `subscribe`: channels' names by user ID. `notified` is whether the people
+    concerned got a message, unless they were too many; `created` are the new channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
     unauthorized: list[str]
-    told: bool
+    notified: bool
     created: tuple[Channel, ...]
 
 
@@ -139,7 +139,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
         subscribed={},
         already_subscribed={},
         unauthorized=unauthorized,
-        told=False,
+        notified=False,
         created=tuple(created),
     )
     fresh = _subscribed(moment, wanted, people, allowed, outcome)
@@ -147,7 +147,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
     texts = [*notices.created(moment, created, announce=wanted.announce), *messages]
     changes.extend(notices.sent(moment, texts, render, created))
-    return Decision(msgspec.structs.replace(outcome, told=notified), changes)
+    return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
 def _checked_channel(
@@ -209,13 +209,15 @@ def subscribe_more(
             raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
     outcome = Outcome(
-        subscribed={}, already_subscribed={}, unauthorized=unauthorized, told=False, created=()
+        subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
     fresh = _subscribed(moment, wanted, people, [channel], outcome)
     return Decision(outcome, [change for _, change in fresh])
 
 
-def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
+def notify_subscribed(
+    moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render
+) -> Decision[bool]:
     """Write to people that the actor subscribed them to channels of these names, as `subscribe`
     does. Returns False, and writes nothing, where they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
@@ -321,7 +323,7 @@ def _messages_to_subscribed(
 ) -> tuple[bool, list[Notice]]:
     """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
-    if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+    if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
     messages = []
     for user in people:

@@ -30,7 +30,7 @@ MAX_PHRASES = 100
 """Words and phrases in all search terms of one narrow."""
 
 
-class Asked(Struct, frozen=True):
+class NarrowTerm(Struct, frozen=True):
     """One term of a narrow, as the client sent it."""
 
     operator: str
@@ -60,7 +60,7 @@ class Compiled(Struct, frozen=True):
     terms: tuple[Term, ...]
 
 
-def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
+def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
     """Compile the terms, and find the scope of messages that the reader may see.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
@@ -80,7 +80,7 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
     return Compiled(_scope(reader, asked, terms), tuple(terms))
 
 
-def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
+def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
     """The terms, with `with` replaced by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
@@ -92,26 +92,30 @@ def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
         return rest
     rest = [term for term in rest if term.operator not in {"channel", "topic", "dm"}]
     if message.channel_id is not None:
-        return [*rest, Asked("channel", message.channel_id), Asked("topic", message.topic)]
-    return [*rest, Asked("dm", list(reader.state.directs[message.direct_id].members))]
+        return [
+            *rest,
+            NarrowTerm("channel", message.channel_id),
+            NarrowTerm("topic", message.topic),
+        ]
+    return [*rest, NarrowTerm("dm", list(reader.state.directs[message.direct_id].members))]
 
 
 # Operators
 
-Operator = Callable[[Reader, Asked], list[Term]]
+Operator = Callable[[Reader, NarrowTerm], list[Term]]
 
 
-def _one(term: Asked, condition: Condition) -> list[Term]:
+def _one(term: NarrowTerm, condition: Condition) -> list[Term]:
     return [Term(condition, term.negated)]
 
 
-def _text(term: Asked) -> str:
+def _text(term: NarrowTerm) -> str:
     if not isinstance(term.operand, str):
         raise BadNarrow(f"the operand of '{term.operator}' must be a string")
     return term.operand
 
 
-def message_id_of(term: Asked) -> int | None:
+def message_id_of(term: NarrowTerm) -> int | None:
     """The message ID that is the term's operand, as a number or in digits; None for anything
     else."""
     operand = term.operand
@@ -120,7 +124,7 @@ def message_id_of(term: Asked) -> int | None:
     return operand if isinstance(operand, int) and abs(operand) <= narrow.LARGEST else None
 
 
-def _number(term: Asked) -> int:
+def _number(term: NarrowTerm) -> int:
     number = message_id_of(term)
     if number is None:
         raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
@@ -145,7 +149,7 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
     return channel
 
 
-def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
+def _user_of(reader: Reader, term: NarrowTerm, operand: Any) -> User:
     state = reader.state
     user = None
     if isinstance(operand, int):
@@ -163,12 +167,12 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
     return user
 
 
-def _channel(reader: Reader, term: Asked) -> list[Term]:
+def _channel(reader: Reader, term: NarrowTerm) -> list[Term]:
     channel = _channel_of(reader, term.operand)
     return _one(term, narrow.InChannels(frozenset({channel.id})))
 
 
-def _channels(reader: Reader, term: Asked) -> list[Term]:
+def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
     kind = _text(term)
     if kind == "public":
         ids = frozenset(c.id for c in open_channels(reader) if not c.is_private)
@@ -188,15 +192,15 @@ def open_channels(reader: Reader) -> list[Channel]:
     return permissions.channels_read_whole(reader.state, reader.user)
 
 
-def _topic(reader: Reader, term: Asked) -> list[Term]:
+def _topic(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
 
 
-def _sender(reader: Reader, term: Asked) -> list[Term]:
+def _sender(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.FromSender(_user_of(reader, term, term.operand).id))
 
 
-def _people(reader: Reader, term: Asked) -> set[int]:
+def _people(reader: Reader, term: NarrowTerm) -> set[int]:
     operand = term.operand
     if isinstance(operand, str):
         wanted: list[Any] = [part for part in operand.split(",") if part.strip()]
@@ -207,7 +211,7 @@ def _people(reader: Reader, term: Asked) -> set[int]:
     return {_user_of(reader, term, one).id for one in wanted}
 
 
-def _dm(reader: Reader, term: Asked) -> list[Term]:
+def _dm(reader: Reader, term: NarrowTerm) -> list[Term]:
     members = _people(reader, term)
     if reader.user is not None:
         members.add(reader.user.id)
@@ -225,20 +229,20 @@ def _own_directs(reader: Reader) -> frozenset[int]:
     return frozenset(reader.state.directs.of_user[reader.user.id])
 
 
-def _dm_including(reader: Reader, term: Asked) -> list[Term]:
+def _dm_including(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     return _one(term, _among_directs(_own_directs(reader) & theirs))
 
 
-def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
+def _group_dm_with(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
     return _one(term, _among_directs(_own_directs(reader) & groups))
 
 
-def _is(reader: Reader, term: Asked) -> list[Term]:
+def _is(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "dm" if term.negated:
             return _one(term, narrow.AnyDirect())
@@ -313,7 +317,7 @@ def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
     return [Term(narrow.InTopics(muted), negated=True)] if muted else []
 
 
-def _has(reader: Reader, term: Asked) -> list[Term]:
+def _has(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term).removesuffix("s"):
         case "link" | "image" | "attachment" as part:
             return _one(term, narrow.HasPart(part))
@@ -323,7 +327,7 @@ def _has(reader: Reader, term: Asked) -> list[Term]:
             raise BadNarrow(f"unknown 'has' operand '{other}'")
 
 
-def _in(reader: Reader, term: Asked) -> list[Term]:
+def _in(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "all":
             return []
@@ -333,16 +337,16 @@ def _in(reader: Reader, term: Asked) -> list[Term]:
             raise BadNarrow(f"unknown 'in' operand '{other}'")
 
 
-def _near(reader: Reader, term: Asked) -> list[Term]:
+def _near(reader: Reader, term: NarrowTerm) -> list[Term]:
     _number(term)
     return []
 
 
-def _id(reader: Reader, term: Asked) -> list[Term]:
+def _id(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.HasId(_number(term)))
 
 
-def _search(reader: Reader, term: Asked) -> list[Term]:
+def _search(reader: Reader, term: NarrowTerm) -> list[Term]:
     text = _text(term)
     if not text.strip():
         raise BadNarrow("there is nothing to search for")
@@ -357,7 +361,7 @@ def _require_few_phrases(terms: Iterable[Term]) -> None:
         raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
 
 
-def _mentions(reader: Reader, term: Asked) -> list[Term]:
+def _mentions(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     return _one(term, narrow.Mentions(user.id))
 
@@ -410,7 +414,7 @@ def everything_readable(reader: Reader) -> Scope:
     )
 
 
-def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Scope:
+def _scope(reader: Reader, asked: Sequence[NarrowTerm], terms: Sequence[Term]) -> Scope:
     """Where the narrow names channels, their open history; otherwise what was received.
 
     A single message (`id`, `with`) may be any that the reader can read.

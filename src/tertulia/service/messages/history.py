@@ -10,7 +10,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain.messages import narrow
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Edit, Message
@@ -35,7 +35,7 @@ MAX_PAGE: Final = 5000
 class Query(Struct, frozen=True, kw_only=True):
     """Which messages are asked for."""
 
-    narrow: tuple[Asked, ...] = ()
+    narrow: tuple[NarrowTerm, ...] = ()
     """Terms that must all hold; empty for all messages that the reader received."""
     ids: list[int] | None = None
     """These messages, instead of those around an anchor."""
@@ -99,7 +99,9 @@ async def _unread(node: Node, user: User | None, query: Query) -> BitMap:
     return await unread_ids(node, user.id)
 
 
-async def _conversation(node: Node, user: User | None, terms: tuple[Asked, ...]) -> Message | None:
+async def _conversation(
+    node: Node, user: User | None, terms: tuple[NarrowTerm, ...]
+) -> Message | None:
     """The message that a `with` term names, if the reader may read it."""
     for term in terms:
         if term.operator == "with":

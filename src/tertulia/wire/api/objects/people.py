@@ -59,7 +59,7 @@ def by_visibility(state: State, viewer: User | None) -> list[ShardRange[AccountV
         if not permissions.sees_everybody(state, viewer):
             usual = AccountVisibility.UNKNOWN
             others = dict.fromkeys(
-                permissions.acquaintances(state, viewer), AccountVisibility.USUAL
+                permissions.contacts_and_bots(state, viewer), AccountVisibility.USUAL
             )
         if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):
             others[viewer.id] = AccountVisibility.OWN

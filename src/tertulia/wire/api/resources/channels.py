@@ -269,14 +269,14 @@ async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
         announce=params.announce,
-        tell_subscribed=params.send_new_subscription_messages,
+        notify_subscribed=params.send_new_subscription_messages,
         must_be_new=True,
     )
     outcome = await bulk_subscriptions.subscribe(call, wanted)
     (channel,) = outcome.created
     return CreatedChannel(
         id=channel.id,
-        new_subscription_messages_sent=outcome.told if wanted.tell_subscribed else UNSET,
+        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.users import User
@@ -41,7 +41,7 @@ class GetMessages(Params, kw_only=True, frozen=True):
         list[Int] | None, Meta(description="These messages, instead of those around an anchor.")
     ] = None
     narrow: Annotated[
-        tuple[Asked, ...],
+        tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
         Meta(description="Terms that must all hold; empty for all messages received."),
     ] = ()

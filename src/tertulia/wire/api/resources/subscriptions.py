@@ -159,14 +159,14 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         colors=_colors(params.subscriptions),
         refusals_are_fatal=params.authorization_errors_fatal,
         announce=params.announce,
-        tell_subscribed=params.send_new_subscription_messages,
+        notify_subscribed=params.send_new_subscription_messages,
     )
     outcome = await bulk_subscriptions.subscribe(call, wanted)
     return SubscribeAnswer(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
         unauthorized=UNSET if wanted.refusals_are_fatal else outcome.unauthorized,
-        new_subscription_messages_sent=outcome.told if wanted.tell_subscribed else UNSET,
+        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
     )
 
 
