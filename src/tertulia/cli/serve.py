@@ -119,8 +119,8 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         sys.stdout.flush()
 
     def ready(address: str) -> None:
-        if house.code:
-            setup = setup_address(settings.external_url or address, house.code)
+        if bootstrap.code:
+            setup = setup_address(settings.external_url or address, bootstrap.code)
             say(f"Tertulia is waiting at {address}", *_invited(setup))
         else:
             say(f"Tertulia is ready at {address}", *_introduced(residents, address))
@@ -138,13 +138,13 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     logs.begin(settings.log_level, settings.log_format)
     _warn_if_exposed(settings)
     server: Server | None = None
-    house = Bootstrap(on_ready)
+    bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
-    async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
-        server = Server(house, settings, listener, ready)
+    async with bootstrap.opened(settings, lambda line: typer.echo(line, err=True), addresses):
+        server = Server(bootstrap, settings, listener, ready)
         await server.serve([listener])
-    if house.outdated:
-        raise Failed(house.outdated)
+    if bootstrap.outdated:
+        raise Failed(bootstrap.outdated)
 
 
 def _limits(settings: Config) -> Limits:
@@ -268,17 +268,17 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        house: Bootstrap,
+        bootstrap: Bootstrap,
         settings: Config,
         listener: socket.socket,
         ready: Callable[[str], None],
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                house,
+                bootstrap,
                 http=partial(  # type: ignore[arg-type]  # makes one
                     TertuliaHttp,
-                    lambda: house.polls,
+                    lambda: bootstrap.polls,
                     Load(settings.longest_wait_ms / 1000),
                     Connections(_limits(settings)),
                 ),
@@ -293,8 +293,8 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )
-        house.broken = self._end
-        self._house = house
+        bootstrap.broken = self._end
+        self._house = bootstrap
         self._listener = listener
         self._ready = ready
 
