@@ -52,7 +52,8 @@ def _keep_files_in_memory() -> None:
     """Unless somebody says where: what tests write is gone a moment later."""
     if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK | os.X_OK):
         return
-    if shutil.disk_usage(_MEMORY).free >= _ENOUGH_MEMORY:
+    runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+    if runs_programs and shutil.disk_usage(_MEMORY).free >= _ENOUGH_MEMORY:
         os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
 
 
