@@ -258,8 +258,8 @@ class Builder:
         return [seen for seen in found if seen is not None]
 
 
-def _reacted(seen: message_details.DetailedMessage) -> reactions.Reacted:
-    return reactions.Reacted(
+def _reacted(seen: message_details.DetailedMessage) -> reactions.ReactedMessage:
+    return reactions.ReactedMessage(
         seq=seen.head,
         message=seen.message,
         flags=seen.relation.flags,

@@ -109,7 +109,7 @@ async def _star(builder: Builder, who: str, scripted: ScriptedMessage) -> None:
     (message,), relations = await builder.log.store.read(
         lambda c: (queries.messages(c, [message_id]), queries.relations(c, user_id, [message_id]))
     )
-    known = flags.Known(
+    known = flags.KnownMessage(
         message=message, flags=relations[message_id].flags, is_read=False, is_mentioned=False
     )
     await builder.submit(who, flags.change, [known], Flag.STARRED, True)

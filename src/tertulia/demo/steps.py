@@ -239,7 +239,7 @@ async def _create_channel(builder: Builder, plan: ChannelPlan, newcomer: bool) -
     team = [person.name for person in PEOPLE]
     members = team if plan.members == "*" else plan.members.split()
     absent = {NEW} if newcomer else {LEFT}
-    wanted = subscriptions.Wanted(
+    wanted = subscriptions.SubscribeRequest(
         channels=(new,),
         principals=builder.ids_of([one for one in members if one not in absent]),
         notify_subscribed=False,
@@ -270,7 +270,9 @@ async def _subscribe_newcomer(builder: Builder, name: str) -> None:
         and not plan.archived_at
         and builder.log.state.channel_named(plan.name) is not None
     ]
-    wanted = subscriptions.Wanted(channels=tuple(known), principals=builder.ids_of([name]))
+    wanted = subscriptions.SubscribeRequest(
+        channels=tuple(known), principals=builder.ids_of([name])
+    )
     await builder.submit(OWNER.name, subscriptions.subscribe, wanted, builder.render)
 
 

@@ -27,7 +27,7 @@ _THUMBNAILS = "thumbnails"
 
 
 @dataclass
-class Arriving:
+class IncomingFile:
     """A file that has arrived, or does."""
 
     key: str
@@ -43,7 +43,7 @@ class Draft:
     """A file that is coming in at once. `discard` belongs at its end, whatever happens."""
 
     def __init__(self, place: Path) -> None:
-        self.arriving = Arriving(place.name, place)
+        self.arriving = IncomingFile(place.name, place)
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
@@ -72,7 +72,7 @@ class ArrivedFile:
     content_type: str
     size: int
     """Bytes."""
-    arriving: Arriving
+    arriving: IncomingFile
 
 
 class Uploads:

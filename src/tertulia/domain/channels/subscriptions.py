@@ -48,7 +48,7 @@ Principals = Sequence[int] | None
 """People by ID; None for the actor."""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SubscribeRequest(Struct, frozen=True, kw_only=True):
     """Channels to subscribe people to.
 
     Each is what to create where there is none of its name. `colors` are the actor's own, by name.
@@ -72,7 +72,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     is_new: bool = False
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class SubscribeResult(Struct, frozen=True, kw_only=True):
     """The result of `subscribe`: channels' names by user ID. `notified` is whether the people
     concerned got a message, unless they were too many; `created` are the new channels."""
 
@@ -114,7 +114,9 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 # Subscribing
 
 
-def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
+def subscribe(
+    moment: Moment, wanted: SubscribeRequest, render: Render
+) -> Decision[SubscribeResult]:
     """Subscribe people to channels, creating those that do not exist.
 
     Raises Refused for names that cannot be one, for unknown people, for options without the right
@@ -135,7 +137,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
             allowed.append(checked.channel)
             created.extend([checked.channel] if checked.is_new else [])
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
-    outcome = Outcome(
+    outcome = SubscribeResult(
         subscribed={},
         already_subscribed={},
         unauthorized=unauthorized,
@@ -152,7 +154,7 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
 
 def _checked_channel(
     moment: Moment,
-    wanted: Wanted,
+    wanted: SubscribeRequest,
     new: NewChannel,
     people: Sequence[User],
     created: Sequence[Channel],
@@ -184,7 +186,7 @@ def check_people(moment: Moment, channel_count: int, principals: Principals) -> 
 
 
 def check(
-    moment: Moment, wanted: Wanted, new: NewChannel, created: Sequence[Channel]
+    moment: Moment, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
 ) -> Decision[Checked]:
     """What would become of one of the channels; `created` are those that would be created before
     it. Changes nothing. Refused as `subscribe`."""
@@ -193,8 +195,8 @@ def check(
 
 
 def subscribe_more(
-    moment: Moment, wanted: Wanted, channel_id: int, *, is_created: bool
-) -> Decision[Outcome]:
+    moment: Moment, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
+) -> Decision[SubscribeResult]:
     """Subscribe more people to a channel, without telling them: the next part of a request that is
     done in parts. `is_created` says that the request created it, with the right to subscribe them.
 
@@ -208,7 +210,7 @@ def subscribe_more(
         if wanted.refusals_are_fatal:
             raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
-    outcome = Outcome(
+    outcome = SubscribeResult(
         subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
     fresh = _subscribed(moment, wanted, people, [channel], outcome)
@@ -249,7 +251,7 @@ def _known(moment: Moment, new: NewChannel) -> Channel | None:
     return channel if seen else None
 
 
-def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
+def _existing(moment: Moment, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
     """The channel of that name. Where the actor may not see it, the only sign of it is that it
     cannot be created, and only those who could create one learn that."""
     channel = moment.state.channel_named(new.name)
@@ -283,10 +285,10 @@ def _bots_may_be_in(moment: Moment, people: Sequence[User], channel: Channel) ->
 
 def _subscribed(
     moment: Moment,
-    wanted: Wanted,
+    wanted: SubscribeRequest,
     people: Sequence[User],
     allowed: Sequence[Channel],
-    outcome: Outcome,
+    outcome: SubscribeResult,
 ) -> list[tuple[Channel, Subscribed]]:
     """The changes, one for each channel that somebody is new to; what they do is noted."""
     state, actor = moment.state, moment.actor
@@ -319,7 +321,7 @@ def _messages_to_subscribed(
     actor: User,
     people: Sequence[User],
     fresh: Sequence[tuple[Channel, Subscribed]],
-    wanted: Wanted,
+    wanted: SubscribeRequest,
 ) -> tuple[bool, list[Notice]]:
     """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
@@ -336,7 +338,7 @@ def _messages_to_subscribed(
 # Unsubscribing
 
 
-class Removal(Struct, frozen=True, kw_only=True):
+class UnsubscribeResult(Struct, frozen=True, kw_only=True):
     """Names of channels that somebody was unsubscribed from, or was not subscribed to."""
 
     removed: list[str]
@@ -345,7 +347,7 @@ class Removal(Struct, frozen=True, kw_only=True):
 
 def unsubscribe(
     moment: Moment, channel_names: Sequence[str], principals: Principals
-) -> Decision[Removal]:
+) -> Decision[UnsubscribeResult]:
     """End subscriptions.
 
     Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
@@ -372,7 +374,7 @@ def unsubscribe(
                     state, channel, _with_bots(state, channel, leaving)
                 )
             )
-    return Decision(Removal(removed=removed, not_removed=not_removed), changes)
+    return Decision(UnsubscribeResult(removed=removed, not_removed=not_removed), changes)
 
 
 def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
@@ -408,12 +410,12 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
 class Exchange(Struct, frozen=True, kw_only=True):
     """The result of subscribing and unsubscribing oneself at once."""
 
-    outcome: Outcome
-    removal: Removal
+    outcome: SubscribeResult
+    removal: UnsubscribeResult
 
 
 def exchange(
-    moment: Moment, wanted: Wanted, leaving: Sequence[str], render: Render
+    moment: Moment, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
 ) -> Decision[Exchange]:
     """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import Excerpt, Flags
+from tertulia.domain.channels.topics import Flags, TopicExcerpt
 from tertulia.domain.messages.editing import require_readable
 from tertulia.model.changes import MessagesDeleted
 from tertulia.model.channels import topic_key
@@ -20,12 +20,12 @@ from tertulia.state.organization import State
 DAY: Final = 86400
 
 
-class Doomed(Struct, frozen=True, kw_only=True):
+class MessagesToDelete(Struct, frozen=True, kw_only=True):
     """Messages of one conversation that are to be deleted, as they were at an entry of the log."""
 
     seq: int
     messages: Sequence[Message]
-    excerpt: Excerpt
+    excerpt: TopicExcerpt
     """Of their topic."""
     flags: Flags = {}
     """Everybody's sparse flags on them."""
@@ -33,7 +33,7 @@ class Doomed(Struct, frozen=True, kw_only=True):
     """The newest other message of their direct conversation."""
 
 
-def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
+def delete(moment: Moment, doomed: MessagesToDelete) -> Decision[None]:
     """Delete the messages. Refused where the actor may not; Conflict."""
     _require_unchanged(moment.state, doomed)
     for message in doomed.messages:
@@ -42,7 +42,7 @@ def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
     return Decision(None, (_deleted(moment.state, doomed),))
 
 
-def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[bool]:
+def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bool]:
     """Delete messages because they are older than messages are kept. For the server itself.
     Returns whether they are deleted.
 
@@ -66,14 +66,14 @@ def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
     return None if days < 0 else int(now) - days * DAY
 
 
-def _require_unchanged(state: State, doomed: Doomed) -> None:
+def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
     found = doomed.messages
     things = (*(m.id for m in found), *{m.conversation for m in found})
     if state.recent_writes.since(doomed.seq, things):
         raise Conflict
 
 
-def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
+def _deleted(state: State, doomed: MessagesToDelete) -> MessagesDeleted:
     """The change that deletes the messages."""
     one = doomed.messages[0]
     ids = tuple(message.id for message in doomed.messages)

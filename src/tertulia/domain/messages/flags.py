@@ -14,7 +14,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.unread import Unread, UnreadIndex
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KnownMessage(Struct, frozen=True, kw_only=True):
     """A message that the actor may read, and the actor's relation to it."""
 
     message: Message
@@ -30,12 +30,12 @@ class Updated(Struct, frozen=True, kw_only=True):
     ignored: frozenset[int] = frozenset()
 
 
-def _is_new(moment: Moment, known: Known) -> bool:
+def _is_new(moment: Moment, known: KnownMessage) -> bool:
     """Whether the actor has no relation to the message yet."""
     return not (known.flags & Flag.RECORD or moment.state.received(moment.actor.id, known.message))
 
 
-def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+def mark_read(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as read. None is ignored."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
@@ -44,7 +44,7 @@ def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     return Decision(Updated(changed=len(ids)), (change,))
 
 
-def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+def mark_unread(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
     which are archived, are ignored: nothing counts as unread there."""
     state, actor = moment.state, moment.actor
@@ -85,7 +85,9 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     return Decision(updated, (change,))
 
 
-def change(moment: Moment, messages: Sequence[Known], flag: Flag, added: bool) -> Decision[Updated]:
+def change(
+    moment: Moment, messages: Sequence[KnownMessage], flag: Flag, added: bool
+) -> Decision[Updated]:
     """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:

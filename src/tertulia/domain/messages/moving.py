@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import topics, user_topics
-from tertulia.domain.channels.topics import RESOLVED, Excerpt, Line
+from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage
 from tertulia.domain.messages import notices, sending
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.notices import Notice, Render
@@ -37,7 +37,7 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 def move(
-    moment: Moment, found: Found, excerpt: Excerpt, wanted: Move, render: Render
+    moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
 ) -> Decision[None]:
     """Move the message, and with it others of its topic.
 
@@ -74,7 +74,9 @@ def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
     return permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
 
 
-def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+def _selected(
+    excerpt: TopicExcerpt, message: Message, propagation: Propagation
+) -> Iterable[TopicMessage]:
     match propagation:
         case Propagation.ONE:
             return (line for line in excerpt.lines if line.id == message.id)
@@ -84,7 +86,7 @@ def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> I
             return excerpt.lines
 
 
-def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
+def _open_to(moment: Moment, channel: Channel, lines: Sequence[TopicMessage]) -> list[TopicMessage]:
     """Those of the messages that the actor may read."""
     ids = tuple(line.id for line in lines)
     open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids))
@@ -134,8 +136,8 @@ def _check_age(
     moment: Moment,
     source: Channel,
     target: Channel,
-    excerpt: Excerpt,
-    moved: Sequence[Line],
+    excerpt: TopicExcerpt,
+    moved: Sequence[TopicMessage],
     propagation: Propagation,
 ) -> None:
     """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
@@ -163,8 +165,8 @@ def _check_age(
 def _moved(
     moment: Moment,
     found: Found,
-    excerpt: Excerpt,
-    moved: Sequence[Line],
+    excerpt: TopicExcerpt,
+    moved: Sequence[TopicMessage],
     target: Channel,
     topic: str,
     wanted: Move,
@@ -261,7 +263,7 @@ class _Moved:
 
 
 def _kept_unread(
-    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read for subscribers of the new channel so that the move makes nothing
     unread; and of what they must get a record, so that it stays unread."""
@@ -349,7 +351,7 @@ def _opens(source: Channel, target: Channel) -> bool:
 
 
 def _arrivals(
-    excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
+    excerpt: TopicExcerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
 ) -> tuple[Arrival, ...]:
     """The newest messages as they are in the new channel, each with the flags of the users who
     could not read it before."""

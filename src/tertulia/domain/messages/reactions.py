@@ -13,7 +13,7 @@ from tertulia.model.reactions import Emoji, EmojiKind, Reaction
 from tertulia.state.moment import Decision, Moment
 
 
-class Reacted(Struct, frozen=True, kw_only=True):
+class ReactedMessage(Struct, frozen=True, kw_only=True):
     """A message as it was at the log's entry `seq`: the actor's flags on it, its reactions, and
     who has a record of it although it was not delivered to them."""
 
@@ -33,7 +33,7 @@ class RequestedEmoji(Struct, frozen=True, kw_only=True):
     neutral: bool = False
 
 
-def react(moment: Moment, on: Reacted, wanted: RequestedEmoji) -> Decision[None]:
+def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Add a reaction.
 
     Raises NoSuchMessage, ReactionExists, Conflict, and Refused for what is no emoji. With an
@@ -67,7 +67,7 @@ def react(moment: Moment, on: Reacted, wanted: RequestedEmoji) -> Decision[None]
     return Decision(None, (change,))
 
 
-def _like(moment: Moment, on: Reacted, wanted: RequestedEmoji) -> Reaction | None:
+def _like(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
     """A reaction with the same emoji, whoever's it is."""
     code, kind = wanted.code, wanted.kind
     if code is None:
@@ -81,7 +81,7 @@ def _like(moment: Moment, on: Reacted, wanted: RequestedEmoji) -> Reaction | Non
     )
 
 
-def take_back(moment: Moment, on: Reacted, wanted: RequestedEmoji) -> Decision[None]:
+def take_back(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Remove the actor's own reaction.
 
     Raises NoSuchMessage, NoSuchReaction, Conflict, and Refused for what is no emoji.
@@ -109,7 +109,7 @@ def _own(moment: Moment, own: Sequence[Reaction], wanted: RequestedEmoji) -> Rea
     return next((one for one in own if (one.kind, one.code) == (found.kind, found.code)), None)
 
 
-def _check(moment: Moment, on: Reacted) -> None:
+def _check(moment: Moment, on: ReactedMessage) -> None:
     state, actor = moment.state, moment.actor
     if not permissions.reads_message(state, actor, on.message):
         raise NoSuchMessage

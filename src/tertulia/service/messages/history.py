@@ -189,7 +189,7 @@ def _by_ids(
     return find
 
 
-class Beside(Struct, frozen=True):
+class MessageExtras(Struct, frozen=True):
     """What is shown with messages, by their IDs."""
 
     relations: dict[int, queries.Relation]
@@ -198,12 +198,12 @@ class Beside(Struct, frozen=True):
     edits: dict[int, list[Edit]]
 
 
-def beside(user: User | None) -> Look[Beside]:
+def beside(user: User | None) -> Look[MessageExtras]:
     """Reads what is shown to the user with messages."""
 
-    def look(connection: Connection, messages: Sequence[Message]) -> Beside:
+    def look(connection: Connection, messages: Sequence[Message]) -> MessageExtras:
         ids = [message.id for message in messages]
-        return Beside(
+        return MessageExtras(
             relations={} if user is None else queries.relations(connection, user.id, ids),
             details=message_details.details_of(connection, ids),
             edits=editing.edits(connection, ids),
@@ -218,11 +218,11 @@ def nothing_beside(_: Connection, __: Sequence[Message]) -> None:
 
 async def one_message(
     node: Node, user: User | None, message_id: int
-) -> tuple[Message, Beside] | None:
+) -> tuple[Message, MessageExtras] | None:
     """The message, with what is shown with it, if the user (None: a spectator) may read it."""
     look = beside(user)
 
-    def read(connection: Connection) -> tuple[list[Message], Beside]:
+    def read(connection: Connection) -> tuple[list[Message], MessageExtras]:
         found = queries.messages(connection, [message_id])
         return found, look(connection, found)
 

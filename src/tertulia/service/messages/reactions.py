@@ -1,7 +1,7 @@
 """What people add to messages: reactions, and what they do with widgets."""
 
 from tertulia.domain.messages import reactions, widgets
-from tertulia.domain.messages.reactions import Reacted, RequestedEmoji
+from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
@@ -23,7 +23,7 @@ async def remove_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji
 async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: RequestedEmoji) -> None:
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
-        reacted = Reacted(
+        reacted = ReactedMessage(
             seq=seen.head,
             message=seen.message,
             flags=seen.relation.flags,

@@ -265,7 +265,7 @@ class CreatedChannel(Answer, kw_only=True):
 
 async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
     """Create a channel with its first subscribers."""
-    wanted = subscriptions.Wanted(
+    wanted = subscriptions.SubscribeRequest(
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
         announce=params.announce,

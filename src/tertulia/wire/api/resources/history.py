@@ -9,7 +9,13 @@ from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.messages.history import Beside, Query, beside, find_messages, one_message
+from tertulia.service.messages.history import (
+    MessageExtras,
+    Query,
+    beside,
+    find_messages,
+    one_message,
+)
 from tertulia.store import message_details
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
@@ -103,7 +109,7 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
 
 
 def shown_to(
-    call: Call, user: User | None, found: list[Message], beside: Beside, params: GetMessages
+    call: Call, user: User | None, found: list[Message], beside: MessageExtras, params: GetMessages
 ) -> list[MessageObject]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     shown = []

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.channels import channels, subscriptions
-from tertulia.domain.channels.subscriptions import Property, Wanted
+from tertulia.domain.channels.subscriptions import Property, SubscribeRequest
 from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.wire.api.objects.channels import (
@@ -151,7 +151,7 @@ class SubscribeAnswer(Answer, kw_only=True):
 
 async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
     """Subscribe oneself or others to channels, creating those that do not exist."""
-    wanted = Wanted(
+    wanted = SubscribeRequest(
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
         ),
@@ -239,7 +239,7 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
     if not params.add and not params.delete:
         raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
     usual = NewChannelOptions()
-    wanted = Wanted(
+    wanted = SubscribeRequest(
         channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
         colors=_colors(params.add),
     )
