@@ -2,7 +2,8 @@
 
 A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
 `make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
-day: in eight days everything. Tests that name PostgreSQL themselves always run.
+day: in eight days everything. Tests that name PostgreSQL themselves always run. Endpoints with very
+many parameters are sent the same part of their made-up requests (`tests/fuzz`).
 """
 
 import datetime
