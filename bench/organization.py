@@ -75,8 +75,8 @@ def _channels(people: range, count: int) -> Iterator[tuple[str, range]]:
 
 
 def _join(moment: Moment, batch: Mapping[User, Credential]) -> Decision[None]:
-    state, now = moment.state, moment.now
-    return Decision(None, [users.created(state, user, own, now) for user, own in batch.items()])
+    state = moment.state
+    return Decision(None, [users.created(state, user, own) for user, own in batch.items()])
 
 
 def _open(moment: Moment, channels: Iterator[tuple[str, range]]) -> Decision[None]:
@@ -87,6 +87,6 @@ def _open(moment: Moment, channels: Iterator[tuple[str, range]]) -> Decision[Non
         channel = Channel(id=begin + number, name=name, created_at=BEGAN)
         people = [state.users[user_id] for user_id in user_ids]
         colors = dict.fromkeys(user_ids, COLORS[0])
-        subscribed = subscription_changes.subscribed(state, channel, people, moment.now, colors)
+        subscribed = subscription_changes.subscribed(state, channel, people, colors)
         changes += [ChannelCreated(channel=channel), subscribed]
     return Decision(None, changes)

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import httpx
+import jsonschema_rs
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # without types
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]  # as above
 from referencing import Registry
@@ -24,8 +25,20 @@ def _document() -> dict[str, Any]:
 
 
 @cache
-def _validator(pointer: str) -> Draft202012Validator:
+def _validator(pointer: str) -> jsonschema_rs.Draft202012Validator:
     """Of the schema at that place of the document."""
+    schema = {"$ref": f"{_URN}#{pointer}"}
+    return jsonschema_rs.Draft202012Validator(schema, registry=_registry())
+
+
+@cache
+def _registry() -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([(_URN, _document())])
+
+
+@cache
+def _explainer(pointer: str) -> Draft202012Validator:
+    """The same in Python: many times slower, and it says best what is wrong."""
     resource = DRAFT202012.create_resource(_document())
     registry: Registry[Any] = Registry().with_resource(_URN, resource)
     return Draft202012Validator({"$ref": f"{_URN}#{pointer}"}, registry=registry)
@@ -107,10 +120,10 @@ def check_event(event: dict[str, Any]) -> None:
 
 
 def _hold(what: str, pointer: str, value: Any) -> None:
-    validator = _validator(pointer)
-    if validator.is_valid(value):
+    if _validator(pointer).is_valid(value):
         return
-    error = best_match(validator.iter_errors(value))
+    error = best_match(_explainer(pointer).iter_errors(value))
+    assert error is not None, f"{what} is not as in the OpenAPI document: {value}"
     raise AssertionError(
         f"{what} is not as in the OpenAPI document: at {error.json_path}: {error.message}"
     )

@@ -257,10 +257,7 @@ class Organization:
                     self.people[who].user_id
                     for who in subscribers
                     if not permissions.sees_unsubscribed(
-                        state,
-                        state.users[self.people[who].user_id],
-                        channel,
-                        self.node.clock(),
+                        state, state.users[self.people[who].user_id], channel
                     )
                 ),
                 count=len(subscribers),
@@ -295,7 +292,7 @@ def joining(
             full_name=f"{name.title()} Bot",
             bot=Bot(kind=BotKind.GENERIC, owner_id=owner_id),
         )
-        return Decision(user, [users.created(moment.state, user, credential, moment.now)])
+        return Decision(user, [users.created(moment.state, user, credential)])
 
     return decide
 

@@ -88,8 +88,8 @@ async def founded(config: Config, people: int, mirrored: int, chance: random.Ran
 
 def join(moment: Moment, batch: Sequence[tuple[User, Credential]]) -> Decision[None]:
     """Let these accounts exist, who may not exist yet."""
-    state, now = moment.state, moment.now
-    return Decision(None, [users.created(state, user, own, now) for user, own in batch])
+    state = moment.state
+    return Decision(None, [users.created(state, user, own) for user, own in batch])
 
 
 def open_channel(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision[int]:
@@ -98,5 +98,5 @@ def open_channel(moment: Moment, name: str, user_ids: Sequence[int]) -> Decision
     channel = Channel(id=state.channels.next_id(), name=name, created_at=int(moment.now))
     people = [state.users[user_id] for user_id in user_ids]
     colors = dict.fromkeys(user_ids, COLORS[0])
-    subscribed = subscription_changes.subscribed(state, channel, people, moment.now, colors)
+    subscribed = subscription_changes.subscribed(state, channel, people, colors)
     return Decision(channel.id, [ChannelCreated(channel=channel), subscribed])

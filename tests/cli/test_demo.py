@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from tertulia import demo
-from tertulia.demo import cast as cast_of
-from tertulia.demo import places, portraits, script
-from tertulia.demo.stage import CLIENT, Stage
+from tertulia.demo import channels, portraits, script
+from tertulia.demo import people as team
+from tertulia.demo.builder import CLIENT, Builder
 from tertulia.service.config import Config
 from tertulia.service.files import avatars, custom_emoji
 from tests import databases
@@ -104,7 +104,7 @@ async def test_it_happened_in_the_two_weeks_before(config: Config) -> None:
 def test_whenever_it_begins_everything_has_been_said_in_its_order(hour: int) -> None:
     end = datetime(2026, 3, 29, hour, 1).timestamp()
     for talk in script.conversations(script.Calendar(end)):
-        times = [said.at for said in talk.said]
+        times = [said.at for said in talk.messages]
         assert times == sorted(times)
         assert times[-1] < end
 
@@ -125,12 +125,12 @@ def test_a_line_that_means_nothing_is_told(text: str, why: str) -> None:
 
 
 def test_every_portrait_and_emoji_is_a_picture_of_its_size() -> None:
-    for person in (*cast_of.PEOPLE, *cast_of.PROGRAMS):
+    for person in (*team.PEOPLE, *team.PROGRAMS):
         if person.picture:
             small, medium = portraits.portrait(person.picture)
             sizes = [Image.open(io.BytesIO(one)).size for one in (small, medium)]
             assert sizes == [(avatars.SIZE,) * 2, (avatars.MEDIUM_SIZE,) * 2]
-    for name in places.EMOJI:
+    for name in channels.EMOJI:
         assert Image.open(io.BytesIO(portraits.emoji(name))).size == (custom_emoji.SIZE,) * 2
 
 
@@ -154,9 +154,9 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
     config: Config, monkeypatch: pytest.MonkeyPatch, step: int, is_written: bool
 ) -> None:
     """What it was about to do, or had just done, is done once."""
-    submit = Stage.submit
+    submit = Builder.submit
 
-    async def failing(self: Stage, *arguments: Any, **more: Any) -> Any:
+    async def failing(self: Builder, *arguments: Any, **more: Any) -> Any:
         if self.done == step and not is_written:
             raise Killed
         answer = await submit(self, *arguments, **more)
@@ -165,7 +165,7 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(Stage, "submit", failing)
+        patch.setattr(Builder, "submit", failing)
         with pytest.raises(Killed):
             await demo.prepared(config)
     await demo.prepared(config)
@@ -176,14 +176,14 @@ async def test_a_start_that_was_cut_short_is_finished_by_the_next(
         )
         reactions = await org.node.store.read(lambda c: c.query("SELECT COUNT(*) FROM reactions"))
     told = list(script.conversations(script.Calendar(time.time())))
-    said = [one for talk in told for one in talk.said]
+    said = [one for talk in told for one in talk.messages]
     assert len(contents) == len(set(contents)) == len(said)
     assert reactions[0][0] == sum(len(who) for one in said for _, who in one.reactions)
-    names = [person.name for person in cast_of.PEOPLE]
+    names = [person.name for person in team.PEOPLE]
     people = [user.address.partition("@")[0] for user in state.users if not user.is_bot]
     assert sorted(people) == sorted(names)
     assert sorted(c.name for c in state.channels) == sorted(
-        [places.GENERAL, *(place.name for place in places.CHANNELS)]
+        [channels.GENERAL, *(place.name for place in channels.CHANNELS)]
     )
     assert len(state.attachments) == sum(len(one.files) for one in said)
 

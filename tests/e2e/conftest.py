@@ -1,6 +1,7 @@
 """Fixtures: an organization behind a real process."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,24 +20,32 @@ class Town:
     ben: Account
 
 
-@pytest.fixture
-def town(database_url: str, tmp_path: Path) -> Iterator[Town]:
-    """A server with ann and ben, both in the channel "general", on each kind of database."""
-    server = Server(tmp_path / "data", database_url)
+@contextmanager
+def _opened(data_dir: Path, database_url: str = "") -> Iterator[Town]:
+    server = Server(data_dir, database_url)
     ann = server.found()
     ben = server.add("ben")
     with ended(server):
         server.start()
         yield Town(server, ann, ben)
+
+
+@pytest.fixture
+def town(database_url: str, tmp_path: Path) -> Iterator[Town]:
+    """A server with ann and ben, both in the channel "general", on each kind of database."""
+    with _opened(tmp_path / "data", database_url) as town:
+        yield town
+
+
+@pytest.fixture(scope="module")
+def kept_town(kept_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """The same, once for all tests of a file: each leaves alone what the others make."""
+    with _opened(tmp_path_factory.mktemp("town"), kept_database_url) as town:
+        yield town
 
 
 @pytest.fixture(scope="module")
 def sqlite_town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """The same on SQLite, once for all tests of a file: for what has nothing to do with the
-    database."""
-    server = Server(tmp_path_factory.mktemp("town"))
-    ann = server.found()
-    ben = server.add("ben")
-    with ended(server):
-        server.start()
-        yield Town(server, ann, ben)
+    """The same on SQLite alone: for what has nothing to do with the database."""
+    with _opened(tmp_path_factory.mktemp("town")) as town:
+        yield town

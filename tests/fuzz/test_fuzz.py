@@ -25,12 +25,16 @@ from schemathesis.generation.hypothesis.builder import (
 )
 
 from tertulia.wire.api.openapi import document
-from tests import contract
+from tests import choice, contract
 from tests.e2e.server import Server, ended
 
 SHORT = 6
 EXAMPLES = int(os.environ.get("FUZZ", SHORT))
 """Requests for each endpoint and each of the two kinds: valid ones, and others."""
+
+MANY = 300
+"""Where more requests than these follow from an endpoint's parameters one by one, `make test` sends
+an eighth of them, another one each day (`tests.choice`): a hundred parameters make thousands."""
 
 SPARED = {
     ("POST", "/realm/deactivate"): "ends the organization",
@@ -181,8 +185,15 @@ def answered_as_documented(case: Case[Any], town: Town) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_every_request_is_answered_as_documented(method: str, path: str, town: Town) -> None:
+def test_every_request_is_answered_as_documented(
+    method: str, path: str, town: Town, pytestconfig: pytest.Config
+) -> None:
     # Its requests are made up here, not while tests are collected: each process does that for all.
     operation = schema()[path][method]
     config = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
-    create_test(operation=operation, test_func=answered_as_documented, config=config)(town=town)
+    test = create_test(operation=operation, test_func=answered_as_documented, config=config)
+    part = choice.part_of(pytestconfig.option.postgres)
+    examples = getattr(test, "hypothesis_explicit_examples", [])
+    if part is not None and EXAMPLES <= SHORT and len(examples) > MANY:
+        examples[:] = examples[part :: choice.PARTS]
+    test(town=town)

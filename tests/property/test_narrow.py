@@ -167,7 +167,6 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
     """A term of every kind: operator, operand, and what holds then; None where it is refused."""
     state, me = reader.state, reader.person.user_id
     user = state.users[me]
-    now = reader.history.org.node.clock()
     other = reader.history.org[rng.choice(PEOPLE)].user_id
     mid = rng.randint(1, state.last_message_id + 1)
     channel = rng.choice(list(state.channels))
@@ -180,14 +179,14 @@ def terms_at_random(reader: Reader, rng: random.Random) -> list[tuple[str, Any, 
         ids = {
             one.id
             for one in state.channels
-            if wanted(one) and permissions.reads_whole_history(state, user, one, now)
+            if wanted(one) and permissions.reads_whole_history(state, user, one)
         }
         return lambda m: channel_of(m) in ids
 
     def named(m: Message) -> bool:
         return channel_of(m) == channel.id
 
-    sees = permissions.sees_channel(state, user, channel, now)
+    sees = permissions.sees_channel(state, user, channel)
     return [
         ("channel", rng.choice([channel.id, channel.name]), named if sees else None),
         ("channels", "public", channels(lambda one: not one.is_private)),

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tertulia.markup import costly, katex
-from tertulia.markup.costly import MAX_FORMULA_SIZE, Formula, Kept
+from tertulia.markup import katex, worker_rendering
 from tertulia.markup.formulas import MAX_SOURCE
+from tertulia.markup.worker_rendering import MAX_FORMULA_SIZE, Formula, RenderCache
 from tertulia.state.moment import Moment
 from tests.unit.markup_stage import ANN, SERVING, STATE, html, line
 from tests.unit.test_markup_safety import checked
@@ -21,7 +21,7 @@ with_katex = pytest.mark.skipif(
 def without_katex(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which KaTeX is missing."""
     monkeypatch.setattr(katex, "_engine", lambda: None)
-    monkeypatch.setattr(costly, "typeset", Kept())
+    monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
 
 
 KATEX = (
@@ -183,7 +183,7 @@ def test_the_formulas_of_a_message_are_laid_out_as_far_as_they_do_not_become_too
 
 @with_katex
 async def test_what_is_prepared_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costly, "typeset", Kept())
+    monkeypatch.setattr(worker_rendering, "formula_cache", RenderCache())
     content = "$$p_1$$ and\n```math\np_2\n\np_3\n```\n> * ~~~~math\n>   p_4\n>   ~~~~"
     await SERVING.prepare(Moment(STATE, 0, ANN), content)
 
@@ -214,9 +214,9 @@ def test_a_formula_that_nobody_prepared_is_shown_by_its_source() -> None:
 
 @with_katex
 def test_layouts_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: Kept[Formula] = Kept()
-    monkeypatch.setattr(costly, "typeset", kept)
-    monkeypatch.setattr(costly, "MAX_KEPT", 10_000)
+    kept: RenderCache[Formula] = RenderCache()
+    monkeypatch.setattr(worker_rendering, "formula_cache", kept)
+    monkeypatch.setattr(worker_rendering, "MAX_CACHED", 10_000)
     for number in range(50):
         line(f"$$k_{{{number}}}$$")
     assert Formula("k_{49}", display=False) in kept

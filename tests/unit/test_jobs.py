@@ -18,7 +18,7 @@ from tertulia.jobs.queues import heartbeats
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.retention import expired_once, retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
-from tertulia.jobs.supervisor import Job, SetAside, Supervisor, pause_after
+from tertulia.jobs.supervisor import FailedItems, Job, Supervisor, pause_after
 from tertulia.markup.render import Renderer
 from tertulia.model.changes import RealmChanged
 from tertulia.model.errors import Conflict, Refused, Unavailable
@@ -162,7 +162,7 @@ async def test_a_node_that_stops_ends_all_jobs_and_what_they_left_running() -> N
 
 def test_what_is_set_aside_rests_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = TestClock(stopped_at=1000)
-    aside = SetAside(clock)
+    aside = FailedItems(clock)
     assert aside.failed(1, ValueError("odd")) == 1
     assert aside.is_resting(1)
     assert not aside.is_resting(2)
@@ -294,7 +294,7 @@ class Stage:
         self.clock = TestClock()
         monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: ())
         self.resting = TestClock(stopped_at=0)
-        monkeypatch.setattr(SetAside.__init__, "__defaults__", (self.resting,))
+        monkeypatch.setattr(FailedItems.__init__, "__defaults__", (self.resting,))
 
     async def enter(self, stack: AsyncExitStack) -> Organization:
         org = await stack.enter_async_context(founded(self.config, clock=self.clock))
@@ -570,7 +570,7 @@ async def test_ready_names_the_jobs_that_fail(stage: Stage, monkeypatch: Any) ->
 
 async def test_ready_does_not_name_what_is_set_aside(stage: Stage, monkeypatch: Any) -> None:
     """Anybody may read it, and files have the names that people gave them."""
-    aside = SetAside()
+    aside = FailedItems()
     aside.failed("2/ab/salaries.txt", OSError("no disk"))
     job = Job("files", Work(pause=60), set_aside=aside)
     monkeypatch.setattr("tertulia.app.composition.jobs_of", lambda node: (job,))

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from tertulia.markup import code
-from tertulia.markup.costly import COLOUR, MAX_CODE_SECONDS
-from tertulia.markup.elements import literal
+from tertulia.markup.elements import escaped
+from tertulia.markup.worker_rendering import HIGHLIGHT, MAX_CODE_SECONDS
 from tertulia.workers import Allowance, Exceeded, Worker
 
 SHORT = 2
@@ -175,7 +175,7 @@ def pieces(name: str, count: int) -> Iterator[str]:
         yield before + unit * max(1, length // len(unit)) + made.choice(ENDINGS)
 
 
-@pytest.mark.parametrize("name", sorted(code.COLOURED))
+@pytest.mark.parametrize("name", sorted(code.HIGHLIGHTED))
 async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
     name: str, colouring: Worker
 ) -> None:
@@ -192,14 +192,14 @@ async def test_code_is_coloured_or_plain_and_the_event_loop_goes_on(
         turning = asyncio.create_task(turn())
         try:
             shown = await colouring.call(
-                COLOUR, source, name, allowance=Allowance(MAX_CODE_SECONDS, 120)
+                HIGHLIGHT, source, name, allowance=Allowance(MAX_CODE_SECONDS, 120)
             )
         except Exceeded:
             stopped.append(source)
             assert turns > 10
         else:
             assert shown is not None
-            assert len(shown) < 100 + 60 * len(literal(source))
+            assert len(shown) < 100 + 60 * len(escaped(source))
         finally:
             turning.cancel()
     if stopped:

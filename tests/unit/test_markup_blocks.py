@@ -5,8 +5,8 @@ import re
 import msgspec
 import pytest
 
-from tertulia.markup import code, costly
-from tertulia.markup.elements import literal
+from tertulia.markup import code, worker_rendering
+from tertulia.markup.elements import escaped
 from tertulia.state.moment import Moment
 from tertulia.workers import TEXTS
 from tests.unit.markup_stage import ANN, SERVING, STATE, html, organization, rendered
@@ -165,15 +165,15 @@ def test_code_without_a_language_has_the_one_of_the_organization() -> None:
 def test_code_that_takes_too_long_to_colour_is_shown_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert code.coloured("1\n", "Python") == '<span class="mi">1</span>\n'
+    assert code.highlighted("1\n", "Python") == '<span class="mi">1</span>\n'
     monkeypatch.setattr(code, "MAX_SECONDS", -1)
-    assert code.coloured("1\n", "Python") == "1\n"
+    assert code.highlighted("1\n", "Python") == "1\n"
 
 
 @pytest.fixture(autouse=True)
 def nothing_lost_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """No language is paused because of what other tests did."""
-    monkeypatch.setattr(costly, "_lost", costly.LostLanguages())
+    monkeypatch.setattr(worker_rendering, "_lost", worker_rendering.LostLanguages())
 
 
 BOMBS = [
@@ -195,7 +195,7 @@ async def test_a_word_that_a_grammar_never_gets_to_the_end_of_is_shown_without_c
     # Years, were it not for the worker.
     await SERVING.prepare(moment, content)
     shown = SERVING.render(moment, content).html
-    assert re.sub("<[^>]+>", "", shown) == literal(source) + "\n"
+    assert re.sub("<[^>]+>", "", shown) == escaped(source) + "\n"
 
 
 async def test_other_code_has_colours_after_such_a_word_was_met() -> None:
@@ -215,10 +215,10 @@ async def test_other_code_has_colours_after_such_a_word_was_met() -> None:
 async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lost = costly.LostLanguages()
-    monkeypatch.setattr(costly, "_lost", lost)
+    lost = worker_rendering.LostLanguages()
+    monkeypatch.setattr(worker_rendering, "_lost", lost)
     moment = Moment(STATE, 0, ANN)
-    for number in range(costly.MAX_LOST):
+    for number in range(worker_rendering.MAX_LOST):
         assert not lost.is_paused("Bash")
         await SERVING.prepare(moment, "```bash\n$'" + "\\" * (70 + 2 * number) + "\n```")
     assert lost.is_paused("Bash")
@@ -228,7 +228,7 @@ async def test_a_language_that_ends_workers_again_and_again_is_plain_for_a_while
     await SERVING.prepare(moment, "```python\n97\n```")
     assert 'class="mi"' in SERVING.render(moment, "```python\n97\n```").html
     # And then it is coloured again.
-    monkeypatch.setattr(costly, "LOST_SECONDS", 0)
+    monkeypatch.setattr(worker_rendering, "LOST_SECONDS", 0)
     await SERVING.prepare(moment, content)
     assert "<span class=" in SERVING.render(moment, content).html
 
@@ -241,8 +241,8 @@ def test_code_that_nobody_prepared_is_shown_without_colours() -> None:
 
 
 def test_every_language_that_is_coloured_is_one_that_is_known() -> None:
-    assert sorted(code.COLOURED) == sorted(
-        name for name in code.COLOURED if code._lexer(name) is not None
+    assert sorted(code.HIGHLIGHTED) == sorted(
+        name for name in code.HIGHLIGHTED if code._lexer(name) is not None
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tertulia.markup import katex, linkifiers, mathml
 from tertulia.markup.addresses import safe
-from tertulia.markup.elements import ALLOWED, VOID, element, opened
+from tertulia.markup.elements import ALLOWED, VOID, element, open_tag
 from tertulia.model.organization import Linkifier
 from tests.unit.markup_stage import EVE, html, organization, path, rendered
 
@@ -132,7 +132,7 @@ def test_any_formula_renders(text: str) -> None:
 
 def test_no_other_element_and_no_other_attribute_can_be_made() -> None:
     with pytest.raises(KeyError):
-        opened("script")
+        open_tag("script")
     with pytest.raises(ValueError, match="no attribute onclick"):
         element("a", {"onclick": "x"})
     assert element("a", {"href": '"><script>'}, "x") == ('<a href="&quot;&gt;&lt;script&gt;">x</a>')

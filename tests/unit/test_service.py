@@ -64,9 +64,10 @@ async def test_all_that_a_message_needs_is_read_at_once(
 async def test_for_a_plain_message_nothing_is_read(org: Organization, reads: list[Any]) -> None:
     await org.channel("lounge", "ann", "ben")
     own = await org["ann"].upload("own.txt", b"text")
+    unsent = await org["ben"].upload("unsent.txt", b"text")
     reads.clear()
     to = ToChannel(topic="plans", name="lounge")
-    text = f"hello [file](/user_uploads/{own})"
+    text = f"hello [file](/user_uploads/{own}) [and](/user_uploads/{unsent})"
     ann = caller(org, "ann")
     sent = await send_message(ann, to, text, client="test", read_by_sender=True)
     assert sent.message_id

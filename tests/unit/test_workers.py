@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tertulia import pictures
-from tertulia.markup import costly
+from tertulia.markup import worker_rendering
 from tertulia.outbound import pages
 from tertulia.workers import Allowance, Exceeded, Failed, Job, Unanswered, Worker
 from tertulia.workers import worker as workers
@@ -28,8 +28,8 @@ def allowance(processor: float = 0.3, patience: float = 60) -> Allowance:
 
 
 # Functions of ours that stand for others: one that answers, one that never comes to its end.
-LENGTH: Job[str] = Job("tertulia.markup.elements:literal", str)
-ENDLESS: Job[str] = Job(f"{HERE}:coloured", str, load=f"{HERE}:load")
+LENGTH: Job[str] = Job("tertulia.markup.elements:escaped", str)
+ENDLESS: Job[str] = Job(f"{HERE}:highlighted", str, load=f"{HERE}:load")
 BOMB = ("$'" + "\\" * 60, "Bash")
 
 
@@ -197,7 +197,7 @@ def test_it_ends_with_its_parent() -> None:
     code = """
 import asyncio, os
 from tertulia.workers import TEXTS, Allowance, Job
-job = Job("tertulia.markup.elements:literal", str)
+job = Job("tertulia.markup.elements:escaped", str)
 asyncio.run(TEXTS.call(job, "a", allowance=Allowance(1, 60)))
 print(TEXTS.process_id, flush=True)
 os.kill(os.getpid(), 9)
@@ -231,7 +231,7 @@ def test_the_process_has_none_of_the_secrets(monkeypatch: pytest.MonkeyPatch) ->
 JOBS: list[Job[typing.Any]] = [
     *(
         value
-        for module in (costly, pictures, pages)
+        for module in (worker_rendering, pictures, pages)
         for value in vars(module).values()
         if isinstance(value, Job)
     ),

@@ -41,11 +41,11 @@ def channel_id(org: Organization, name: str) -> int:
 
 async def add_with(org: Organization, name: str, **settings: Any) -> Person:
     """A new account with personal settings of its own."""
-    state, now = org.node.state, org.node.clock()
+    state = org.node.state
     credential = await org.node.vault.credential(0, None)
     address = f"{name}@example.com"
     user = User(id=state.users.next_id(), address=address, full_name=name.title())
-    change = users.created(state, user, credential, now)
+    change = users.created(state, user, credential)
     own = PersonalSettings(user_id=user.id, **settings)
     await org.do(msgspec.structs.replace(change, settings=own))
     return org.know(name, user)

@@ -83,11 +83,11 @@ async def test_clients_hear_of_the_new_address_as_they_may_see_it(org: Organizat
     ["", "nobody", "a b@example.com", "cleo@example.com", "CLEO@example.com", "x@mailinator.com"],
 )
 async def test_what_is_no_address_or_in_use_or_not_admitted_is_refused(
-    org: Organization, email: str
+    unchanged: Organization, email: str
 ) -> None:
-    (await org["ben"].patch("/settings", email=email, full_name="Other")).refused()
-    assert org.node.state.users[org["ben"].user_id].full_name == "Ben"
-    assert await mailed(org) == []
+    (await unchanged["ben"].patch("/settings", email=email, full_name="Other")).refused()
+    assert unchanged.node.state.users[unchanged["ben"].user_id].full_name == "Ben"
+    assert await mailed(unchanged) == []
 
 
 async def test_the_same_address_is_ignored_and_another_spelling_needs_no_mail(

@@ -122,11 +122,11 @@ async def test_without_a_picture_there_is_the_default_one_again(org: Organizatio
     ],
 )
 async def test_what_is_no_picture_is_refused(
-    org: Organization, contents: list[bytes], code: str
+    unchanged: Organization, contents: list[bytes], code: str
 ) -> None:
-    before = await shown(org, "ben")
-    (await upload(org["ben"], *contents)).refused(code)
-    assert await shown(org, "ben") == before
+    before = await shown(unchanged, "ben")
+    (await upload(unchanged["ben"], *contents)).refused(code)
+    assert await shown(unchanged, "ben") == before
 
 
 async def test_a_picture_that_is_too_large_is_refused(org: Organization) -> None:

@@ -125,16 +125,16 @@ async def test_an_address_is_given_once(org: Organization) -> None:
     (await org["cleo"].post("/bots", full_name="Hal", short_name="other")).refused()
 
 
-async def test_a_picture_that_is_none_is_refused(org: Organization) -> None:
-    ben = org["ben"]
-    response = await org.http.post(
+async def test_a_picture_that_is_none_is_refused(unchanged: Organization) -> None:
+    ben = unchanged["ben"]
+    response = await unchanged.http.post(
         "/api/v1/bots",
         data={"full_name": "Hal", "short_name": "hal"},
         files={"file": ("hal.png", b"\x89PNG", "image/png")},
         auth=(ben.email, ben.api_key),
     )
     Reply(response.status_code, response.headers, response.json()).refused("BAD_IMAGE")
-    assert org.node.state.user_with_address("hal-bot@chat.test") is None
+    assert unchanged.node.state.user_with_address("hal-bot@chat.test") is None
 
 
 async def test_its_owner_and_administrators_hear_of_a_bot(org: Organization) -> None:
@@ -227,14 +227,14 @@ async def test_a_change_that_is_not_allowed_is_refused(
 
 
 @pytest.mark.parametrize("bot", ["1", "999999", "ann"])
-async def test_what_is_no_bot_is_refused(org: Organization, bot: str) -> None:
-    bot_id = org["ann"].user_id if bot == "ann" else int(bot)
+async def test_what_is_no_bot_is_refused(unchanged: Organization, bot: str) -> None:
+    bot_id = unchanged["ann"].user_id if bot == "ann" else int(bot)
     path = f"/bots/{bot_id}"
     told = [
-        (await org["ann"].patch(path, full_name="Other")).refused(),
-        (await org["ann"].delete(path)).refused(),
-        (await org["ann"].get(f"{path}/api_key")).refused(),
-        (await org["ann"].post(f"{path}/api_key/regenerate")).refused(),
+        (await unchanged["ann"].patch(path, full_name="Other")).refused(),
+        (await unchanged["ann"].delete(path)).refused(),
+        (await unchanged["ann"].get(f"{path}/api_key")).refused(),
+        (await unchanged["ann"].post(f"{path}/api_key/regenerate")).refused(),
     ]
     assert all(one == told[0] for one in told)
 

@@ -175,7 +175,7 @@ async def test_a_notice_of_a_new_channel_is_rendered_as_if_it_existed(org: Organ
         known.append((content, moment.state.channel_named("den") is not None))
         return Rendered(html=content)
 
-    wanted = subscriptions.Wanted(
+    wanted = subscriptions.SubscribeRequest(
         channels=(NewChannel(name="den"),), principals=(org["cleo"].user_id,)
     )
     log = org.node.log

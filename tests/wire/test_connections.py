@@ -13,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 from tertulia.wire.http import forms
 from tertulia.wire.http.endpoint import ANONYMOUS_BODY
 from tertulia.wire.http.errors import Overloaded
-from tertulia.wire.http.forms import Gathering
+from tertulia.wire.http.forms import BodyBuffers
 from tertulia.wire.protocol.connections import (
     RESERVE,
+    ClientTimeout,
     Connections,
     Limits,
-    Patience,
     Wait,
 )
 from tertulia.wire.protocol.http1 import MAX_PIPELINED, TertuliaHttp
@@ -394,7 +394,7 @@ PATIENT = Limits(
 )
 def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> None:
     connection = Watched(wait)
-    patience = Patience(connection, PATIENT, 0)
+    patience = ClientTimeout(connection, PATIENT, 0)
     for second in range(1, 1000):
         connection.received += each_second
         connection.sent += each_second
@@ -407,7 +407,7 @@ def test_how_long_is_waited(wait: Wait, each_second: int, lasts: int | None) -> 
 
 def test_who_was_quick_may_stand_still_for_a_while() -> None:
     connection = Watched(Wait.BODY)
-    patience = Patience(connection, PATIENT, 0)
+    patience = ClientTimeout(connection, PATIENT, 0)
     connection.received = 10**9
     patience.update(connection, PATIENT, 1)
     for second in (60, 121):
@@ -419,7 +419,7 @@ def test_who_was_quick_may_stand_still_for_a_while() -> None:
 
 def test_the_next_request_begins_anew() -> None:
     connection = Watched(Wait.HEAD)
-    patience = Patience(connection, PATIENT, 0)
+    patience = ClientTimeout(connection, PATIENT, 0)
     for second in range(1, 100):
         connection.turn += second % 20 == 0
         patience.update(connection, PATIENT, second)
@@ -429,7 +429,7 @@ def test_the_next_request_begins_anew() -> None:
 def test_without_a_least_rate_anything_is_enough() -> None:
     limits = Limits(most=1, least_rate=0)
     connection = Watched(Wait.BODY)
-    patience = Patience(connection, limits, 0)
+    patience = ClientTimeout(connection, limits, 0)
     for second in range(20, 2000, 20):
         connection.received += 1
         patience.update(connection, limits, second)
@@ -758,7 +758,7 @@ class Told:
 
 
 async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -> None:
-    gathering = Gathering(100)
+    gathering = BodyBuffers(100)
     bodies = [Told(*[b"x" * 10] * 4) for _ in range(10)]
     found = await asyncio.gather(
         *(gathering.body(body, 1000) for body in bodies),  # type: ignore[arg-type]

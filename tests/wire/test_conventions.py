@@ -90,11 +90,15 @@ async def test_a_role_has_its_number_and_its_flags(
 )
 @pytest.mark.parametrize("where", ["/users/{email}", "/users/{user_id}", "/users"])
 async def test_pictures_and_profiles_of_accounts_by_default_and_where_asked(
-    org: Organization, where: str, parameters: dict[str, Any], is_null: bool, has_profile: bool
+    unchanged: Organization,
+    where: str,
+    parameters: dict[str, Any],
+    is_null: bool,
+    has_profile: bool,
 ) -> None:
-    ann = org["ann"]
+    ann = unchanged["ann"]
     path = where.format(email=ann.email, user_id=ann.user_id)
-    body = (await org["ben"].get(path, **parameters)).ok
+    body = (await unchanged["ben"].get(path, **parameters)).ok
     user = body["user"] if "user" in body else body["members"][0]
     assert user["user_id"] == ann.user_id
     assert (user["avatar_url"] is None) is is_null

@@ -38,8 +38,10 @@ def test_every_setting_has_a_default() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_default_is_told_shown_and_what_new_accounts_have(
-    org: Organization, name: str
+    kept: Organization, name: str
 ) -> None:
+    """Each changes a setting of its own: they can share an organization."""
+    org = kept
     ben = await org["ben"].register()
     before = ben.data["user_settings"][name]
     value = another(name, ben.data["realm_user_settings_defaults"][name])
@@ -50,16 +52,17 @@ async def test_a_default_is_told_shown_and_what_new_accounts_have(
     data = (await org["ben"].register()).data
     assert data["realm_user_settings_defaults"][name] == value
     assert data["user_settings"][name] == before
-    new = {"email": "eve@example.com", "full_name": "Eve", "password": "long enough"}
+    address = f"eve-{name}@example.com"
+    new = {"email": address, "full_name": "Eve", "password": "long enough"}
     eve_id = (await org["ann"].post("/users", **new)).ok["user_id"]
     org.know("eve", org.node.state.users[eve_id])
     assert (await org["eve"].register()).data["user_settings"][name] == value
 
 
-async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
-    ben = await org["ben"].register()
+async def test_what_is_as_before_is_told_to_nobody(unchanged: Organization) -> None:
+    ben = await unchanged["ben"].register()
     same = ben.data["realm_user_settings_defaults"]["web_font_size_px"]
-    reply = await org["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
+    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", web_font_size_px=same)
     assert reply.ok
     assert await ben.events() == []
 
@@ -77,9 +80,9 @@ async def test_what_is_as_before_is_told_to_nobody(org: Organization) -> None:
     ],
 )
 async def test_a_default_that_cannot_be_is_refused(
-    org: Organization, name: str, value: Any
+    unchanged: Organization, name: str, value: Any
 ) -> None:
-    reply = await org["ann"].patch("/realm/user_settings_defaults", **{name: value})
+    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", **{name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
@@ -106,8 +109,8 @@ async def test_the_language_of_new_accounts_is_the_organizations(org: Organizati
     assert data["realm_user_settings_defaults"]["default_language"] == "de"
 
 
-async def test_a_setting_that_there_is_not_is_named_as_ignored(org: Organization) -> None:
-    reply = await org["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
+async def test_a_setting_that_there_is_not_is_named_as_ignored(unchanged: Organization) -> None:
+    reply = await unchanged["ann"].patch("/realm/user_settings_defaults", dense_mode=True)
     assert reply.ok["ignored_parameters_unsupported"] == ["dense_mode"]
 
 
@@ -129,8 +132,8 @@ async def test_defaults_are_there_after_a_restart(config: Config) -> None:
 # Slash commands
 
 
-async def test_a_ping_is_answered(org: Organization) -> None:
-    assert (await org["ben"].post("/zcommand", command="/ping")).ok
+async def test_a_ping_is_answered(unchanged: Organization) -> None:
+    assert (await unchanged["ben"].post("/zcommand", command="/ping")).ok
 
 
 @pytest.mark.parametrize(
@@ -154,8 +157,8 @@ async def test_a_command_changes_a_setting_and_says_so(
 
 
 @pytest.mark.parametrize("command", ["", "ping", "/", "/dance", "dark", "//dark"])
-async def test_what_is_no_command_is_refused(org: Organization, command: str) -> None:
-    (await org["ben"].post("/zcommand", command=command)).refused()
+async def test_what_is_no_command_is_refused(unchanged: Organization, command: str) -> None:
+    (await unchanged["ben"].post("/zcommand", command=command)).refused()
 
 
 # Hints for beginners
@@ -178,8 +181,8 @@ async def test_a_hint_is_shown_until_it_was_seen(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "no such hint", "n" * 10_000])
-async def test_a_hint_that_there_is_not_is_refused(org: Organization, name: str) -> None:
-    (await org["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
+async def test_a_hint_that_there_is_not_is_refused(unchanged: Organization, name: str) -> None:
+    (await unchanged["ben"].post("/users/me/onboarding_steps", onboarding_step=name)).refused()
 
 
 async def test_hints_that_were_seen_are_not_shown_after_a_restart(config: Config) -> None:

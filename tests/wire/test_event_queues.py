@@ -179,8 +179,10 @@ async def test_a_narrow_does_not_tell_whose_a_hidden_address_is(
     ],
     ids=str,
 )
-async def test_a_narrow_that_queues_do_not_know_is_refused(org: Organization, narrow: Any) -> None:
-    reply = await org["ben"].post("/register", narrow=narrow)
+async def test_a_narrow_that_queues_do_not_know_is_refused(
+    unchanged: Organization, narrow: Any
+) -> None:
+    reply = await unchanged["ben"].post("/register", narrow=narrow)
     assert reply.status == 400
     assert reply.body["code"] in {"BAD_REQUEST", "REQUEST_VARIABLE_INVALID"}
 

@@ -277,9 +277,9 @@ async def test_members_of_subgroups_are_members(org: Organization) -> None:
     ],
 )
 async def test_a_flag_that_is_none_is_refused(
-    org: Organization, path: str, given: dict[str, Any]
+    unchanged: Organization, path: str, given: dict[str, Any]
 ) -> None:
-    reply = await org["gus"].get(f"/user_groups/{MEMBERS}/{path}", **given)
+    reply = await unchanged["gus"].get(f"/user_groups/{MEMBERS}/{path}", **given)
     reply.refused("REQUEST_VARIABLE_INVALID")
 
 

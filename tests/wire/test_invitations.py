@@ -70,9 +70,11 @@ async def test_addresses_are_separated_by_commas_or_newlines(
 
 
 @pytest.mark.parametrize("text", ["", " ", ",", "\n,\n"], ids=repr)
-async def test_an_invitation_without_an_address_is_refused(org: Organization, text: str) -> None:
-    (await org["ann"].post("/invites", invitee_emails=text, stream_ids=[])).refused()
-    assert not len(org.node.state.invitations)
+async def test_an_invitation_without_an_address_is_refused(
+    unchanged: Organization, text: str
+) -> None:
+    (await unchanged["ann"].post("/invites", invitee_emails=text, stream_ids=[])).refused()
+    assert not len(unchanged.node.state.invitations)
 
 
 DEFAULTS: dict[str, Any] = {
@@ -392,13 +394,13 @@ async def test_accounts_are_left_out_and_the_others_are_invited(org: Organizatio
     ids=lambda value: value[:60],
 )
 async def test_nobody_is_invited_where_there_is_nobody_or_somebody_cannot_be(
-    org: Organization, addresses: str
+    unchanged: Organization, addresses: str
 ) -> None:
-    reply = await org["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
+    reply = await unchanged["ann"].post("/invites", invitee_emails=addresses, stream_ids=[])
     body = reply.refused("INVITATION_FAILED")
     assert body["sent_invitations"] is False
     assert len(body["errors"]) == 1
-    assert not len(org.node.state.invitations)
+    assert not len(unchanged.node.state.invitations)
 
 
 async def test_throw_away_addresses_are_taken_where_the_organization_lets_them(

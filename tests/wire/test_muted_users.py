@@ -71,9 +71,9 @@ async def test_of_two_mutings_at_the_same_moment_one_is_refused(org: Organizatio
     assert sorted(reply.status for reply in replies) == [200, 400, 400]
 
 
-async def test_who_is_not_muted_cannot_be_unmuted(org: Organization) -> None:
-    for user_id in (org["ann"].user_id, org["ben"].user_id, 999_999):
-        (await org["ben"].delete(f"/users/me/muted_users/{user_id}")).refused()
+async def test_who_is_not_muted_cannot_be_unmuted(unchanged: Organization) -> None:
+    for user_id in (unchanged["ann"].user_id, unchanged["ben"].user_id, 999_999):
+        (await unchanged["ben"].delete(f"/users/me/muted_users/{user_id}")).refused()
 
 
 async def test_what_a_muted_user_wrote_counts_as_read(org: Organization) -> None:

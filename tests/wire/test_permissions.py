@@ -194,7 +194,7 @@ def changes_members(op: str, whom: str | None = None) -> Deed:
 async def mention_group(org: Organization, who: str, channel: int) -> bool:
     state = org.node.state
     user, group = state.users[org[who].user_id], state.groups[OWN]
-    return permissions.may_mention_group(state, user, group, org.node.clock())
+    return permissions.may_mention_group(state, user, group)
 
 
 async def mention_everybody(org: Organization, who: str, channel: int) -> Reply:

@@ -152,10 +152,10 @@ async def test_what_is_older_than_asked_for_is_left_out(
     ],
 )
 async def test_a_report_that_cannot_be_is_refused(
-    org: Organization, parameters: dict[str, Any], code: str
+    unchanged: Organization, parameters: dict[str, Any], code: str
 ) -> None:
-    (await org["ben"].post("/users/me/presence", **parameters)).refused(code)
-    (await org["ann"].get(f"/users/{org['ben'].user_id}/presence")).refused()
+    (await unchanged["ben"].post("/users/me/presence", **parameters)).refused(code)
+    (await unchanged["ann"].get(f"/users/{unchanged['ben'].user_id}/presence")).refused()
 
 
 async def test_bots_have_no_presence(org: Organization) -> None:

@@ -222,8 +222,8 @@ async def test_a_field_goes_with_its_values(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("method", ["patch", "delete"])
-async def test_a_field_that_does_not_exist_is_refused(org: Organization, method: str) -> None:
-    reply = await getattr(org["ann"], method)("/realm/profile_fields/999")
+async def test_a_field_that_does_not_exist_is_refused(unchanged: Organization, method: str) -> None:
+    reply = await getattr(unchanged["ann"], method)("/realm/profile_fields/999")
     reply.refused()
 
 

@@ -99,6 +99,16 @@ async def test_an_emoji_is_named_in_many_ways(
     assert event["user"] == {"user_id": ben, "email": "ben@example.com", "full_name": "Ben"}
 
 
+@pytest.fixture(scope="module")
+async def kept_lounge(kept: Organization) -> Organization:
+    """A channel, an emoji and a deactivated one, for tests that send messages of their own."""
+    await kept.channel("lounge", "ann")
+    await add_emoji(kept["ann"], "gopher")
+    await add_emoji(kept["ann"], "gone")
+    assert (await kept["ann"].delete("/realm/emoji/gone")).ok
+    return kept
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -122,15 +132,13 @@ async def test_an_emoji_is_named_in_many_ways(
         {"emoji_name": "gone", "emoji_code": "2", "reaction_type": "realm_emoji"},
     ],
 )
-async def test_what_is_no_emoji_is_refused(org: Organization, asked: dict[str, str]) -> None:
+async def test_what_is_no_emoji_is_refused(
+    kept_lounge: Organization, asked: dict[str, str]
+) -> None:
     """Unknown names, types and codes; codes of others; deactivated ones."""
-    await org.channel("lounge", "ann")
-    await add_emoji(org["ann"], "gopher")
-    await add_emoji(org["ann"], "gone")
-    assert (await org["ann"].delete("/realm/emoji/gone")).ok
-    sent = await org["ann"].send("lounge", "t", "x")
-    (await org["ann"].post(f"/messages/{sent}/reactions", **asked)).refused()
-    assert await reactions(org["ann"], sent) == []
+    sent = await kept_lounge["ann"].send("lounge", "t", "x")
+    (await kept_lounge["ann"].post(f"/messages/{sent}/reactions", **asked)).refused()
+    assert await reactions(kept_lounge["ann"], sent) == []
 
 
 async def test_a_name_is_required_for_a_reaction(shared: Organization) -> None:

@@ -79,7 +79,9 @@ def test_every_setting_has_its_parameter_and_the_rule_of_its_type() -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-async def test_a_setting_takes_its_values_and_no_others(org: Organization, name: str) -> None:
+async def test_a_setting_takes_its_values_and_no_others(kept: Organization, name: str) -> None:
+    """Each changes a setting of its own: they can share an organization."""
+    org = kept
     good, bad = VALUES[name]
     ben = org["ben"]
     listener = await ben.register(event_types=["user_settings"])
@@ -194,9 +196,9 @@ async def test_a_name_is_changed_for_everybody(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "a@b", "back`tick", "x" * 101, "a\0b", "Ben|12"])
-async def test_an_impossible_name_is_refused(org: Organization, name: str) -> None:
-    assert (await org["ben"].patch("/settings", full_name=name)).status == 400
-    assert (await org["ben"].get("/users/me")).ok["full_name"] == "Ben"
+async def test_an_impossible_name_is_refused(unchanged: Organization, name: str) -> None:
+    assert (await unchanged["ben"].patch("/settings", full_name=name)).status == 400
+    assert (await unchanged["ben"].get("/users/me")).ok["full_name"] == "Ben"
 
 
 async def test_names_are_for_administrators_where_the_organization_wants_it(
@@ -234,8 +236,8 @@ async def test_a_time_zone_is_a_setting_and_of_the_account(org: Organization) ->
 
 
 @pytest.mark.parametrize("zone", ["Atlantis", "../etc/passwd", "x" * 1000, "europe/madrid", "\0"])
-async def test_a_time_zone_that_is_none_is_refused(org: Organization, zone: str) -> None:
-    assert (await org["ben"].patch("/settings", timezone=zone)).status == 400
+async def test_a_time_zone_that_is_none_is_refused(unchanged: Organization, zone: str) -> None:
+    assert (await unchanged["ben"].patch("/settings", timezone=zone)).status == 400
 
 
 # Passwords
@@ -266,12 +268,12 @@ async def test_a_password_is_changed_with_the_old_one(org: Organization) -> None
     ],
 )
 async def test_a_password_that_is_not_to_be_is_refused(
-    org: Organization, passwords: dict[str, str]
+    unchanged: Organization, passwords: dict[str, str]
 ) -> None:
-    (await org["ann"].patch("/settings", **passwords, color_scheme=2)).refused()
-    assert (await own_settings(org, "ann"))["color_scheme"] == 1
+    (await unchanged["ann"].patch("/settings", **passwords, color_scheme=2)).refused()
+    assert (await own_settings(unchanged, "ann"))["color_scheme"] == 1
     sign_in = {"username": "ann@example.com", "password": PASSWORD}
-    assert (await org.nobody.post("/fetch_api_key", **sign_in)).ok
+    assert (await unchanged.nobody.post("/fetch_api_key", **sign_in)).ok
 
 
 async def test_an_old_password_alone_does_nothing(org: Organization) -> None:

@@ -144,10 +144,10 @@ async def test_administrators_say_it_for_others(org: Organization) -> None:
     ],
 )
 async def test_others_say_nothing_for_one(
-    org: Organization, who: str, path: str, code: str
+    unchanged: Organization, who: str, path: str, code: str
 ) -> None:
-    place = path.format(cleo=org["cleo"].user_id)
-    (await org[who].post(place, status_text="gone")).refused(code)
+    place = path.format(cleo=unchanged["cleo"].user_id)
+    (await unchanged[who].post(place, status_text="gone")).refused(code)
 
 
 async def test_the_status_of_whom_one_does_not_know_is_not_told(org: Organization) -> None:

@@ -128,13 +128,15 @@ async def test_beyond_the_limit_nobody_is_told(
 
 @pytest.mark.parametrize("principals", [[999], ["nobody@example.com"], [1], [2**53], ["\N{BELL}"]])
 async def test_an_unknown_principal_is_refused_and_nothing_is_made(
-    org: Organization, principals: list[Any]
+    unchanged: Organization, principals: list[Any]
 ) -> None:
-    reply = await org["ben"].post(
-        SUBSCRIPTIONS, subscriptions=named("den"), principals=[org["cleo"].user_id, *principals]
+    reply = await unchanged["ben"].post(
+        SUBSCRIPTIONS,
+        subscriptions=named("den"),
+        principals=[unchanged["cleo"].user_id, *principals],
     )
     reply.refused()
-    assert (await org["ben"].get("/streams")).ok["streams"] == []
+    assert (await unchanged["ben"].get("/streams")).ok["streams"] == []
 
 
 async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
@@ -153,16 +155,20 @@ async def test_a_deactivated_principal_is_refused(org: Organization) -> None:
     "name",
     ["", "   ", "x" * 61, "a\u0000b", "a\u0007b"],
 )
-async def test_a_name_that_cannot_be_one_is_refused(org: Organization, name: str) -> None:
-    reply = await org["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
+async def test_a_name_that_cannot_be_one_is_refused(unchanged: Organization, name: str) -> None:
+    reply = await unchanged["ben"].post(SUBSCRIPTIONS, subscriptions=named("good", name))
     assert reply.body["result"] == "error"
     assert reply.status == 400
-    assert (await org["ben"].get("/streams")).ok["streams"] == []
+    assert (await unchanged["ben"].get("/streams")).ok["streams"] == []
 
 
 @pytest.mark.parametrize("text", ["lounge", '["lounge"]', "{}", '[{"name": 3}]', "[{}]", "null"])
-async def test_subscriptions_of_another_shape_are_refused(org: Organization, text: str) -> None:
-    (await org["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused("REQUEST_VARIABLE_INVALID")
+async def test_subscriptions_of_another_shape_are_refused(
+    unchanged: Organization, text: str
+) -> None:
+    (await unchanged["ben"].post(SUBSCRIPTIONS, subscriptions=text)).refused(
+        "REQUEST_VARIABLE_INVALID"
+    )
 
 
 async def test_a_request_that_would_change_too_much_is_refused(

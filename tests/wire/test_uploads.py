@@ -165,11 +165,11 @@ async def test_a_name_may_be_written_in_each_of_the_ways_of_forms(
     ],
 )
 async def test_what_is_not_exactly_one_file_is_refused_and_nothing_stays(
-    org: Organization, how: dict[str, Any]
+    unchanged: Organization, how: dict[str, Any]
 ) -> None:
-    (await posted(org["ben"], dict(how))).refused()
-    assert on_disk(org) == []
-    assert await listed(org["ben"]) == []
+    (await posted(unchanged["ben"], dict(how))).refused()
+    assert on_disk(unchanged) == []
+    assert await listed(unchanged["ben"]) == []
 
 
 async def test_fields_beside_the_file_are_told_as_ignored(org: Organization) -> None:
@@ -207,7 +207,7 @@ async def test_an_incoming_webhook_uploads_nothing(org: Organization) -> None:
         full_name="Hook",
         bot=Bot(kind=BotKind.INCOMING_WEBHOOK, owner_id=org["ben"].user_id),
     )
-    await org.do(users.created(org.node.state, bot, credential, org.node.clock()))
+    await org.do(users.created(org.node.state, bot, credential))
     hook = org.know("hook", bot)
     (await upload(hook, ("file", ("a", b"x")))).refused()
     path = await org["ben"].upload()
@@ -386,8 +386,8 @@ async def test_an_id_is_not_given_again(org: Organization, config: Config) -> No
 
 
 @pytest.mark.parametrize("attachment_id", ["0", "999", "9007199254740993", "x", "-1"])
-async def test_no_such_attachment_is_deleted(org: Organization, attachment_id: str) -> None:
-    reply = await org["ben"].delete(f"/attachments/{attachment_id}")
+async def test_no_such_attachment_is_deleted(unchanged: Organization, attachment_id: str) -> None:
+    reply = await unchanged["ben"].delete(f"/attachments/{attachment_id}")
     assert reply.status in {400, 404}
 
 

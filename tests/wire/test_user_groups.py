@@ -391,11 +391,11 @@ CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("method", "path", "given"), CALLS)
 async def test_nobody_changes_the_groups_of_the_roles(
-    org: Organization, method: str, path: str, given: dict[str, Any]
+    unchanged: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
     for number in SystemGroup:
         url = f"/user_groups/{number.value}{path}"
-        (await org["ann"].request(method, url, **given)).refused()
+        (await unchanged["ann"].request(method, url, **given)).refused()
 
 
 @pytest.mark.parametrize(
@@ -408,9 +408,9 @@ async def test_nobody_changes_the_groups_of_the_roles(
     ],
 )
 async def test_a_group_that_does_not_exist_is_refused(
-    org: Organization, method: str, path: str, given: dict[str, Any]
+    unchanged: Organization, method: str, path: str, given: dict[str, Any]
 ) -> None:
-    (await org["ann"].request(method, f"/user_groups/999999{path}", **given)).refused()
+    (await unchanged["ann"].request(method, f"/user_groups/999999{path}", **given)).refused()
 
 
 async def test_who_manages_a_group_changes_it(org: Organization) -> None:

@@ -71,8 +71,8 @@ async def test_profile_data_and_pictures_come_when_asked_for(org: Organization) 
 @pytest.mark.parametrize(
     "user_ids", ['"x"', "[1", '["1"]', "[1.5]", "{}", "[99999999999999999999]"]
 )
-async def test_ids_that_are_none_are_refused(org: Organization, user_ids: str) -> None:
-    reply = await org["ben"].get("/users", user_ids=user_ids)
+async def test_ids_that_are_none_are_refused(unchanged: Organization, user_ids: str) -> None:
+    reply = await unchanged["ben"].get("/users", user_ids=user_ids)
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == "user_ids"
 
 
@@ -157,9 +157,11 @@ async def test_ones_own_account_is_flat(org: Organization) -> None:
 
 
 @pytest.mark.parametrize("path", ["/users/999999", "/users/x@y.z", "/users/user999@chat.test"])
-async def test_an_account_that_does_not_exist_is_refused(org: Organization, path: str) -> None:
-    (await org["ben"].get(path)).refused()
-    (await org["ann"].patch(path, full_name="Somebody")).refused()
+async def test_an_account_that_does_not_exist_is_refused(
+    unchanged: Organization, path: str
+) -> None:
+    (await unchanged["ben"].get(path)).refused()
+    (await unchanged["ann"].patch(path, full_name="Somebody")).refused()
 
 
 async def test_limited_guests_see_only_whom_they_share_something_with(org: Organization) -> None:

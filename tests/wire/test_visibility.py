@@ -542,10 +542,10 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
     await org.do(Subscribed(channel_id=1, colors=colors, after=0))
     await limit_guests(org)
     queues = [await org[f"g{n}"].register(event_types=["realm_user"]) for n in range(5)]
-    acquaintances = org.node.state.contacts
+    contacts = org.node.state.contacts
     for guest_id in guests:
-        acquaintances.of(guest_id)
-    merged, begun = acquaintances.merged, len(await changes_of_sight(org))
+        contacts.of(guest_id)
+    merged, begun = contacts.merged, len(await changes_of_sight(org))
     colors = dict.fromkeys(people, "#76ce90")
     await org.do(Subscribed(channel_id=1, colors=colors, after=0))
     (change,) = (await changes_of_sight(org))[begun:]
@@ -553,7 +553,7 @@ async def test_what_many_gain_is_found_and_written_once(org: Organization) -> No
     (gain,) = change.gained
     assert gain.viewers == tuple(sorted([org["gus"].user_id, *guests]))
     assert gain.users == ((people[0], people[-1]),)
-    assert acquaintances.merged - merged <= len(guests) + 1
+    assert contacts.merged - merged <= len(guests) + 1
     answers = [await pages(queue) for queue in queues]
     assert [len(events) for events in answers] == [1000] * 5
     assert len({id(body) for body in encoded(org)}) == 1000
@@ -582,7 +582,7 @@ async def many_people(org: Organization, name: str, count: int, role: Role) -> l
             full_name=f"{name}{number}",
             role=role,
         )
-        made.append(users.created(org.node.state, user, credential, org.node.clock()))
+        made.append(users.created(org.node.state, user, credential))
     await org.do(*made)
     for change in made[:5]:
         org.know(change.user.full_name, change.user)

@@ -199,11 +199,11 @@ async def test_what_people_do_with_a_widget_is_kept_and_told(
     ],
 )
 async def test_what_a_widget_does_not_take_is_refused(
-    org: Organization, begun: str, payload: Any
+    kept: Organization, begun: str, payload: Any
 ) -> None:
-    sent = await org["ann"].write([org["ann"].user_id], begun)
-    (await use(org["ann"], sent, payload)).refused()
-    assert len(await parts(org["ann"], sent)) == 1
+    sent = await kept["ann"].write([kept["ann"].user_id], begun)
+    (await use(kept["ann"], sent, payload)).refused()
+    assert len(await parts(kept["ann"], sent)) == 1
 
 
 async def test_only_the_sender_changes_the_heading(org: Organization) -> None:

@@ -17,7 +17,7 @@ from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
-from tertulia.service.messages.previews import shown_elsewhere
+from tertulia.service.messages.previews import external_media
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
 from tertulia.store.files import Files
@@ -135,7 +135,7 @@ async def opened_node(
             delivery=delivery,
             vault=vault,
             links=links,
-            renderer=Renderer(config.external_url, shown_elsewhere(config, links)),
+            renderer=Renderer(config.external_url, external_media(config, links)),
             files=Files(config.files_path),
             web=web or Web(config.external_url),
             clock=log.clock,

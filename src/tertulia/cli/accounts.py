@@ -1,4 +1,4 @@
-"""How a new account is shown to the one who made it."""
+"""Printing accounts."""
 
 import msgspec
 import typer
@@ -11,7 +11,7 @@ from tertulia.state.organization import State
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """What one needs to sign in as somebody."""
+    """An account with what is needed to sign in."""
 
     user_id: int
     email: str

@@ -10,7 +10,7 @@ from tertulia.app.config import load
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.options import ROLES, AsJson, ConfigFile, DatabaseUrl, DataDir, Password, RoleName
-from tertulia.cli.passwords import password_from
+from tertulia.cli.password_input import password_from
 from tertulia.domain import names
 from tertulia.domain.accounts import users
 from tertulia.model.users import Role

@@ -1,4 +1,4 @@
-"""What goes wrong, as one sentence on standard error and an exit code."""
+"""Errors of commands: one sentence on standard error, and an exit code."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from tertulia.app.config import load
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password
-from tertulia.cli.passwords import password_from
+from tertulia.cli.password_input import password_from
 from tertulia.domain import names
 from tertulia.service.config import Config
 

@@ -9,7 +9,7 @@ from tertulia.app.composition import opened_organization
 from tertulia.app.config import load
 from tertulia.cli.accounts import person_with
 from tertulia.cli.options import ConfigFile, DatabaseUrl, DataDir, Password
-from tertulia.cli.passwords import password_from
+from tertulia.cli.password_input import password_from
 from tertulia.domain.accounts import sessions
 from tertulia.service.config import Config
 

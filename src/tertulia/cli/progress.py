@@ -1,4 +1,4 @@
-"""A bar on the terminal for what takes a while; nothing where there is no terminal."""
+"""A progress bar on terminals."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

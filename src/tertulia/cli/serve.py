@@ -47,8 +47,8 @@ logger = logging.getLogger("tertulia.mail")
 
 LOOPBACK = "127.0.0.1"
 KEEP_ALIVE_SECONDS = 75
-"""How long a connection is kept for a next request: longer than proxies keep theirs, which would
-otherwise send one just when it is closed."""
+"""Seconds that an idle connection is kept open: longer than proxies do, which otherwise might send
+a request just when it is closed."""
 MANY_FILES = 1_000_000
 OTHER_FILES = 100
 """Files that may be open besides connections."""
@@ -95,7 +95,7 @@ def serve(
         contextlib.closing(_bound(settings.host, settings.port)) as listener,
         database_at(settings.data_path, settings.database_url).served(),
     ):
-        # Where links in mails lead, which do not know it from a request.
+        # The host of links in mails, which come from no request.
         settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
         run(_serve(settings, listener, demo=demo))
 
@@ -119,8 +119,8 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
         sys.stdout.flush()
 
     def ready(address: str) -> None:
-        if house.code:
-            setup = setup_address(settings.external_url or address, house.code)
+        if bootstrap.code:
+            setup = setup_address(settings.external_url or address, bootstrap.code)
             say(f"Tertulia is waiting at {address}", *_invited(setup))
         else:
             say(f"Tertulia is ready at {address}", *_introduced(residents, address))
@@ -138,13 +138,13 @@ async def _serve(settings: Config, listener: socket.socket, *, demo: bool) -> No
     logs.begin(settings.log_level, settings.log_format)
     _warn_if_exposed(settings)
     server: Server | None = None
-    house = Bootstrap(on_ready)
+    bootstrap = Bootstrap(on_ready)
     addresses = [resident.address for resident in residents]
-    async with house.opened(settings, lambda line: typer.echo(line, err=True), addresses):
-        server = Server(house, settings, listener, ready)
+    async with bootstrap.opened(settings, lambda line: typer.echo(line, err=True), addresses):
+        server = Server(bootstrap, settings, listener, ready)
         await server.serve([listener])
-    if house.outdated:
-        raise Failed(house.outdated)
+    if bootstrap.outdated:
+        raise Failed(bootstrap.outdated)
 
 
 def _limits(settings: Config) -> Limits:
@@ -157,8 +157,8 @@ def _limits(settings: Config) -> Limits:
 
 
 def _warn_if_exposed(settings: Config) -> None:
-    """Say it where others can read what lies in the data directory. It is not changed: somebody
-    may mean it so."""
+    """Warn if others can read the files in the data directory. Their modes are not changed:
+    somebody may mean it so."""
     if not settings.data_path.exists():
         return
     by_everybody, _ = file_modes.exposed(settings.data_path)
@@ -197,8 +197,8 @@ def _invited(setup: str) -> list[str]:
 
 
 def _spare_the_collector() -> None:
-    """What is loaded by now lives as long as the process: going through it again and again, which
-    takes a tenth of a second with 5,000 users, would find nothing."""
+    """Exempt what is loaded by now from garbage collection: it lives as long as the process, and
+    each pass over it takes a tenth of a second with 5,000 users."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -268,17 +268,17 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        house: Bootstrap,
+        bootstrap: Bootstrap,
         settings: Config,
         listener: socket.socket,
         ready: Callable[[str], None],
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                house,
+                bootstrap,
                 http=partial(  # type: ignore[arg-type]  # makes one
                     TertuliaHttp,
-                    lambda: house.polls,
+                    lambda: bootstrap.polls,
                     Load(settings.longest_wait_ms / 1000),
                     Connections(_limits(settings)),
                 ),
@@ -293,8 +293,8 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )
-        house.broken = self._end
-        self._house = house
+        bootstrap.broken = self._end
+        self._house = bootstrap
         self._listener = listener
         self._ready = ready
 
@@ -307,7 +307,7 @@ class Server(uvicorn.Server):
         self._ready(address_of(self._listener))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # The listeners first, or the clients that are answered would come back at once.
+        # Close the listeners first: clients whose polls are answered would connect again.
         for server in self.servers:
             server.close()
         await self._house.close()
@@ -315,8 +315,8 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first signal ends the server in good order, and is then done with: the exit code is
-        0. The second ends the process."""
+        """The first signal shuts the server down gracefully, with exit code 0. The second ends the
+        process."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

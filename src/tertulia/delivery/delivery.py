@@ -70,11 +70,11 @@ class Delivery:
     # Beginning and end
 
     async def open(self) -> None:
-        """Learn what was written down of presence."""
+        """Load when users were last present."""
         self.presence.load(await self._log.store.read(queries.presence))
 
     async def close(self) -> None:
-        """Answer every poll that waits, and note what is yet to be written down."""
+        """Answer every poll that waits, and have stored when queues and users were last seen."""
         self._closing = True
         self.polls.close()
         await self._announcements.close(CLOSING_SECONDS)
@@ -263,8 +263,8 @@ class Delivery:
         self.publish(QueueGone(queue_id=queue_id))
 
     async def sweep(self) -> None:
-        """Delete the queues that were idle for too long, and write down when the others, and users,
-        were seen. To be called every `SWEEP_SECONDS`."""
+        """Delete the queues that were idle for too long, and store when the others, and users, were
+        last seen. To be called every `SWEEP_SECONDS`."""
         for queue in self.queues.idle():
             if await self.queues.is_abandoned(queue):
                 self._delete(queue)

@@ -38,7 +38,7 @@ class Queue:
         or before this one started, of which this node does not know."""
         self.seen_at = seen_at
         self.written_at = seen_at
-        """The `seen_at` that the database was last told."""
+        """The `seen_at` that was last stored."""
         self.ended = False
         # The readers': a cursor, and what comes after it.
         self.seen_through = (0, 0)

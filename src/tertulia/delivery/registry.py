@@ -24,7 +24,7 @@ SWEEP_SECONDS: Final = 30
 """Between two looks for idle queues."""
 SPARED_SECONDS: Final = 4 * SWEEP_SECONDS
 """So much longer than its timeout a queue must be idle in the database: another node may be
-serving it, and writes down that it does only now and then."""
+serving it, and stores only now and then that it does."""
 JUMP_SECONDS: Final = 5
 """By so much the machine's clock may go wrong, or be set right, before it counts."""
 REMEMBERED: Final = 10_000
@@ -182,7 +182,7 @@ class QueueRegistry:
 
     def _notice_jump(self) -> None:
         """Where the machine's clock was set, the times in the database say nothing for a while:
-        each node has to write down anew when its queues were seen."""
+        each node has to store anew when its queues were seen."""
         ahead = self._now.ahead
         if abs(ahead - self._ahead) < JUMP_SECONDS:
             return

@@ -1,7 +1,9 @@
-"""A small organization to look around in: the team of a café, and two weeks of its talk.
+"""The demonstration: a small organization to look around in, the team of a café with two weeks of
+talk.
 
-It is made at the first start with `--demo`, as if it had just happened: `cast` says who is there,
-`places` where they talk, the files in `talk` what they say, and `making` brings it about.
+It is created at the first start with `--demo`, with times as if it had just happened: `people` has
+the accounts, `channels` the channels and groups, the files in `talk` the messages. `steps` turns
+all of that into commands, which `builder` submits.
 """
 
 import contextlib
@@ -13,7 +15,7 @@ from msgspec import Struct
 
 from tertulia.app import founding
 from tertulia.app.composition import opened_log, opened_vault
-from tertulia.demo.cast import OWNER, PEOPLE
+from tertulia.demo.people import OWNER, PEOPLE
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused
 from tertulia.model.users import Role
@@ -30,11 +32,11 @@ ORGANIZATION: Final = "Café Tertulia"
 _MARK: Final = "demo"
 _BEGUN, _DONE = "begun", "done"
 _END: Final = "demo_end"
-"""When the story ends, in UNIX seconds: when it was first begun to be told."""
+"""The time at which the talk ends, in UNIX seconds: that of the first start."""
 
 
 class NotADemo(Refused):
-    """There is an organization here that is somebody's own."""
+    """The organization in this data directory is not a demonstration."""
 
 
 class Resident(Struct, frozen=True, kw_only=True):
@@ -48,8 +50,8 @@ class Resident(Struct, frozen=True, kw_only=True):
 
 
 async def prepared(config: Config) -> list[Resident]:
-    """The demonstration's accounts. It is created where there is nothing yet, and finished where
-    that was cut short. NotADemo where there is an organization of another kind."""
+    """Create the demonstration if there is no organization, or finish it if creating was
+    interrupted. Returns its accounts. NotADemo where there is another organization."""
     mark = _require_demo(config)
     if mark != _DONE:
         await _make(config)
@@ -63,7 +65,7 @@ async def prepared(config: Config) -> list[Resident]:
 
 
 def _require_demo(config: Config) -> str | None:
-    """The demonstration's mark; None where there is nothing yet. Looks without touching."""
+    """The demonstration's mark in the database; None without an organization. Changes nothing."""
     database = database_at(config.data_path, config.database_url)
     if not database.exists():
         return None
@@ -78,10 +80,10 @@ def _require_demo(config: Config) -> str | None:
 
 
 async def _make(config: Config) -> None:
-    # Only a first start needs what draws and tells.
-    from tertulia.demo.making import BEGINNING, make
+    # Imported here: only a first start needs the drawings and the script.
+    from tertulia.demo.builder import STEP, Builder, Clock
     from tertulia.demo.script import Calendar
-    from tertulia.demo.stage import STEP, Clock, Stage
+    from tertulia.demo.steps import BEGINNING, make
 
     _keep_little_memory()
     clock = Clock(time.time())
@@ -95,7 +97,7 @@ async def _make(config: Config) -> None:
                 clock.now = calendar.time(BEGINNING)
                 await _found(log, vault)
             done = await log.store.read(installation.value, STEP)
-            stage = Stage(
+            builder = Builder(
                 log=log,
                 vault=vault,
                 files=Files(config.files_path),
@@ -104,16 +106,16 @@ async def _make(config: Config) -> None:
                 calendar=calendar,
                 done=int(done or 0),
             )
-            await make(stage, PASSWORD)
+            await make(builder, PASSWORD)
             await log.store.write(lambda c: installation.put(c, _MARK, _DONE))
         finally:
             vault.close()
 
 
 def _keep_little_memory() -> None:
-    """Have large pieces of memory returned to the system when they are given up. The C library
-    would keep what was drawn on, some 40 MB, for as long as the server runs."""
-    with contextlib.suppress(OSError, AttributeError):  # Where it is another library than GNU's.
+    """Have large allocations returned to the system when they are freed. Otherwise the C library
+    would keep the memory of the drawings, some 40 MB, while the server runs."""
+    with contextlib.suppress(OSError, AttributeError):  # Other C libraries than GNU's.
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 128 * 1024)
 
 
@@ -121,12 +123,13 @@ _MMAP_THRESHOLD: Final = -3
 
 
 async def _end(log: Log) -> float:
-    """When the story ends. A start that is cut short and continued tells the same one."""
+    """The time at which the talk ends. A start that goes on after an interruption has the same."""
     known = await log.store.read(installation.value, _END)
     if known is not None:
         return float(known)
     end = int(time.time())
-    # The mark comes first: what is begun without it would be taken for somebody's own.
+    # The mark first: an interrupted demonstration without it would be refused as another
+    # organization.
     await log.store.write(lambda c: installation.put(c, _MARK, _BEGUN))
     await log.store.write(lambda c: installation.put(c, _END, str(end)))
     return float(end)

@@ -1,6 +1,6 @@
-"""The talk as it is written down: who says what, when, and what becomes of it.
+"""Parser of the files in `talk`, which have the messages of the demonstration.
 
-A file of `talk` has conversations. Each begins with its place, and goes on line by line:
+A file has conversations. Each begins with its channel and topic, or its people:
 
     == kitchen > almond cake        a topic; `== june, iris` are people
     @ -3 09:10                      three days ago at that time; `@ now-95` is minutes ago
@@ -27,17 +27,17 @@ from datetime import datetime, timedelta
 from importlib import resources
 from typing import Final
 
-from tertulia.demo.cast import NAMES
+from tertulia.demo.people import NAMES
 
 _MESSAGE: Final = re.compile(rf"({'|'.join(sorted(NAMES))})(?: \+([0-9]+))?: ?(.*)", re.DOTALL)
 _TIME: Final = re.compile(r"now-([0-9]+)|([+-]?[0-9]+) ([0-9]{2}):([0-9]{2})")
 _FILE: Final = re.compile(r"\{file:([^{}\n]+)\}")
-_DONE: Final = re.compile(r"([a-z]+)(?: (all|later))?(?: \+([0-9]+))?(?:: (.*))?")
+_ANNOTATION: Final = re.compile(r"([a-z]+)(?: (all|later))?(?: \+([0-9]+))?(?:: (.*))?")
 
 
 @dataclass(eq=False)
-class Said:
-    """A message."""
+class ScriptedMessage:
+    """A message, with what happens to it later."""
 
     who: str
     text: str
@@ -48,22 +48,23 @@ class Said:
     topic: str = ""
     people: tuple[str, ...] = ()
     reactions: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-    """With which emoji, and who."""
+    """Names of emoji, and the people who react with them."""
     corrections: list[tuple[str, str]] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
-    taken_part: list[tuple[str, str, str]] = field(default_factory=list)
-    """What, who, and with what, in a poll or a list of things to do."""
+    widget_actions: list[tuple[str, str, str]] = field(default_factory=list)
+    """In a poll or to-do list: action (vote, option, task, strike), person and value."""
     moves: "list[Moved]" = field(default_factory=list)
 
     @property
     def files(self) -> list[str]:
-        """The names of the files that come with it."""
+        """The names of the files that it links."""
         return _FILE.findall(self.text)
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A message is moved, and with it `how` many of its topic: `one`, `later`, or `all`."""
+    """The move of a message; `how` (`one`, `later`, `all`) says which others of its topic move
+    too."""
 
     who: str
     at: float
@@ -74,21 +75,21 @@ class Moved:
 
 @dataclass
 class Conversation:
-    """What is said in one place, in order."""
+    """The messages of a topic or direct conversation, in order."""
 
     channel: str = ""
     topic: str = ""
     people: tuple[str, ...] = ()
-    said: list[Said] = field(default_factory=list)
+    messages: list[ScriptedMessage] = field(default_factory=list)
     unread: dict[str, int] = field(default_factory=dict)
-    """How many of the last messages somebody has not read, where that does not follow from when
-    they last wrote."""
+    """By person: how many of the last messages are unread, if that differs from the default (see
+    `final_steps`)."""
     followed: list[str] = field(default_factory=list)
     muted: list[str] = field(default_factory=list)
 
 
 class Calendar:
-    """The story's days, counted from the one on which it ends."""
+    """Times of the script, relative to its last day."""
 
     def __init__(self, end: float) -> None:
         self.end = end
@@ -105,12 +106,12 @@ class Calendar:
         return day.replace(hour=int(found[3]), minute=int(found[4])).timestamp()
 
     def weekday(self, days: int) -> str:
-        """The name of the day that is so many days from the last."""
+        """The name of the weekday so many days after the last day."""
         return f"{self._today + timedelta(days=days):%A}"
 
 
 def conversations(calendar: Calendar) -> Iterator[Conversation]:
-    """All of the talk."""
+    """The conversations of all files."""
     files = resources.files("tertulia.demo") / "talk"
     for file in sorted(files.iterdir(), key=lambda one: one.name):
         if file.name.endswith(".txt"):
@@ -126,21 +127,21 @@ def parsed(text: str, calendar: Calendar) -> Iterator[Conversation]:
         if line.startswith("=="):
             if one is not None:
                 yield one
-            one = _placed(line[2:].strip())
+            one = _conversation_in(line[2:].strip())
             continue
         if one is None:
             raise ValueError(f"{line!r} is in no conversation")
         if mark == "@":
-            at = max(at, calendar.time(rest)) if one.said else calendar.time(rest)
-        elif message := _MESSAGE.fullmatch(line):
-            if one.said:
-                pause = int(message[2]) * 60 if message[2] else _pause(message[3])
-                # What is said has been said, whenever the story ends.
-                at = min(max(at, one.said[-1].at + pause), calendar.end - 20)
-            one.said.append(
-                Said(
-                    who=message[1],
-                    text=message[3].rstrip(),
+            at = max(at, calendar.time(rest)) if one.messages else calendar.time(rest)
+        elif match := _MESSAGE.fullmatch(line):
+            if one.messages:
+                pause = int(match[2]) * 60 if match[2] else _pause(match[3])
+                # No message is later than the end.
+                at = min(max(at, one.messages[-1].at + pause), calendar.end - 20)
+            one.messages.append(
+                ScriptedMessage(
+                    who=match[1],
+                    text=match[3].rstrip(),
                     at=at,
                     channel=one.channel,
                     topic=one.topic,
@@ -148,13 +149,13 @@ def parsed(text: str, calendar: Calendar) -> Iterator[Conversation]:
                 )
             )
         else:
-            _done(one, mark, rest)
+            _annotate(one, mark, rest)
     if one is not None:
         yield one
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines, each with those that belong to it because they are indented."""
+    """The lines, each joined with the indented ones after it."""
     line = ""
     for raw in text.splitlines():
         if raw.startswith("  ") or not raw.strip():
@@ -167,7 +168,7 @@ def _lines(text: str) -> Iterator[str]:
         yield line.rstrip()
 
 
-def _placed(place: str) -> Conversation:
+def _conversation_in(place: str) -> Conversation:
     if ">" in place:
         channel, _, topic = place.partition(">")
         return Conversation(channel=channel.strip(), topic=topic.strip())
@@ -175,13 +176,13 @@ def _placed(place: str) -> Conversation:
 
 
 def _pause(text: str) -> int:
-    """Seconds that it takes to write that."""
+    """Seconds that writing the text would take."""
     return 35 + len(text) % 71 + min(len(text), 400) // 3
 
 
-def _done(one: Conversation, mark: str, rest: str) -> None:
-    """What becomes of the last message, or of the conversation."""
-    last = one.said[-1]
+def _annotate(one: Conversation, mark: str, rest: str) -> None:
+    """Parse a line about the last message, or about the conversation, and add it there."""
+    last = one.messages[-1]
     words = rest.split()
     match mark:
         case "&":
@@ -197,7 +198,7 @@ def _done(one: Conversation, mark: str, rest: str) -> None:
         case "*":
             last.stars += words
         case "!":
-            last.taken_part.append((words[0], words[1], " ".join(words[2:])))
+            last.widget_actions.append((words[0], words[1], " ".join(words[2:])))
         case ">" | "%":
             last.moves.append(_moved(one, mark, rest))
         case "?" if words[0] == "unread":
@@ -209,11 +210,11 @@ def _done(one: Conversation, mark: str, rest: str) -> None:
 
 
 def _moved(one: Conversation, mark: str, rest: str) -> Moved:
-    found = _DONE.fullmatch(rest)
+    found = _ANNOTATION.fullmatch(rest)
     if found is None:
         raise ValueError(f"'{mark} {rest}' means nothing")
     who, how, minutes, place = found.groups()
-    at = one.said[-1].at + int(minutes or 2) * 60
+    at = one.messages[-1].at + int(minutes or 2) * 60
     if mark == "%":
         return Moved(who, at, "all", one.channel, f"✔ {one.topic}")
     channel, _, topic = place.partition(">")

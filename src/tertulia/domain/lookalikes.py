@@ -1,9 +1,9 @@
 """Names that look alike, though their characters differ.
 
-Two names are taken for the same where they differ in nothing but case, width, spaces and what
-cannot be seen; and, if one of them has other characters than ASCII's, where they have the same
-skeleton (Unicode's UTS 39): a Cyrillic A is an A. Names in ASCII alone are not compared by
-skeleton: `Phase I` and `Phase 1` are two things to those who named them so.
+Two names are alike if they differ only in case, width, spaces and invisible characters. If one of
+them is not plain ASCII, they are also alike if they have the same skeleton (Unicode's UTS 39), in
+which a Cyrillic A is an A. Two ASCII names are not compared by skeleton: `Phase I` and `Phase 1`
+are different names.
 """
 
 import json
@@ -16,11 +16,11 @@ from typing import Final
 from msgspec import Struct
 
 _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""What shows nothing, though it counts as a letter or an accent."""
+"""Letters and accents of Unicode that are invisible."""
 _SIGNS: Final = frozenset(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 )
-"""What counts as formatting, though it shows something."""
+"""Formatting characters of Unicode (Cf) that are visible."""
 _NON_JOINER: Final = "\u200c"
 _JOINER: Final = "\u200d"
 _FLAG: Final = "\U0001f3f4"
@@ -29,15 +29,15 @@ _VIRAMA: Final = 9
 
 
 class Keys(Struct, frozen=True, gc=False):
-    """What a name is compared by."""
+    """The keys by which names are compared."""
 
     plain: str
     skeletons: tuple[str, str]
-    """Of the name as it is written, and in lower case."""
+    """Skeletons of the name as it is written, and of its lower case."""
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether one of the names may be taken for the other."""
+    """Whether the names look alike."""
     if one.isascii() and other.isascii():
         return _in_ascii(one) == _in_ascii(other)
     first, second = keys(one), keys(other)
@@ -47,7 +47,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def plain(name: str) -> str:
-    """The name without differences that do not distinguish it: case, width, spaces."""
+    """The name with case, width and spaces normalized."""
     return keys(name).plain
 
 
@@ -57,7 +57,7 @@ def _in_ascii(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def keys(name: str) -> Keys:
-    """What the name is compared by."""
+    """The keys by which the name is compared."""
     if name.isascii():
         shown, folded = " ".join(name.split()), _in_ascii(name)
         return Keys(folded, (shown.translate(_ASCII).lower(), folded.translate(_ASCII)))
@@ -68,7 +68,7 @@ def keys(name: str) -> Keys:
 
 
 _ASCII: Final = str.maketrans({"1": "l", "I": "l", "|": "l", "0": "o", "O": "o", "m": "rn"})
-"""The characters of ASCII whose skeletons are others."""
+"""ASCII characters whose skeleton is another character."""
 
 
 def _skeleton(text: str) -> str:
@@ -80,8 +80,8 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _prototypes() -> Mapping[str, str]:
-    """What stands for each character that looks like others. Read with the first name that is not
-    in ASCII."""
+    """The character that stands for each one that has look-alikes. Loaded with the first name that
+    is not ASCII."""
     place = resources.files("confusable_homoglyphs").joinpath("confusables.json")
     similar: dict[str, list[dict[str, str]]] = json.loads(place.read_text("utf-8"))
     found: dict[str, str] = {}
@@ -93,7 +93,7 @@ def _prototypes() -> Mapping[str, str]:
             others = {one["c"] for one in similar.get(pending.pop(), ())} - family
             family |= others
             pending.extend(others)
-        # What is written in ASCII, and of that the shortest, stands for all.
+        # An ASCII character stands for the family if there is one, the shortest first.
         prototype = min(family, key=lambda one: (not one.isascii(), len(one), one))
         found.update((one, prototype) for one in family if len(one) == 1 and not one.isascii())
     return found
@@ -106,12 +106,11 @@ def _is_ignored(character: str) -> bool:
 
 
 def is_visible(text: str) -> bool:
-    """Whether nothing in the text is invisible, or changes the direction of what follows.
+    """Whether the text has no invisible characters, and none that change its direction.
 
-    A joiner or non-joiner is let be where the script needs it (after a virama, as in Indic
-    scripts; a non-joiner between letters of Arabic and its like: RFC 5892's ContextJ, by the
-    direction of the letters), and a joiner between the parts of an emoji; so are the flags that
-    are made of tags.
+    Allowed are: a joiner or non-joiner after a virama, as in Indic scripts; a non-joiner between
+    letters of Arabic and similar scripts (as RFC 5892's ContextJ, but by the direction of the
+    letters); a joiner between the parts of an emoji; and the tags of flags.
     """
     if text.isascii():
         return True
@@ -133,7 +132,7 @@ def is_visible(text: str) -> bool:
 
 
 def _may_join(text: str, index: int) -> bool:
-    """Whether the joiner or non-joiner there is one that the script needs."""
+    """Whether the joiner or non-joiner at that index is one that the script needs."""
     before, after = text[:index], text[index + 1 :]
     if before and unicodedata.combining(before[-1]) == _VIRAMA:
         return True
@@ -151,5 +150,5 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_cursive(character: str) -> bool:
-    """Whether it is a letter of Arabic, Syriac or their like, which join."""
+    """Whether it is a letter of Arabic, Syriac or another script whose letters join."""
     return character != "" and unicodedata.bidirectional(character) == "AL"

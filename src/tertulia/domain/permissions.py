@@ -69,7 +69,7 @@ def require_owner(state: State, actor: User) -> None:
         raise NotPermitted("You must be an organization owner.")
 
 
-def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
+def holds(state: State, user: User, setting: GroupSetting) -> bool:
     """Whether the user has a permission that guests may have as well.
 
     A bot has it where the permission names the bot itself, or where both it and its owner are in
@@ -85,69 +85,67 @@ def holds(state: State, user: User, setting: GroupSetting, now: float) -> bool:
     return owner is not None and state.memberships.holds(owner, setting)
 
 
-def holds_as_member(state: State, user: User, setting: GroupSetting, now: float) -> bool:
+def holds_as_member(state: State, user: User, setting: GroupSetting) -> bool:
     """The same for a permission that guests never gain, whatever group they are in."""
-    return not is_guest(state, user) and holds(state, user, setting, now)
+    return not is_guest(state, user) and holds(state, user, setting)
 
 
 # Channels
 
 
-def administers(state: State, user: User, channel: Channel, now: float) -> bool:
+def administers(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may change the channel's settings, as far as they see it."""
     return is_administrator(state, user) or holds_as_member(
-        state, user, channel.can_administer_channel_group, now
+        state, user, channel.can_administer_channel_group
     )
 
 
-def may_add_subscribers(state: State, user: User, channel: Channel, now: float) -> bool:
+def may_add_subscribers(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may subscribe others to the channel (given access to it)."""
     if is_guest(state, user):
         return False
     return (
-        administers(state, user, channel, now)
-        or holds_as_member(state, user, state.realm.can_add_subscribers_group, now)
-        or holds_as_member(state, user, channel.can_add_subscribers_group, now)
+        administers(state, user, channel)
+        or holds_as_member(state, user, state.realm.can_add_subscribers_group)
+        or holds_as_member(state, user, channel.can_add_subscribers_group)
     )
 
 
-def may_subscribe_others(state: State, user: User, channel: Channel, now: float) -> bool:
+def may_subscribe_others(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may subscribe other accounts to the channel. Otherwise somebody who cannot
     read it could subscribe another account of theirs to do so."""
-    return may_add_subscribers(state, user, channel, now) and reads_channel(
-        state, user, channel, now
-    )
+    return may_add_subscribers(state, user, channel) and reads_channel(state, user, channel)
 
 
-def may_invite_to(state: State, user: User, channel: Channel, now: float) -> bool:
+def may_invite_to(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may name the channel in an invitation: default channels that they see, and
     channels to which they may subscribe others."""
-    if channel.is_archived or not sees_channel(state, user, channel, now):
+    if channel.is_archived or not sees_channel(state, user, channel):
         return False
-    return channel.is_default or may_subscribe_others(state, user, channel, now)
+    return channel.is_default or may_subscribe_others(state, user, channel)
 
 
-def may_add_subscribers_at_all(state: State, user: User, now: float) -> bool:
+def may_add_subscribers_at_all(state: State, user: User) -> bool:
     """Whether the user may subscribe others to channels in general, whatever
     single channels say."""
     return is_administrator(state, user) or holds_as_member(
-        state, user, state.realm.can_add_subscribers_group, now
+        state, user, state.realm.can_add_subscribers_group
     )
 
 
-def _invited_by_setting(state: State, user: User, channel: Channel, now: float) -> bool:
+def _invited_by_setting(state: State, user: User, channel: Channel) -> bool:
     """Membership of the groups that open a private channel's content without a subscription."""
-    return holds_as_member(state, user, channel.can_add_subscribers_group, now) or holds_as_member(
-        state, user, channel.can_subscribe_group, now
+    return holds_as_member(state, user, channel.can_add_subscribers_group) or holds_as_member(
+        state, user, channel.can_subscribe_group
     )
 
 
-SIGHT_SETTINGS: Final = (
+VISIBILITY_SETTINGS: Final = (
     "can_add_subscribers_group",
     "can_administer_channel_group",
     "can_subscribe_group",
 )
-"""Those permissions of a private channel whose holders may know that it exists."""
+"""The permissions of a private channel whose holders may know that it exists."""
 
 
 def open_to_spectators(channel: Channel) -> bool:
@@ -155,12 +153,12 @@ def open_to_spectators(channel: Channel) -> bool:
     return channel.is_web_public and not channel.is_archived
 
 
-def sees_channel(state: State, user: User, channel: Channel, now: float) -> bool:
+def sees_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may know that the channel exists, and its settings."""
-    return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel, now)
+    return state.is_subscribed(user.id, channel.id) or sees_unsubscribed(state, user, channel)
 
 
-def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) -> bool:
+def sees_unsubscribed(state: State, user: User, channel: Channel) -> bool:
     """The same for somebody who is not subscribed to it, or would not be."""
     if channel.is_web_public:
         return True
@@ -168,10 +166,10 @@ def sees_unsubscribed(state: State, user: User, channel: Channel, now: float) ->
         return False
     if not channel.is_private:
         return True
-    return administers(state, user, channel, now) or _invited_by_setting(state, user, channel, now)
+    return administers(state, user, channel) or _invited_by_setting(state, user, channel)
 
 
-def channels_seen(state: State, user: User, now: float) -> list[Channel]:
+def channels_seen(state: State, user: User) -> list[Channel]:
     """The channels that the user may know of, in ascending order of ID. The same as asking
     `sees_channel` for each, and quicker."""
     own = state.subscriptions.of_user[user.id]
@@ -182,11 +180,11 @@ def channels_seen(state: State, user: User, now: float) -> list[Channel]:
         for channel in sorted(state.channels, key=lambda channel: channel.id)
         if (to_members and not channel.is_private)
         or channel.id in subscribed
-        or sees_unsubscribed(state, user, channel, now)
+        or sees_unsubscribed(state, user, channel)
     ]
 
 
-def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
+def channel_viewers(state: State, channel: Channel) -> set[int]:
     """Every active account that may know that the channel exists.
 
     The channel may be one as it will be, to compare the two.
@@ -194,66 +192,65 @@ def channel_viewers(state: State, channel: Channel, now: float) -> set[int]:
     return {
         user.id
         for user in state.users
-        if user.is_active and not user.is_system_bot and sees_channel(state, user, channel, now)
+        if user.is_active and not user.is_system_bot and sees_channel(state, user, channel)
     }
 
 
-def reads_channel(state: State, user: User, channel: Channel, now: float) -> bool:
+def reads_channel(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may read the channel's messages (those that its history opens to them)."""
     # The cheap questions first: this is asked of many channels at once.
     if channel.is_web_public or not (channel.is_private or is_guest(state, user)):
         return True
     if state.is_subscribed(user.id, channel.id):
         return True
-    return not is_guest(state, user) and _invited_by_setting(state, user, channel, now)
+    return not is_guest(state, user) and _invited_by_setting(state, user, channel)
 
 
-def reads_whole_history(state: State, user: User, channel: Channel, now: float) -> bool:
+def reads_whole_history(state: State, user: User, channel: Channel) -> bool:
     """Whether all of the channel's messages are open, and not only those received."""
-    return channel.history_public and reads_channel(state, user, channel, now)
+    return channel.history_public and reads_channel(state, user, channel)
 
 
-def channels_read_whole(state: State, user: User, now: float) -> list[Channel]:
+def channels_read_whole(state: State, user: User) -> list[Channel]:
     """The channels of which `reads_whole_history` is true."""
     to_members = not is_guest(state, user)
     return [
         channel
         for channel in state.channels
         if channel.history_public
-        and ((to_members and not channel.is_private) or reads_channel(state, user, channel, now))
+        and ((to_members and not channel.is_private) or reads_channel(state, user, channel))
     ]
 
 
-def may_subscribe(state: State, user: User, channel: Channel, now: float) -> bool:
+def may_subscribe(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may subscribe themselves."""
-    return reads_channel(state, user, channel, now)
+    return reads_channel(state, user, channel)
 
 
 def may_unsubscribe_others(
-    state: State, actor: User, targets: Iterable[User], channel: Channel, now: float
+    state: State, actor: User, targets: Iterable[User], channel: Channel
 ) -> bool:
     """Whether the actor may unsubscribe them: administrators, owners of these bots, and holders of
     the channel's permission."""
-    if administers(state, actor, channel, now):
+    if administers(state, actor, channel):
         return True
-    if not sees_channel(state, actor, channel, now):
+    if not sees_channel(state, actor, channel):
         return False
-    if holds(state, actor, channel.can_remove_subscribers_group, now):
+    if holds(state, actor, channel.can_remove_subscribers_group):
         return True
     return all(t.bot is not None and t.bot.owner_id == actor.id for t in targets)
 
 
-def sees_subscribers(state: State, user: User, channel: Channel, now: float) -> bool:
+def sees_subscribers(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may know who is subscribed."""
     if state.is_subscribed(user.id, channel.id):
         return True
-    return not is_guest(state, user) and sees_channel(state, user, channel, now)
+    return not is_guest(state, user) and sees_channel(state, user, channel)
 
 
 def visible_channel(
     state: State,
     user: User,
-    now: float,
     *,
     channel_id: int | None = None,
     name: str | None = None,
@@ -264,18 +261,18 @@ def visible_channel(
         if channel_id is not None
         else state.channel_named(name or "")
     )
-    if channel is None or not sees_channel(state, user, channel, now):
+    if channel is None or not sees_channel(state, user, channel):
         raise NoSuchChannel(channel_id=channel_id, name=name)
     return channel
 
 
-def may_send_to(state: State, user: User, channel: Channel, now: float) -> bool:
+def may_send_to(state: State, user: User, channel: Channel) -> bool:
     """Whether the user may post in the channel. A bot may where its owner may."""
     if user.is_system_bot:
         return True
-    if channel.is_archived or not reads_channel(state, user, channel, now):
+    if channel.is_archived or not reads_channel(state, user, channel):
         return False
-    if holds(state, user, channel.can_send_message_group, now):
+    if holds(state, user, channel.can_send_message_group):
         return True
     owner = _owner(state, user)
     return owner is not None and state.memberships.holds(owner, channel.can_send_message_group)
@@ -291,20 +288,18 @@ def _owner(state: State, user: User) -> User | None:
 # Messages
 
 
-def reads_message(state: State, user: User, message: Placed, now: float) -> bool:
+def reads_message(state: State, user: User, message: Placed) -> bool:
     """Whether the user may read the message: it was delivered to them, or its channel's history
     is open to them. (A record of their own is only made for messages that they could read.)"""
     if message.channel_id is None:
         return state.received(user.id, message)
     channel = state.channels[message.channel_id]
-    if not reads_channel(state, user, channel, now):
+    if not reads_channel(state, user, channel):
         return False
     return channel.history_public or state.received(user.id, message)
 
 
-def history_open(
-    state: State, reader: User | None, edits: Sequence[Edit], now: float
-) -> Sequence[Edit]:
+def history_open(state: State, reader: User | None, edits: Sequence[Edit]) -> Sequence[Edit]:
     """What the reader (None: a spectator) may know of what was done to a message that they can
     read. `edits` are newest first.
 
@@ -316,25 +311,23 @@ def history_open(
         was = MessagePlace(id=edit.message_id, channel_id=edit.was_channel_id)
         if not (
             open_to_spectators(state.channels[edit.was_channel_id])
-            or (reader is not None and reads_message(state, reader, was, now))
+            or (reader is not None and reads_message(state, reader, was))
         ):
             return edits[:index]
     return edits
 
 
-def readable(
-    state: State, user: User, channel: Channel, ids: tuple[int, ...], now: float
-) -> tuple[int, ...]:
+def readable(state: State, user: User, channel: Channel, ids: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the channel's messages, ascending, that the user may read."""
-    spans = readable_spans(state, user, channel, now)
+    spans = readable_spans(state, user, channel)
     if spans == EVERYTHING:
         return ids
     return tuple(one for begin, end in places(ids, spans) for one in ids[begin:end])
 
 
-def readable_spans(state: State, user: User, channel: Channel, now: float) -> Spans:
+def readable_spans(state: State, user: User, channel: Channel) -> Spans:
     """Which of the channel's messages the user may read."""
-    if not reads_channel(state, user, channel, now):
+    if not reads_channel(state, user, channel):
         return ()
     if channel.history_public:
         return EVERYTHING
@@ -345,42 +338,42 @@ def readable_spans(state: State, user: User, channel: Channel, now: float) -> Sp
 # People
 
 
-def sees_user(state: State, viewer: User, other: User, now: float) -> bool:
+def sees_user(state: State, viewer: User, other: User) -> bool:
     """Whether the viewer may know of the other account.
 
     Where the organization limits it, guests see only those with whom they share a channel or a
     direct conversation.
     """
-    if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer, now):
+    if viewer.id == other.id or other.is_bot or sees_everybody(state, viewer):
         return True
     return other.id in state.contacts.of(viewer.id)
 
 
-def sees_everybody(state: State, viewer: User, now: float) -> bool:
+def sees_everybody(state: State, viewer: User) -> bool:
     """Whether the viewer may know of every account: all but the guests of some organizations."""
     return not is_guest(state, viewer) or holds(
-        state, viewer, state.realm.can_access_all_users_group, now
+        state, viewer, state.realm.can_access_all_users_group
     )
 
 
-def users_seen(state: State, viewer: User | None, now: float) -> list[User]:
+def users_seen(state: State, viewer: User | None) -> list[User]:
     """The accounts that the viewer (None: nobody signed in) may know of, in ascending order of ID.
     The same as asking `sees_user` for each, and quicker."""
-    if viewer is None or sees_everybody(state, viewer, now):
+    if viewer is None or sees_everybody(state, viewer):
         return sorted(state.users, key=lambda user: user.id)
-    return [state.users[user_id] for user_id in sorted(acquaintances(state, viewer))]
+    return [state.users[user_id] for user_id in sorted(contacts_and_bots(state, viewer))]
 
 
-def acquaintances(state: State, viewer: User) -> set[int]:
-    """The accounts of which even a guest knows who may not know of all: bots, and those with whom
-    the viewer shares something."""
+def contacts_and_bots(state: State, viewer: User) -> set[int]:
+    """The accounts that a viewer may know of who may not know of all: itself, all bots, and those
+    with which it shares a channel or a direct conversation."""
     return {viewer.id, *state.users.bots, *state.contacts.of(viewer.id)}
 
 
-def visible_user(state: State, viewer: User, user_id: int | None, now: float) -> User:
+def visible_user(state: State, viewer: User, user_id: int | None) -> User:
     """The account of that ID. Refused when there is none that the viewer may know of."""
     user = state.users.get(user_id)
-    if user is None or not sees_user(state, viewer, user, now):
+    if user is None or not sees_user(state, viewer, user):
         raise Refused("No such user")
     return user
 
@@ -420,18 +413,18 @@ def opens_address(visibility: AddressVisibility, role: Role) -> bool:
     return least is not None and role <= least
 
 
-def may_create_users(state: State, user: User, now: float) -> bool:
+def may_create_users(state: State, user: User) -> bool:
     """Whether the user may make accounts for others."""
-    return holds_as_member(state, user, state.realm.can_create_users_group, now)
+    return holds_as_member(state, user, state.realm.can_create_users_group)
 
 
-def may_create_bot(state: State, user: User, kind: BotKind, now: float) -> bool:
+def may_create_bot(state: State, user: User, kind: BotKind) -> bool:
     """Whether the user may have a bot of that kind. Incoming webhooks, which can only send, have
     a permission of their own."""
-    if holds_as_member(state, user, state.realm.can_create_bots_group, now):
+    if holds_as_member(state, user, state.realm.can_create_bots_group):
         return True
     return kind is BotKind.INCOMING_WEBHOOK and holds_as_member(
-        state, user, state.realm.can_create_write_only_bots_group, now
+        state, user, state.realm.can_create_write_only_bots_group
     )
 
 
@@ -443,7 +436,7 @@ def manages_account(state: State, actor: User, target: User) -> bool:
     return is_owner(state, actor) if target.is_owner else is_administrator(state, actor)
 
 
-def may_lend_rights(state: State, actor: User, owner: User, now: float) -> bool:
+def may_lend_rights(state: State, actor: User, owner: User) -> bool:
     """Whether the actor may let another person own a bot that the actor has the key of.
 
     Its rights are never more than its own and the owner's, but for writing to channels, where the
@@ -452,9 +445,9 @@ def may_lend_rights(state: State, actor: User, owner: User, now: float) -> bool:
     if role_of(state, actor) > role_of(state, owner):
         return False
     return is_administrator(state, actor) or all(
-        holds(state, actor, channel.can_send_message_group, now)
+        holds(state, actor, channel.can_send_message_group)
         for channel in state.channels
-        if holds(state, owner, channel.can_send_message_group, now)
+        if holds(state, owner, channel.can_send_message_group)
     )
 
 
@@ -472,49 +465,49 @@ def bot_may_be_in(state: State, bot: User, channel: Channel, brought: Collection
 # User groups
 
 
-def may_create_groups(state: State, user: User, now: float) -> bool:
+def may_create_groups(state: State, user: User) -> bool:
     """Whether the user may create user groups."""
-    return holds_as_member(state, user, state.realm.can_create_groups, now)
+    return holds_as_member(state, user, state.realm.can_create_groups)
 
 
-def manages_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+def manages_group(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user may change the group and its permissions, and take it out of use. Nobody
     changes the groups of the roles."""
     return not group.is_system and (
-        holds_as_member(state, user, state.realm.can_manage_all_groups, now)
-        or holds_as_member(state, user, group.can_manage_group, now)
+        holds_as_member(state, user, state.realm.can_manage_all_groups)
+        or holds_as_member(state, user, group.can_manage_group)
     )
 
 
-def may_add_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+def may_add_members(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user may bring anybody, and any other group, into the group."""
-    return manages_group(state, user, group, now) or (
-        not group.is_system and holds_as_member(state, user, group.can_add_members_group, now)
+    return manages_group(state, user, group) or (
+        not group.is_system and holds_as_member(state, user, group.can_add_members_group)
     )
 
 
-def may_remove_members(state: State, user: User, group: UserGroup, now: float) -> bool:
+def may_remove_members(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user may take anybody, and any other group, out of the group."""
-    return manages_group(state, user, group, now) or (
-        not group.is_system and holds_as_member(state, user, group.can_remove_members_group, now)
+    return manages_group(state, user, group) or (
+        not group.is_system and holds_as_member(state, user, group.can_remove_members_group)
     )
 
 
-def may_join(state: State, user: User, group: UserGroup, now: float) -> bool:
+def may_join(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user may become a member of the group by themselves."""
-    return may_add_members(state, user, group, now) or (
-        not group.is_system and holds_as_member(state, user, group.can_join_group, now)
+    return may_add_members(state, user, group) or (
+        not group.is_system and holds_as_member(state, user, group.can_join_group)
     )
 
 
-def may_leave(state: State, user: User, group: UserGroup, now: float) -> bool:
+def may_leave(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user, who is in the group, may end that by themselves."""
-    return may_remove_members(state, user, group, now) or (
-        not group.is_system and holds(state, user, group.can_leave_group, now)
+    return may_remove_members(state, user, group) or (
+        not group.is_system and holds(state, user, group.can_leave_group)
     )
 
 
-def may_mention_group(state: State, user: User, group: UserGroup, now: float) -> bool:
+def may_mention_group(state: State, user: User, group: UserGroup) -> bool:
     """Whether the user may notify the group's members by a mention. A mention of a group of the
     roles, or of a deactivated one, notifies nobody."""
-    return not group.deactivated and holds(state, user, group.can_mention_group, now)
+    return not group.deactivated and holds(state, user, group.can_mention_group)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from tertulia.jobs.supervisor import Job, SetAside, is_outage
+from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.log.log import Log
 from tertulia.model.changes import Entry
 from tertulia.model.errors import Conflict, Refused
@@ -78,7 +78,7 @@ class DueItems(Generic[R]):
 def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
     """A job that does each of these when its time has come. One that fails is set aside, and given
     up in the end; the others do not wait for it."""
-    set_aside = SetAside()
+    set_aside = FailedItems()
 
     def first() -> R | None:
         waiting = items.in_order(log.state)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tertulia.domain.messages import attachments
-from tertulia.jobs.supervisor import Job, SetAside
+from tertulia.jobs.supervisor import FailedItems, Job
 from tertulia.log.log import Log
 from tertulia.model.changes import AttachmentRemoved, Entry
 from tertulia.store.partial_uploads import Partial, Partials
@@ -27,7 +27,7 @@ class FileCleanup:
         self._log = log
         self._uploads = uploads
         self._partials = Partials(uploads)
-        self._set_aside = SetAside()
+        self._set_aside = FailedItems()
 
     def job(self) -> Job:
         """Cleaning up whenever an attachment was removed, and every hour."""

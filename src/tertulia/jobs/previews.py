@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from tertulia.jobs.supervisor import Job, SetAside, is_outage
+from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.model.changes import Entry
 from tertulia.model.errors import NoSuchMessage, Refused, Unavailable
 from tertulia.model.previews import LinkPreview, PendingPreview
@@ -44,7 +44,7 @@ class Previewer:
         self._known: OrderedDict[str, tuple[float, LinkPreview | None]] = OrderedDict()
         self._working: _Working = {}
         self._ended: Callable[[], None] = lambda: None
-        self._set_aside = SetAside()
+        self._set_aside = FailedItems()
 
     def job(self) -> Job:
         """Showing the previews of all messages that await some."""

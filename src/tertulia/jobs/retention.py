@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from tertulia.jobs.supervisor import Job, SetAside, is_outage
+from tertulia.jobs.supervisor import FailedItems, Job, is_outage
 from tertulia.log.log import Log
 from tertulia.service.messages.deleting import expire_messages
 
@@ -16,7 +16,7 @@ DIRECT: Final = 0
 
 def retention(log: Log) -> Job:
     """Deleting what is too old, every hour."""
-    set_aside = SetAside()
+    set_aside = FailedItems()
 
     async def once() -> float:
         await expired_once(log, set_aside)
@@ -25,7 +25,7 @@ def retention(log: Log) -> Job:
     return Job("retention", once, set_aside=set_aside)
 
 
-async def expired_once(log: Log, set_aside: SetAside | None = None) -> None:
+async def expired_once(log: Log, set_aside: FailedItems | None = None) -> None:
     """Delete what is too old by now. A channel of which that fails is set aside."""
     for channel_id in [None, *(channel.id for channel in log.state.channels)]:
         key = f"channel {channel_id or DIRECT}"

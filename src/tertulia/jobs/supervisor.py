@@ -1,8 +1,8 @@
 """Runs jobs: again and again, each in its own task, whatever happens in one of them.
 
 A job that fails is logged, tried again with growing pauses, and named by `Supervisor.failing` until
-it succeeds. A job whose work consists of items sets aside an item that fails (`SetAside`), and goes
-on with the others.
+it succeeds. A job whose work consists of items sets an item that fails aside (`FailedItems`), and
+goes on with the others.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class _Item:
     reason: str
 
 
-class SetAside:
+class FailedItems:
     """The items of a job that failed, each left alone until its next attempt."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -107,7 +107,7 @@ class Job:
     round_seconds: float = ROUND_SECONDS
     close: Callable[[], Awaitable[None]] = _nothing
     """Ends what rounds have left running."""
-    set_aside: SetAside = field(default_factory=SetAside)
+    set_aside: FailedItems = field(default_factory=FailedItems)
     failures: int = 0
     """How often its rounds failed, in a row."""
     reason: str = ""

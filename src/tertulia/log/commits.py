@@ -53,8 +53,8 @@ class Commits:
 
         Where nothing can be written now, what was to be written is refused, and the notes are kept.
         After an exception the state must not be used any more, and nobody was answered. After
-        OutcomeNotKnown the group may be on disk, after all others it is not; Misfold is the mistake
-        of one command.
+        OutcomeNotKnown the group may be on disk, after all others it is not; FoldFailed is the
+        mistake of one command.
         """
         try:
             if self.freshness.write_trouble:

@@ -17,7 +17,7 @@ TURN_SECONDS: Final = 0.01
 """For so long commands decide one after the other before the event loop runs other tasks."""
 
 
-class Misfold(Exception):
+class FoldFailed(Exception):
     """A verb decided on a change that cannot be folded: a mistake of ours in that verb."""
 
     def __init__(self, command: Command) -> None:
@@ -29,7 +29,7 @@ async def decide(
     state: State, command: Command, now: float, entries: list[Entry], mails: list[MailAsked]
 ) -> Any:
     """Let the command decide, fold its changes into the state, and append them to `entries` and its
-    mails to `mails`. Returns its result, or its exception. Misfold where the state must not be
+    mails to `mails`. Returns its result, or its exception. FoldFailed where the state must not be
     used any more."""
     turn = time.perf_counter()
     try:
@@ -48,7 +48,7 @@ async def decide(
             fold(state, entry)
             entries.append(entry)
     except Exception as error:
-        raise Misfold(command) from error
+        raise FoldFailed(command) from error
     mails.extend(MailAsked(mail, now) for mail in decision.mails)
     return decision.result
 

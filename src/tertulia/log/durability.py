@@ -26,11 +26,6 @@ class Durability:
         """Not set while the state is thrown away and not yet loaded again."""
         self._loaded.set()
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether everything that the state shows is on disk."""
-        return self._settling is None
-
     # For the writer
 
     def begin(self) -> None:

@@ -5,7 +5,7 @@ import logging
 import time
 
 from tertulia.log.commits import Commits
-from tertulia.log.deciding import Misfold
+from tertulia.log.deciding import FoldFailed
 from tertulia.log.errors import described, not_done_error
 from tertulia.log.freshness import Freshness
 from tertulia.log.inbox import Inbox
@@ -74,7 +74,7 @@ class Writer:
         group = self._inbox.take()
         try:
             await self._carry_out(group)
-        except Misfold as error:
+        except FoldFailed as error:
             # Nothing was written: the others have their turn once more.
             logger.exception("a command of %s made no sense", error.command.verb)
             if not error.command.answer.done():

@@ -1,4 +1,4 @@
-"""Which addresses may be linked, and how they are written."""
+"""Which URLs may be linked, and how they are written."""
 
 import re
 from typing import Final
@@ -10,10 +10,10 @@ _UNSEEN: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 def safe(address: str, site: str = "") -> str | None:
-    """The address in its final form; None where it could do anything but lead somewhere.
+    """The URL in its final form; None where it is not safe to link (`javascript:` and the like).
 
-    What is on this server (`site`) is written relative to it. Without a scheme it is a fragment, a
-    path from the root, a mail address, or else a place on the web.
+    URLs of this server (`site`) become relative to it. A text without a scheme is a fragment, a
+    path from the root, a mail address, or else a host on the web.
     """
     address = _UNSEEN.sub("", address.replace("&amp;", "&"))
     if not address:
@@ -25,7 +25,7 @@ def safe(address: str, site: str = "") -> str | None:
         return address
     try:
         parts = urlsplit(address)
-        _ = parts.port  # Only now it is looked at, and may be none.
+        _ = parts.port  # Raises where the port is no number.
     except ValueError:
         return None
     scheme = parts.scheme.lower()

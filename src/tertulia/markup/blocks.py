@@ -1,4 +1,4 @@
-"""Quotations, headings and lists."""
+"""Quotations, headings, tables and lists."""
 
 import re
 from typing import Final
@@ -6,31 +6,31 @@ from typing import Final
 from markdown_it.rules_block import StateBlock, blockquote, heading, table
 from markdown_it.token import Token
 
-from tertulia.markup.page import MAX_NESTING, page_of
+from tertulia.markup.render_context import MAX_NESTING, context_of
 
 _LONE: Final = re.compile(r"[ \t>]*>[ \t]*$")
 _MARKER: Final = re.compile(r"(?:[*+-]|(?P<number>[0-9]{1,9})\.)(?:[ \t]+|$)")
 MAX_CELLS: Final = 10_000
-"""Of all tables of a message. A short row of a wide table has as many cells as its head."""
+"""Cells of all tables of a message. A short row is filled up to the width of the head."""
 MAX_QUOTATION_CHECKS: Final = 20_000
-"""How often it is looked whether a line of one message begins a quotation. Of lines that may or may
-not belong to the quotation before them, each is looked at again for each of those before it."""
+"""How many times the rule for quotations is tried in one message: lines that may continue a
+quotation are tried again for each line before them, which is quadratic."""
 _INDENT: Final = 2
-"""Columns by which what belongs to an item of a list is further in than its sign."""
+"""Columns by which the content of a list's item is indented."""
 
 
 def line(state: StateBlock, number: int) -> str:
-    """A line of the block, without what is before it."""
+    """A line of the block, without indentation and the signs of the blocks around it."""
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
-def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """Lines that begin with `>`. Such signs alone are text."""
-    page = page_of(state)
-    page.quotation_checks += 1
+def quotation_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """Lines that begin with `>`. Only such signs and nothing else are text."""
+    context = context_of(state)
+    context.quotation_checks += 1
     if not state.src.startswith(">", state.bMarks[begin] + state.tShift[begin]):
         return False
-    if page.quotation_checks > MAX_QUOTATION_CHECKS and not silent:
+    if context.quotation_checks > MAX_QUOTATION_CHECKS and not silent:
         return False
     if state.level >= MAX_NESTING or _is_lone(state, begin, end):
         return False
@@ -38,8 +38,8 @@ def quotation(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
 
 
 def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
-    """Whether nothing but signs of quotation follow until the next empty line."""
-    known = page_of(state).lone
+    """Whether there are only signs of quotation (`>`) up to the next empty line."""
+    known = context_of(state).lone_markers
     seen: list[tuple[int, int]] = []
     found = True
     for number in range(begin, end):
@@ -58,29 +58,29 @@ def _is_lone(state: StateBlock, begin: int, end: int) -> bool:
     return found and bool(_LONE.match(line(state, begin)))
 
 
-def titled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """`# Heading`. Signs without a text behind them are text."""
+def heading_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """`# Heading`. The signs alone are text."""
     return bool(line(state, begin).strip("# \t")) and heading(state, begin, end, silent)
 
 
-def tabled(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A table. One that would become much more than what is written is text."""
+def table_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """A table. It is text when the message would have more than `MAX_CELLS`."""
     if silent or begin + 2 > end:
         return table(state, begin, end, silent)
     second = line(state, begin + 1)
     if "-" not in second or second.strip("|:- \t"):
         return False
     cells = (second.count("|") + 1) * (_next_empty(state, begin, end) - begin)
-    page = page_of(state)
-    if page.cells + cells > MAX_CELLS or not table(state, begin, end, silent):
+    context = context_of(state)
+    if context.table_cells + cells > MAX_CELLS or not table(state, begin, end, silent):
         return False
-    page.cells += cells
+    context.table_cells += cells
     return True
 
 
 def _next_empty(state: StateBlock, begin: int, end: int) -> int:
-    """The next empty line, or the end."""
-    known = page_of(state).next_empty
+    """The number of the next empty line, or `end`."""
+    known = context_of(state).next_empty
     number = begin
     while number < end and number not in known and not state.isEmpty(number):
         number += 1
@@ -89,8 +89,8 @@ def _next_empty(state: StateBlock, begin: int, end: int) -> int:
     return min(found, end)
 
 
-def listed(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A list. Its items may have different signs, and what belongs to one is two columns in."""
+def list_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """A list. Its items may have different signs; their content is indented by two columns."""
     if state.is_code_block(begin) or state.level + 2 > MAX_NESTING:
         return False
     marker = _MARKER.match(line(state, begin))
@@ -136,7 +136,7 @@ def _list(state: StateBlock, begin: int, end: int, number: str | None) -> None:
 
 
 def _item(state: StateBlock, number: int, *, ordered: bool) -> re.Match[str] | None:
-    """The sign of the item of such a list that begins in this line."""
+    """The sign of the item that begins in this line, in a list of that kind; None without one."""
     marker = _MARKER.match(line(state, number))
     return None if marker is None or (marker["number"] is None) is ordered else marker
 
@@ -150,7 +150,7 @@ def _ends(state: StateBlock, number: int, end: int) -> bool:
 
 
 def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
-    """What stands in an item, which begins so many characters behind the line's own begin. Returns
+    """Parse the content of an item, which begins `offset` characters into its first line. Returns
     whether there are empty lines in it."""
     kept = state.bMarks[begin], state.tShift[begin], state.sCount[begin]
     outside = state.blkIndent, state.tight
@@ -170,7 +170,7 @@ def _contents(state: StateBlock, begin: int, end: int, offset: int) -> bool:
 
 
 def _hide_paragraphs(tokens: list[Token], first: int, level: int) -> None:
-    """Items that follow each other closely are no paragraphs."""
+    """Leave out the paragraphs in items of a list without empty lines."""
     for token in tokens[first:]:
         if token.level == level and token.type in {"paragraph_open", "paragraph_close"}:
             token.hidden = True

@@ -5,13 +5,13 @@ from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup import places
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import Page, made, page_of
+from tertulia.markup import narrow_links
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import RenderContext, add_html, context_of
 from tertulia.model.channels import Channel
 
 GENERAL_CHAT: Final = "general chat"
-"""How a topic without a name is shown."""
+"""The name that is shown for the topic without one."""
 _LINK: Final = re.compile(r"#\*\*([^*\n]+)\*\*")
 _AT_MESSAGE: Final = re.compile(r"(.*)@([0-9]{1,15})", re.DOTALL)
 
@@ -24,15 +24,15 @@ def channel_link(state: StateInline, silent: bool) -> bool:
     match = _LINK.match(state.src, state.pos, state.posMax)
     if match is None:
         return False
-    page = page_of(state)
-    channel, topic = page.state.channel_named(match[1]), None
+    context = context_of(state)
+    channel, topic = context.state.channel_named(match[1]), None
     if channel is None:
         name, sign, topic = match[1].partition(">")
-        channel = page.state.channel_named(name) if sign else None
-    if channel is None or not page.may_link(channel):
+        channel = context.state.channel_named(name) if sign else None
+    if channel is None or not context.may_link(channel):
         return False
     if not silent:
-        made(state, _channel(channel) if topic is None else _topic(page, channel, topic))
+        add_html(state, _channel(channel) if topic is None else _topic(context, channel, topic))
     state.pos = match.end()
     return True
 
@@ -41,23 +41,23 @@ def _channel(channel: Channel) -> str:
     attributes = {
         "class": "stream",
         "data-stream-id": str(channel.id),
-        "href": places.channel_address(channel),
+        "href": narrow_links.channel_address(channel),
     }
-    return element("a", attributes, literal(f"#{channel.name}"))
+    return element("a", attributes, escaped(f"#{channel.name}"))
 
 
-def _topic(page: Page, channel: Channel, name: str) -> str:
+def _topic(context: RenderContext, channel: Channel, name: str) -> str:
     message = _AT_MESSAGE.fullmatch(name)
     if message:
         topic = message[1].strip()
-        href = places.message_address(channel, topic, int(message[2]))
+        href = narrow_links.message_address(channel, topic, int(message[2]))
         return element(
             "a", {"class": "message-link", "href": href}, f"{_label(channel, topic)} @ 💬"
         )
     topic = name.strip()
-    href = places.topic_address(channel, topic)
-    newest = places.newest_message(page.state, channel, topic)
-    if newest is not None and page.may_read(channel, newest):
+    href = narrow_links.topic_address(channel, topic)
+    newest = narrow_links.newest_message(context.state, channel, topic)
+    if newest is not None and context.may_read(channel, newest):
         href = f"{href}/with/{newest}"
     attributes = {
         "class": "stream-topic",
@@ -68,5 +68,5 @@ def _topic(page: Page, channel: Channel, name: str) -> str:
 
 
 def _label(channel: Channel, topic: str) -> str:
-    shown = literal(topic) if topic else f"<em>{GENERAL_CHAT}</em>"
-    return f"{literal(f'#{channel.name}')} &gt; {shown}"
+    shown = escaped(topic) if topic else f"<em>{GENERAL_CHAT}</em>"
+    return f"{escaped(f'#{channel.name}')} &gt; {shown}"

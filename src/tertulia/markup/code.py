@@ -1,7 +1,6 @@
-"""Blocks of code, coloured by their language.
+"""Blocks of code, and their syntax highlighting.
 
-Colouring (`coloured`) runs in a worker: a grammar can be made to try two to the power of what it
-reads within one word.
+`highlighted` runs in a worker: code can be written so that a grammar takes exponential time.
 """
 
 import time
@@ -9,19 +8,19 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tertulia.markup.elements import literal, opened
+from tertulia.markup.elements import escaped, open_tag
 
-# Pygments is loaded where the first block of code is: reading it takes a moment.
+# Pygments is imported with the first block of code: it takes a moment.
 if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it comes without types
 
 MAX_SECONDS: Final = 0.2
-"""Of the processor, for one block: what takes longer, a word being as long as it may, gives up by
-itself, and its process goes on."""
+"""CPU time for one block. It is checked between tokens, so that most slow code gives up here, and
+its worker lives on."""
 _PLAIN: Final = frozenset({"", "text", "none"})
-"""Words after a fence that are no language."""
+"""Words after a fence that mean no language."""
 _TEX: Final = frozenset({"latex", "tex"})
-COLOURED: Final = frozenset(
+HIGHLIGHTED: Final = frozenset(
     {
         *("ActionScript", "Ada", "AppleScript", "Awk", "Bash", "Batchfile", "C"),
         *("C#", "C++", "CMake", "CSS", "Clojure", "CoffeeScript", "Common Lisp", "Cython", "D"),
@@ -36,31 +35,33 @@ COLOURED: Final = frozenset(
         *("YAML", "Zig", "systemverilog", "verilog"),
     }
 )
-"""The languages that are coloured: those that many use. Every other grammar is one more that could
-take its time with code that was written to make it do so."""
+"""The languages that are highlighted: common ones. Every further grammar is one more that could be
+made slow."""
 
 
-def block(source: str, language: str, default: str, colour: Callable[[str, str], str]) -> str:
-    """A block of code. `default` is the language where none is named, and `colour` makes HTML of
-    the code by the name of a language that is coloured."""
+def block(source: str, language: str, default: str, highlight: Callable[[str, str], str]) -> str:
+    """A block of code as HTML. `default` is the language where none is named; `highlight` takes
+    code and the name of one of the `HIGHLIGHTED` languages."""
     word = language or default
     if word.lower() in _PLAIN:
-        return _block(None, literal(source))
+        return _block(None, escaped(source))
     name = _names().get("tex" if word.lower() in _TEX else word.lower(), word)
-    return _block(name, colour(source, name) if source and name in COLOURED else literal(source))
+    return _block(
+        name, highlight(source, name) if source and name in HIGHLIGHTED else escaped(source)
+    )
 
 
 def _block(name: str | None, html: str) -> str:
     attributes = {"class": "codehilite", "data-code-language": name}
     return (
-        f"{opened('div', attributes)}{opened('pre')}{opened('span')}</span>"
-        f"{opened('code')}{html}</code></pre></div>"
+        f"{open_tag('div', attributes)}{open_tag('pre')}{open_tag('span')}</span>"
+        f"{open_tag('code')}{html}</code></pre></div>"
     )
 
 
 @cache
 def _names() -> Mapping[str, str]:
-    """What each language is called, by each of its aliases."""
+    """The names of all languages, by their aliases in lower case."""
     from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]  # as above
 
     return {
@@ -74,27 +75,27 @@ def _names() -> Mapping[str, str]:
 def _lexer(name: str) -> "Lexer | None":
     from pygments.lexers import find_lexer_class
 
-    found = find_lexer_class(name) if name in COLOURED else None
+    found = find_lexer_class(name) if name in HIGHLIGHTED else None
     return None if found is None else found(stripnl=False, ensurenl=True)
 
 
 def load(_source: str, name: str) -> None:
-    """Read the language's grammar."""
+    """Load the language's grammar, before the time of the code is counted."""
     _lexer(name)
 
 
-def coloured(source: str, name: str) -> str:
-    """The code with elements for its colours, if that does not take too long."""
+def highlighted(source: str, name: str) -> str:
+    """The code with elements for highlighting; plain if that takes longer than `MAX_SECONDS`."""
     lexer = _lexer(name)
     if lexer is None:
-        return literal(source)
+        return escaped(source)
     until = time.thread_time() + MAX_SECONDS
     parts: list[str] = []
-    # Neighbours of one colour are one element, and no element goes on in the next line.
+    # Neighbouring tokens of one class share an element, and no element spans lines.
     kind, text = "", ""
     for token, value in lexer.get_tokens(source):
         if time.thread_time() > until:
-            return literal(source)
+            return escaped(source)
         following = _class(token)
         if following == kind:
             text += value
@@ -107,13 +108,13 @@ def coloured(source: str, name: str) -> str:
 
 def _spans(kind: str, text: str) -> str:
     if not kind:
-        return literal(text)
-    tag = opened("span", {"class": kind})
-    return "\n".join(f"{tag}{literal(piece)}</span>" if piece else "" for piece in text.split("\n"))
+        return escaped(text)
+    tag = open_tag("span", {"class": kind})
+    return "\n".join(f"{tag}{escaped(piece)}</span>" if piece else "" for piece in text.split("\n"))
 
 
 def _class(token: Any) -> str:
-    """The short name of a kind of word, or of the kind that it is one of."""
+    """The CSS class of a token's type, or of the nearest type above it that has one."""
     from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]  # as above
 
     while token not in STANDARD_TYPES:

@@ -35,26 +35,27 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "video": frozenset({"data-video-original-url", "preload", "src"}),
     "audio": frozenset({"controls", "preload", "src", "title"}),
 }
-"""Each element, and the attributes it may have. Those of formulas: `formulas.ALLOWED`."""
+"""Each element, and the attributes it may have. Formulas have their own: `mathml.ALLOWED`,
+`katex.LAYOUT`."""
 VOID: Final = frozenset({"br", "hr", "img"})
 
 _ENTITY: Final = re.compile(r"&(?!#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};|[a-zA-Z][a-zA-Z0-9]{1,31};)")
 
 
-def shown(text: str) -> str:
-    """Text between elements. An entity that was typed stays one."""
+def escaped_text(text: str) -> str:
+    """Text escaped for between elements. An entity that was typed stays an entity."""
     if "&" in text:
         text = _ENTITY.sub("&amp;", text)
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def literal(text: str) -> str:
-    """Text as it is: in code, and in attributes."""
+def escaped(text: str) -> str:
+    """Text escaped for code and attributes, entities in it as well."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#39;")
 
 
-def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
+def open_tag(name: str, attributes: Mapping[str, str | None] | None = None) -> str:
     """An opening tag. Attributes that are None are left out; `controls` has no value."""
     allowed = ALLOWED[name]
     if not attributes:
@@ -64,11 +65,11 @@ def opened(name: str, attributes: Mapping[str, str | None] | None = None) -> str
         if key not in allowed:
             raise ValueError(f"<{name}> has no attribute {key} in a message")
         if value is not None:
-            parts.append(key if key == "controls" else f'{key}="{literal(value)}"')
+            parts.append(key if key == "controls" else f'{key}="{escaped(value)}"')
     return f"<{' '.join(parts)}>"
 
 
 def element(name: str, attributes: Mapping[str, str | None], inner: str = "") -> str:
-    """An element around HTML that is made already (`inner`)."""
-    tag = opened(name, attributes)
+    """An element around finished HTML (`inner`)."""
+    tag = open_tag(name, attributes)
     return tag if name in VOID else f"{tag}{inner}</{name}>"

@@ -1,4 +1,4 @@
-"""Emoji: by name, as characters, and as the faces that people make of punctuation."""
+"""Emoji: by name, as characters, and as emoticons."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,15 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.elements import element
-from tertulia.markup.page import Page, made, made_token, page_of
+from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.emoji import codes_by_name, names_by_code, text_of
 from tertulia.model.reactions import EXTRA_NAMES
 
 _NAME: Final = re.compile(r":([\w+-]{1,100}):")
 _VARIATION: Final = "\ufe0f"
 _FIRST_ALONE: Final = 0x2300
-"""From here on an emoji is one without a sign that says so; below are arrows and letters."""
+"""Single characters from this one on are emoji by themselves; those below (arrows, letters) only
+with a variation selector."""
 _EMOTICONS: Final[Mapping[str, str]] = {
     ":)": "smile",
     ":-)": "smile",
@@ -43,25 +44,25 @@ _EMOTICON: Final = re.compile(
 
 
 def by_name(state: StateInline, silent: bool) -> bool:
-    """`:name:`, of Unicode's or of the organization's own."""
+    """`:name:`, an emoji of Unicode or of the organization."""
     if state.src[state.pos] != ":":
         return False
     match = _NAME.match(state.src, state.pos, state.posMax)
-    html = None if match is None else shown(page_of(state), match[1])
+    html = None if match is None else named_emoji(context_of(state), match[1])
     if match is None or html is None:
         return False
     if not silent:
-        made(state, html)
+        add_html(state, html)
     state.pos = match.end()
     return True
 
 
-def shown(page: Page, name: str) -> str | None:
+def named_emoji(context: RenderContext, name: str) -> str | None:
     """The emoji of that name; None where there is none. The organization's own come first."""
-    emoji_id = page.state.custom_emoji.by_name.get(name)
+    emoji_id = context.state.custom_emoji.by_name.get(name)
     if emoji_id is not None:
-        file = page.state.custom_emoji[emoji_id].file
-        return _picture(name, custom_address(page.state.realm.id, file))
+        file = context.state.custom_emoji[emoji_id].file
+        return _picture(name, custom_address(context.state.realm.id, file))
     if name in EXTRA_NAMES:
         return _picture(name, extra_address(name))
     code = codes_by_name().get(name)
@@ -69,12 +70,12 @@ def shown(page: Page, name: str) -> str | None:
 
 
 def custom_address(realm_id: int, file: str) -> str:
-    """Where the picture of one of the organization's emoji is."""
+    """The address of the picture of a custom emoji."""
     return f"/user_avatars/{realm_id}/emoji/images/{file}"
 
 
 def extra_address(name: str) -> str:
-    """Where the picture of an emoji is that the service itself adds."""
+    """The address of the picture of an emoji that the server adds to Unicode's."""
     return f"/static/generated/emoji/images/emoji/unicode/{name}.png"
 
 
@@ -98,14 +99,14 @@ def _character(code: str, name: str) -> str:
 
 @cache
 def _sequences() -> tuple[Mapping[str, str], frozenset[str], int]:
-    """The codes of all emoji by their characters, the characters they begin with, and the length
-    of the longest."""
+    """The codes of all emoji by their characters; the first characters of all; the length of the
+    longest."""
     every = {text_of(code): code for code in names_by_code()}
     return every, frozenset(text[0] for text in every), max(map(len, every))
 
 
-def characters(_page: Page, text: str) -> list[Token | str] | None:
-    """The text with the emoji in it as elements; None where there are none."""
+def characters(_context: RenderContext, text: str) -> list[Token | str] | None:
+    """The text split at its emoji, which become elements; None without any."""
     if text.isascii() and "\u20e3" not in text:
         return None
     every, first, longest = _sequences()
@@ -118,7 +119,7 @@ def characters(_page: Page, text: str) -> list[Token | str] | None:
             continue
         code, end = found
         parts.append(text[done:position])
-        parts.append(made_token(_character(code, names_by_code()[code][0])))
+        parts.append(html_token(_character(code, names_by_code()[code][0])))
         done = position = end
     if not parts:
         return None
@@ -127,7 +128,7 @@ def characters(_page: Page, text: str) -> list[Token | str] | None:
 
 
 def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[str, int] | None:
-    """The longest emoji that begins there, and where it ends."""
+    """The code and the end of the longest emoji at that position; None without one."""
     found = None
     plain = ""
     end = begin
@@ -142,18 +143,18 @@ def _at(text: str, begin: int, every: Mapping[str, str], longest: int) -> tuple[
     return found
 
 
-def emoticons(page: Page, text: str) -> list[Token | str] | None:
-    """The text with the emoticons in it as emoji, if its author wants them so."""
-    author = page.author
-    settings = None if author is None else page.state.settings.get(author.id)
+def emoticons(context: RenderContext, text: str) -> list[Token | str] | None:
+    """The text split at its emoticons, which become emoji if the author has set that; else None."""
+    author = context.author
+    settings = None if author is None else context.state.settings.get(author.id)
     if settings is None or not settings.translate_emoticons:
         return None
     parts: list[Token | str] = []
     done = 0
     for match in _EMOTICON.finditer(text):
-        html = shown(page, _EMOTICONS[match[0]])
+        html = named_emoji(context, _EMOTICONS[match[0]])
         if html is not None:
-            parts.extend((text[done : match.start()], made_token(html)))
+            parts.extend((text[done : match.start()], html_token(html)))
             done = match.end()
     if not parts:
         return None

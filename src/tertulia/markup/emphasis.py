@@ -1,4 +1,4 @@
-"""Emphasis by asterisks, code between backticks, and what a backslash keeps from being markup."""
+"""Emphasis by asterisks, code between backticks, and backslash escapes."""
 
 import re
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
 
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import made, marks_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import add_html, marks_of
 
 _ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
 _BOTH: Final = frozenset({"em_open", "em_close", "strong_open", "strong_close"})
@@ -15,12 +15,12 @@ _BACKTICKS: Final = re.compile(r"`+")
 
 
 def asterisks(state: StateInline, silent: bool) -> bool:
-    """Asterisks emphasize; underscores stand in too many names."""
+    """Emphasis by asterisks only: many names have underscores in them."""
     return state.src[state.pos] == "*" and emphasis.tokenize(state, silent)
 
 
 def escape(state: StateInline, silent: bool) -> bool:
-    """A backslash before a sign of the markup: the sign is text."""
+    """A backslash before a sign of markup makes the sign text."""
     if state.src[state.pos] != "\\":
         return False
     match = _ESCAPED.match(state.src, state.pos, state.posMax)
@@ -33,7 +33,7 @@ def escape(state: StateInline, silent: bool) -> bool:
 
 
 def code(state: StateInline, silent: bool) -> bool:
-    """Code: between two runs of as many backticks."""
+    """Code between two runs of equally many backticks."""
     if state.src[state.pos] != "`":
         return False
     begin = _BACKTICKS.match(state.src, state.pos, state.posMax)
@@ -47,7 +47,7 @@ def code(state: StateInline, silent: bool) -> bool:
         state.pos = begin.end()
         return True
     if not silent:
-        made(state, element("code", {}, literal(state.src[begin.end() : end])))
+        add_html(state, element("code", {}, escaped(state.src[begin.end() : end])))
     state.pos = end + length
     return True
 

@@ -1,13 +1,13 @@
-"""Formulas in TeX: where they stand in a message."""
+"""Formulas in TeX: finding them in a message."""
 
 import re
 from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup.costly import Costly
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import made, page_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import add_html, context_of
+from tertulia.markup.worker_rendering import ExpensiveParts
 
 MAX_SOURCE: Final = 4000
 """Characters of one formula; a longer one is shown as text."""
@@ -25,17 +25,17 @@ def inline(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         tex = match["tex"]
-        shown = _formula(tex, page_of(state).costly, display=False)
-        made(state, _wrong(f"$${tex}$$") if shown is None else shown)
+        shown = _formula(tex, context_of(state).expensive, display=False)
+        add_html(state, _wrong(f"$${tex}$$") if shown is None else shown)
     state.pos = match.end()
     return True
 
 
-def block(source: str, costly: Costly) -> str:
-    """A block of formulas: empty lines part them."""
+def block(source: str, expensive: ExpensiveParts) -> str:
+    """A block of formulas, which are separated by empty lines."""
     shown: list[str] = []
     for tex in _parts(source):
-        found = _formula(tex, costly, display=True)
+        found = _formula(tex, expensive, display=True)
         shown.append(
             _wrong(tex) if found is None else element("span", {"class": "katex-display"}, found)
         )
@@ -47,9 +47,9 @@ def _parts(source: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _formula(tex: str, costly: Costly, *, display: bool) -> str | None:
-    return None if len(tex) > MAX_SOURCE else costly.formula(tex, display=display)
+def _formula(tex: str, expensive: ExpensiveParts, *, display: bool) -> str | None:
+    return None if len(tex) > MAX_SOURCE else expensive.formula(tex, display=display)
 
 
 def _wrong(text: str) -> str:
-    return element("span", {"class": "tex-error"}, literal(text))
+    return element("span", {"class": "tex-error"}, escaped(text))

@@ -1,8 +1,8 @@
-"""Formulas laid out by KaTeX, in a JavaScript engine that has nothing else in it.
+"""Formulas rendered by KaTeX, in an embedded JavaScript engine.
 
-The script is a part of the web client (`tertulia/web/katex.min.js`). Where it or the engine is
-missing, nothing is laid out. What KaTeX answers is taken apart and put together again, element by
-element: what is not named here does not get through.
+The script is a part of the web client (`tertulia/web/katex.min.js`). Without it or the engine,
+`formula` raises Missing. KaTeX's output is parsed and written again, with only the elements and
+attributes that are listed here.
 """
 
 import json
@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from tertulia.markup.elements import literal
+from tertulia.markup.elements import escaped
 
 if TYPE_CHECKING:
     import quickjs  # type: ignore[import-untyped]  # it comes without types
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tertulia.markup")
 
 MAX_SECONDS: Final = 0.3
-"""Of the processor, for one formula; a usual one takes a thousandth."""
+"""CPU time for one formula; a usual one takes a thousandth."""
 _MAX_BYTES: Final = 128 * 1024 * 1024
 _MAX_STACK: Final = 2 * 1024 * 1024
-"""The engine's thread has four times as much."""
+"""The stack of the engine's thread is four times as large."""
 
-# As JSON: the engine gives long texts in pieces, which its wrapper does not put together.
+# The result is JSON: the engine returns long strings in pieces, which its wrapper does not join.
 _SHOW: Final = """
 function show(tex, display) {
   try {
@@ -64,7 +64,7 @@ LAYOUT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
     "path": {"d": _OUTLINE},
     "line": dict.fromkeys(("stroke-width", "x1", "x2", "y1", "y2"), _NUMBERS),
 }
-"""The elements of the layout, their attributes, and what these may be."""
+"""Allowed elements of the layout, with their attributes and the patterns of these."""
 _WORD: Final = re.compile(r"[^<>\"'&\x00-\x1f]{0,60}")
 MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
     (
@@ -83,7 +83,7 @@ MATHML: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = dict.fromkeys(
         _WORD,
     ),
 )
-"""The same of the formula for programs that read it."""
+"""The same for the MathML beside it, for programs that read it aloud."""
 
 
 class Missing(Exception):
@@ -91,7 +91,7 @@ class Missing(Exception):
 
 
 def formula(tex: str, *, display: bool) -> str | None:
-    """The formula as KaTeX shows it; None where it is wrong, or takes too long or too much.
+    """The formula as HTML; None where it is wrong, or takes too much time or memory.
 
     Raises Missing.
     """
@@ -101,7 +101,7 @@ def formula(tex: str, *, display: bool) -> str | None:
     try:
         found = json.loads(show(tex, display, run_gc=False))
     except Exception as error:
-        # Interrupted, or out of memory: the engine has one kind of error for all.
+        # The engine has one class of errors for time, memory and all else.
         logger.info("a formula could not be laid out: %s", str(error).partition("\n")[0])
         return None
     return None if found is None else _cleaned(found)
@@ -124,17 +124,17 @@ def _engine() -> "quickjs.Function | None":
 
 
 def is_installed() -> bool:
-    """Whether formulas are laid out here."""
+    """Whether KaTeX and its engine are there."""
     return _engine() is not None
 
 
 def _cleaned(html: str) -> str | None:
-    """The same of allowed parts only; None where it is nested too deeply for that."""
+    """The HTML with allowed elements and attributes only; None where it is nested too deeply."""
     from lxml import etree  # Only where there are formulas.
 
     for namespace in NAMESPACES.values():
         html = html.replace(f' xmlns="{namespace}"', "")
-    # It stops at 256 elements inside of each other.
+    # The parser stops at 256 levels of elements.
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     try:
         root = etree.fromstring(html.encode(), parser)
@@ -151,13 +151,13 @@ def _shown(node: "etree._Element", allowed: Mapping[str, Mapping[str, re.Pattern
         logger.error("KaTeX made an element that is not known: %s", name)
         return ""
     attributes = "".join(
-        f' {key}="{literal(value)}"'
+        f' {key}="{escaped(value)}"'
         for key, value in node.attrib.items()
         if key in allowed[name] and allowed[name][key].fullmatch(value)
     )
     if name in NAMESPACES:
         attributes = f' xmlns="{NAMESPACES[name]}"{attributes}'
-    inner = literal(node.text or "") + "".join(
-        _shown(child, allowed) + literal(child.tail or "") for child in node
+    inner = escaped(node.text or "") + "".join(
+        _shown(child, allowed) + escaped(child.tail or "") for child in node
     )
     return f"<{name}{attributes}>{inner}</{name}>"

@@ -1,4 +1,4 @@
-"""Links that administrators defined by patterns: `#123` as the address of a ticket, say."""
+"""Linkifiers: patterns of the organization whose matches become links, like `#123` to a ticket."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,43 +10,43 @@ from markdown_it.token import Token
 from tertulia.domain.organization.linkifiers import options
 from tertulia.markup.addresses import safe
 from tertulia.markup.links import Match, addresses, bare
-from tertulia.markup.page import Page
+from tertulia.markup.render_context import RenderContext
 from tertulia.model.organization import Linkifier
 from tertulia.state.organization import State
 
 MAX_LINKS: Final = 200
-"""That linkifiers make in one piece of text."""
+"""Links that linkifiers make in one piece of text."""
 MAX_MATCHES: Final = 1000
-"""That are looked at in one piece of text, those among them that overlap others."""
+"""Matches that are tried in one piece of text, overlapping ones included."""
 
 
 @dataclass(frozen=True)
-class Ready:
-    """An organization's linkifiers, ready to be matched: all at once to know whether there is
-    anything, then one by one."""
+class CompiledLinkifiers:
+    """An organization's linkifiers with their compiled patterns: `any_pattern` finds which of them
+    match at all, and `patterns` where."""
 
     defined: tuple[Linkifier, ...]
-    any: Any
+    any_pattern: Any
     patterns: tuple[Any, ...]
 
 
-_ready: dict[tuple[Linkifier, ...], Ready] = {}
-"""The last ones that were used; they change seldom."""
+_last_compiled: dict[tuple[Linkifier, ...], CompiledLinkifiers] = {}
+"""A cache of one: linkifiers change seldom."""
 
 
-def ready(state: State) -> Ready | None:
-    """The organization's linkifiers; None where it has none."""
+def compiled_linkifiers(state: State) -> CompiledLinkifiers | None:
+    """The organization's linkifiers, compiled; None where it has none."""
     if not len(state.linkifiers):
         return None
     defined = tuple(state.linkifiers_in_order)
-    found = _ready.get(defined)
+    found = _last_compiled.get(defined)
     if found is None:
-        _ready.clear()
-        found = _ready[defined] = _compiled(defined)
+        _last_compiled.clear()
+        found = _last_compiled[defined] = _compiled(defined)
     return found
 
 
-def _compiled(defined: Sequence[Linkifier]) -> Ready:
+def _compiled(defined: Sequence[Linkifier]) -> CompiledLinkifiers:
     import re2  # type: ignore[import-untyped]  # it comes without types
 
     quiet = options()
@@ -54,23 +54,23 @@ def _compiled(defined: Sequence[Linkifier]) -> Ready:
     for linkifier in defined:
         every.Add(linkifier.pattern)
     every.Compile()
-    # What is matched is no part of a word: the first group tells where it begins and ends.
+    # A match must not be part of a word. The first group is the match itself.
     patterns = tuple(
         re2.compile(rf"(?:^|[^\pL\pN])({linkifier.pattern})(?:$|[^\pL\pN])", quiet)
         for linkifier in defined
     )
-    return Ready(tuple(defined), every, patterns)
+    return CompiledLinkifiers(tuple(defined), every, patterns)
 
 
 def matches(state: State, text: str) -> list[Match]:
-    """The links that the linkifiers make of the text, in its order. Where two overlap, that of the
+    """The links that the linkifiers make of the text, by position. Where two overlap, that of the
     earlier linkifier wins."""
-    linkifiers = ready(state)
+    linkifiers = compiled_linkifiers(state)
     if linkifiers is None:
         return []
     found: list[Match] = []
     left = MAX_MATCHES
-    for index in sorted(linkifiers.any.Match(text) or ()):
+    for index in sorted(linkifiers.any_pattern.Match(text) or ()):
         for match in islice(_of_one(linkifiers, index, text), left):
             left -= 1
             if len(found) >= MAX_LINKS:
@@ -84,8 +84,8 @@ def matches(state: State, text: str) -> list[Match]:
     return sorted(found, key=lambda match: match.begin)
 
 
-def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Any]:
-    """Where the text has what one linkifier is for."""
+def _of_one(linkifiers: CompiledLinkifiers, index: int, text: str) -> Iterator[Any]:
+    """The matches of one linkifier in the text."""
     pattern = linkifiers.patterns[index]
     position = 0
     while position <= len(text):
@@ -97,7 +97,7 @@ def _of_one(linkifiers: Ready, index: int, text: str) -> Iterator[Any]:
             position = match.end() + 1
             continue
         yield match
-        # What stands behind one match may stand before the next one.
+        # The character after one match may be the one before the next.
         position = end
 
 
@@ -108,16 +108,16 @@ def _url(template: str, match: Any) -> str | None:
     return safe(uritemplate.expand(template, groups))
 
 
-def found(page: Page, text: str) -> list[Token | str] | None:
-    """The text with the links in it; None where there are none."""
-    linked = matches(page.state, text)
+def with_linkifiers(context: RenderContext, text: str) -> list[Token | str] | None:
+    """The text split at the links that linkifiers make; None without any."""
+    linked = matches(context.state, text)
     if not linked:
         return None
     parts: list[Token | str] = []
     done = 0
     for match in linked:
-        token = Token("made", "", 0)
-        token.content = bare(page, match.url, text[match.begin : match.end])
+        token = Token("html", "", 0)
+        token.content = bare(context, match.url, text[match.begin : match.end])
         parts.extend((text[done : match.begin], token))
         done = match.end
     parts.append(text[done:])
@@ -125,7 +125,7 @@ def found(page: Page, text: str) -> list[Token | str] | None:
 
 
 def in_topic(state: State, topic: str) -> list[tuple[str, str]]:
-    """The links in the name of a topic, in its order: each as its text and its address."""
+    """The links in the name of a topic, by position: each as its text and its URL."""
     if not len(state.linkifiers) and "://" not in topic:
         return []
     linked = addresses(topic)

@@ -1,4 +1,4 @@
-"""Links: `[text](address)`, and addresses that stand in the text as they are."""
+"""Links: `[text](address)`, and bare addresses."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.addresses import safe
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import Page, made, marks_of, page_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import RenderContext, add_html, context_of, marks_of
 
 _SPACE: Final = r"[ \t]*+(?:\n[ \t]*+)?+"
 _TARGET: Final = re.compile(
@@ -24,13 +24,13 @@ _TARGET: Final = re.compile(
     {_SPACE}\)""",
     re.VERBOSE,
 )
-"""What follows the text of a link: an address, in which two levels of parentheses may be balanced,
-and perhaps a title."""
+"""What follows the text of a link: an address, with up to two levels of balanced parentheses, and
+an optional title."""
 _SCHEME: Final = re.compile(r"(?:^|(?<=[^A-Za-z0-9+.-]))(https?|ftp)$", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|ftp)://[^\s<>]+", re.IGNORECASE)
 _REST: Final = re.compile(r"://[^\s<>]+")
 _NOT_TLDS: Final = frozenset({"py", "md"})
-"""Endings of file names that people write more often than hosts in these countries."""
+"""Top-level domains that are more common as endings of file names."""
 _TLDS: Final = frozenset(tld.lower() for tld in TLDS) - _NOT_TLDS
 _HOST: Final = re.compile(
     r"""(?<![\w.@/:+-])
@@ -52,8 +52,8 @@ def link(state: StateInline, silent: bool) -> bool:
     if found is None:
         return False
     address, title, label_end, end = found
-    page = page_of(state)
-    href = safe(address, page.site)
+    context = context_of(state)
+    href = safe(address, context.site)
     if href is None:
         return False
     if not silent:
@@ -67,14 +67,14 @@ def link(state: StateInline, silent: bool) -> bool:
         state.linkLevel -= 1
         state.push("link_close", "a", -1)
         state.posMax = maximum
-        page.has_link = True
+        context.has_link = True
     state.pos = end
     return True
 
 
 def target(state: StateInline, bracket: int) -> tuple[str, str | None, int, int] | None:
-    """The address and the title of the link whose text begins at this bracket, where its text ends
-    and where it ends itself."""
+    """Of the link whose text begins at this bracket: its address, its title, the end of its text,
+    and its own end. None where there is no link."""
     label_end = marks_of(state).closing.get(bracket)
     if label_end is None or label_end >= state.posMax:
         return None
@@ -88,7 +88,8 @@ def target(state: StateInline, bracket: int) -> tuple[str, str | None, int, int]
 
 
 def address(state: StateInline, silent: bool) -> bool:
-    """An address with its scheme. It is found by its colon, as the text before is passed over."""
+    """A bare address with a scheme. The rule runs at the colon: the scheme is pending text by
+    then."""
     if silent or state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     begin = max(0, state.pos - 6)
@@ -97,25 +98,25 @@ def address(state: StateInline, silent: bool) -> bool:
     if scheme is None or rest is None or not state.pending.endswith(scheme[1]):
         return False
     text = scheme[1] + trimmed(rest[0])
-    page = page_of(state)
-    href = safe(text, page.site)
+    context = context_of(state)
+    href = safe(text, context.site)
     if href is None:
         return False
     state.pending = state.pending[: -len(scheme[1])]
-    made(state, bare(page, href, text), bare=href)
+    add_html(state, bare(context, href, text), bare=href)
     state.pos += len(text) - len(scheme[1])
     return True
 
 
-def bare(page: Page, href: str, text: str) -> str:
+def bare(context: RenderContext, href: str, text: str) -> str:
     """A link whose text is its address."""
-    page.has_link = True
-    return element("a", {"href": href}, literal(text))
+    context.has_link = True
+    return element("a", {"href": href}, escaped(text))
 
 
 def trimmed(text: str) -> str:
-    """The address without the punctuation of the sentence that it stands in. Brackets that are
-    opened in it belong to it."""
+    """The address without the punctuation of the sentence around it. Closing brackets are part of
+    it if they are opened in it."""
     surplus = {
         closing: text.count(closing) - text.count(opening) for closing, opening in _PAIRS.items()
     }
@@ -140,7 +141,7 @@ class Match:
 
 
 def addresses(text: str) -> list[Match]:
-    """The addresses with their schemes in a text."""
+    """The addresses with a scheme in a text."""
     found: list[Match] = []
     for match in _ADDRESS.finditer(text):
         whole = trimmed(match[0])
@@ -150,8 +151,8 @@ def addresses(text: str) -> list[Match]:
     return found
 
 
-def hosts(page: Page, text: str) -> list[Token | str] | None:
-    """The text with the hosts and mail addresses in it as links; None where there are none."""
+def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
+    """The text split at its hosts and mail addresses, which become links; None without any."""
     if "." not in text:
         return None
     parts: list[Token | str] = []
@@ -164,8 +165,8 @@ def hosts(page: Page, text: str) -> list[Token | str] | None:
         if safe(href) is None:
             continue
         parts.append(text[done : match.start()])
-        token = Token("made", "", 0)
-        token.content = bare(page, href, found)
+        token = Token("html", "", 0)
+        token.content = bare(context, href, found)
         token.meta = {"bare": href}
         parts.append(token)
         done = match.start() + len(found)

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show by themselves: where KaTeX is missing."""
+"""Formulas as MathML, which browsers can lay out: used where KaTeX is missing."""
 
 import html
 import logging
@@ -6,7 +6,7 @@ import re
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from tertulia.markup.elements import element, literal
+from tertulia.markup.elements import element, escaped
 
 logger = logging.getLogger("tertulia.markup")
 
@@ -28,25 +28,25 @@ ALLOWED: Final = frozenset(
         *("mtable", "mtd", "mtext", "mtr", "munder", "munderover", "none", "mprescripts"),
     }
 )
-"""The elements that a formula is made of, beside `math`, `semantics` and `annotation`."""
+"""Allowed elements, beside `math`, `semantics` and `annotation`."""
 _VALUE: Final = re.compile(r"[\w.,+\-#% ()\[\]{}|/\\<>\u2016\u2308-\u230b\u27e8\u27e9]{0,60}")
 _DEFINES: Final = re.compile(r"\\(?:(?:re)?newcommand|def|let|gdef|edef|href|class|style|verb)\b")
 
 
 def formula(tex: str, *, display: bool) -> str | None:
-    """The formula without KaTeX; None where it is wrong."""
+    """The formula as HTML; None where it is wrong."""
     mathml = _mathml(tex, display)
     return None if mathml is None else _framed(tex, mathml, display=display)
 
 
 def source(tex: str, *, display: bool) -> str:
-    """The formula's source in the place of what it looks like."""
-    return _framed(tex, f"<mrow><mtext>{literal(tex)}</mtext></mrow>", display=display)
+    """The formula's source, in the same elements as a rendered formula."""
+    return _framed(tex, f"<mrow><mtext>{escaped(tex)}</mtext></mrow>", display=display)
 
 
 def _framed(tex: str, mathml: str, *, display: bool) -> str:
     attributes = f' xmlns="{NAMESPACE}"' + (' display="block"' if display else "")
-    written = literal(tex)
+    written = escaped(tex)
     math = (
         f"<math{attributes}><semantics>{mathml}"
         f'<annotation encoding="application/x-tex">{written}</annotation></semantics></math>'
@@ -60,7 +60,7 @@ def _framed(tex: str, mathml: str, *, display: bool) -> str:
 
 
 def _mathml(tex: str, display: bool) -> str | None:
-    from latex2mathml.converter import Converter  # Reading its symbols takes a moment.
+    from latex2mathml.converter import Converter  # The import takes a moment.
 
     if _DEFINES.search(tex) or not _is_balanced(tex):
         return None
@@ -70,14 +70,14 @@ def _mathml(tex: str, display: bool) -> str | None:
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
         return None
     except Exception as error:
-        # Its own errors, one for each kind of wrong formula, have nothing else in common.
+        # Its own errors for wrong formulas have no common base class.
         if not type(error).__module__.startswith("latex2mathml"):
             logger.exception("a formula could not be read")
         return None
 
 
 def _is_balanced(tex: str) -> bool:
-    """Whether the braces are, and are not too deep."""
+    """Whether the braces are balanced, and not nested too deeply."""
     depth = 0
     for sign in re.findall(r"\\.|[{}]", tex, re.DOTALL):
         depth += {"{": 1, "}": -1}.get(sign, 0)
@@ -90,12 +90,12 @@ def _shown(node: Element, depth: int) -> str:
     if node.tag not in ALLOWED or depth > MAX_DEPTH * 3:
         raise ValueError("a formula has an element that is not allowed")
     attributes = "".join(
-        f' {name}="{literal(value)}"'
+        f' {name}="{escaped(value)}"'
         for name, value in node.attrib.items()
         if name in _ATTRIBUTES and _VALUE.fullmatch(value)
     )
     text = html.unescape(node.text or "")
     if not len(node) and text.startswith("\\"):
         raise ValueError("a formula has a command that is not known")
-    inner = literal(text) + "".join(_shown(child, depth + 1) for child in node)
+    inner = escaped(text) + "".join(_shown(child, depth + 1) for child in node)
     return f"<{node.tag}{attributes}>{inner}</{node.tag}>"

@@ -1,19 +1,19 @@
-"""People and groups that a message names, and notifies if it does so aloud."""
+"""Mentions of people and groups: those that notify, and silent ones."""
 
 import re
 from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import Page, made, page_of
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import RenderContext, add_html, context_of
 from tertulia.model.groups import SystemGroup, UserGroup
 from tertulia.model.users import User
 
 _CHANNEL_WILDCARDS: Final = frozenset({"all", "everyone", "channel", "stream"})
 _TOPIC_WILDCARD: Final = "topic"
 _BEFORE: Final = frozenset("'\"({[/<")
-"""What may stand before a mention, beside white space."""
+"""Characters that may precede a mention, beside white space."""
 _MENTION: Final = re.compile(r"@(_?)(?:\*\*([^*\n]+)\*\*|\*([^*\n]+)\*(?!\*))")
 _LABELS: Final = {
     SystemGroup.NOBODY: "Nobody",
@@ -25,11 +25,11 @@ _LABELS: Final = {
     SystemGroup.EVERYONE: "Everyone",
     SystemGroup.INTERNET: "Everyone on the internet",
 }
-"""What the groups of the roles are called for people."""
+"""The names that are shown for the groups of the roles."""
 
 
 def mention(state: StateInline, silent: bool) -> bool:
-    """`@**name**`, `@**name|17**`, `@*group*`; with an underscore behind the `@`, in silence."""
+    """`@**name**`, `@**name|17**`, `@*group*`; silent with an underscore after the `@`."""
     if state.src[state.pos] != "@":
         return False
     if state.pos and not _may_precede(state.src[state.pos - 1]):
@@ -37,17 +37,17 @@ def mention(state: StateInline, silent: bool) -> bool:
     match = _MENTION.match(state.src, state.pos, state.posMax)
     if match is None:
         return False
-    page = page_of(state)
-    quiet = bool(match[1]) or page.quoted
+    context = context_of(state)
+    quiet = bool(match[1]) or context.in_quotation
     html = (
-        _person(page, match[2].strip(), quiet)
+        _person(context, match[2].strip(), quiet)
         if match[2] is not None
-        else _group(page, match[3].strip(), quiet)
+        else _group(context, match[3].strip(), quiet)
     )
     if html is None:
         return False
     if not silent:
-        made(state, html)
+        add_html(state, html)
     state.pos = match.end()
     return True
 
@@ -56,54 +56,54 @@ def _may_precede(character: str) -> bool:
     return character.isspace() or character in _BEFORE
 
 
-def _person(page: Page, name: str, quiet: bool) -> str | None:
+def _person(context: RenderContext, name: str, quiet: bool) -> str | None:
     if name in _CHANNEL_WILDCARDS:
-        page.all = page.all or not quiet
+        context.mentions_all = context.mentions_all or not quiet
         kind = "user-mention channel-wildcard-mention"
         return _shown(name, quiet, kind, {"data-user-id": "*"})
     if name == _TOPIC_WILDCARD:
-        page.topic = page.topic or not quiet
+        context.mentions_topic = context.mentions_topic or not quiet
         return _shown(name, quiet, "topic-mention", {})
-    user = _named(page, name)
+    user = _named(context, name)
     if user is None:
         return None
     if not quiet:
-        page.users.add(user.id)
+        context.mentioned_users.add(user.id)
     return _shown(user.full_name, quiet, "user-mention", {"data-user-id": str(user.id)})
 
 
-def _named(page: Page, name: str) -> User | None:
-    """`Name`, `Name|17` or `|17`: the account, if the author may say that it exists."""
-    state = page.state
+def _named(context: RenderContext, name: str) -> User | None:
+    """The account of `Name`, `Name|17` or `|17`, if the author may know of it."""
+    state = context.state
     full_name, bar, number = name.rpartition("|")
     if bar and number.isascii() and number.isdigit() and len(number) < 16:
         user = state.users.get(int(number))
         if (
             user is not None
             and (not full_name or user.full_name == full_name)
-            and page.may_name(user)
+            and context.may_name(user)
         ):
             return user
     called = sorted(state.users.by_name.keys(name))
-    return next((state.users[u] for u in called if page.may_name(state.users[u])), None)
+    return next((state.users[u] for u in called if context.may_name(state.users[u])), None)
 
 
-def _group(page: Page, name: str, quiet: bool) -> str | None:
-    group_id = page.state.groups.by_name.get(name.casefold())
-    group = None if group_id is None else page.state.groups[group_id]
-    if group is None or not (quiet or page.may_mention(group)):
+def _group(context: RenderContext, name: str, quiet: bool) -> str | None:
+    group_id = context.state.groups.by_name.get(name.casefold())
+    group = None if group_id is None else context.state.groups[group_id]
+    if group is None or not (quiet or context.may_mention(group)):
         return None
     if not quiet:
-        page.groups.add(group.id)
+        context.mentioned_groups.add(group.id)
     attributes = {"data-user-group-id": str(group.id)}
     return _shown(group_label(group), quiet, "user-group-mention", attributes)
 
 
 def group_label(group: UserGroup) -> str:
-    """What the group is called for people."""
+    """The name that is shown for the group."""
     return _LABELS[SystemGroup(group.id)] if group.is_system else group.name
 
 
 def _shown(name: str, quiet: bool, kind: str, attributes: dict[str, str]) -> str:
     sign, extra = ("", " silent") if quiet else ("@", "")
-    return element("span", {"class": kind + extra, **attributes}, literal(sign + name))
+    return element("span", {"class": kind + extra, **attributes}, escaped(sign + name))

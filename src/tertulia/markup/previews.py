@@ -1,4 +1,4 @@
-"""Pictures, films, sounds and pages that a message links, shown with it."""
+"""Previews: pictures, videos, sounds and pages that a message links, shown in it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,17 +7,17 @@ from urllib.parse import unquote
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from tertulia.markup import elsewhere
+from tertulia.markup import external_media
 from tertulia.markup.addresses import safe
-from tertulia.markup.elements import element, literal
-from tertulia.markup.elsewhere import Kind
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.external_media import Kind
 from tertulia.markup.links import target
-from tertulia.markup.page import Page, made, made_token, page_of
+from tertulia.markup.render_context import RenderContext, add_html, context_of, html_token
 from tertulia.model.attachments import Attachment, Picture
 from tertulia.state.organization import State
 
 MAX_PREVIEWS: Final = 24
-"""A message with more has none."""
+"""A message with more linked media has no previews."""
 _ADDRESS: Final = "/user_uploads/"
 _VIDEO: Final = frozenset({"video/mp4", "video/webm", "video/quicktime"})
 _AUDIO: Final = frozenset(
@@ -27,18 +27,18 @@ _AUDIO: Final = frozenset(
     }
 )
 _NOT_FOR_BROWSERS: Final = frozenset({"image/tiff", "image/heic", "image/heif"})
-"""Kinds of pictures of which clients show a converted one where others show the original."""
+"""Media types of pictures that browsers cannot show: clients show a converted one instead."""
 
 
-def attached(state: State, href: str) -> Attachment | None:
-    """The uploaded file that the address is of."""
+def attachment_at(state: State, href: str) -> Attachment | None:
+    """The uploaded file at the address, if it is one."""
     if not href.startswith(_ADDRESS):
         return None
     return state.uploads.at_path(unquote(href.removeprefix(_ADDRESS)))
 
 
 def image(state: StateInline, silent: bool) -> bool:
-    """`![text](/user_uploads/…)`: the picture in its place. What is no uploaded picture is a
+    """`![text](/user_uploads/…)`: an uploaded picture in the text. Any other address becomes a
     link."""
     if not state.src.startswith("![", state.pos) or state.linkLevel:
         return False
@@ -46,20 +46,20 @@ def image(state: StateInline, silent: bool) -> bool:
     if found is None:
         return False
     address, title, label_end, end = found
-    page = page_of(state)
-    href = safe(address, page.site)
+    context = context_of(state)
+    href = safe(address, context.site)
     if href is None:
         return False
-    attachment = attached(page.state, href)
+    attachment = attachment_at(context.state, href)
     if not silent:
         text = state.src[state.pos + 2 : label_end]
         if attachment is not None and attachment.picture is not None:
-            page.has_link = page.has_image = True
-            made(state, _inline(attachment, attachment.picture, href, text))
+            context.has_link = context.has_image = True
+            add_html(state, _inline(attachment, attachment.picture, href, text))
         else:
-            page.has_link = True
+            context.has_link = True
             shown = text or address
-            made(state, element("a", {"href": href, "title": title}, literal(shown)), link=href)
+            add_html(state, element("a", {"href": href, "title": title}, escaped(shown)), link=href)
     state.pos = end
     return True
 
@@ -70,14 +70,14 @@ def _inline(attachment: Attachment, picture: Picture, href: str, text: str) -> s
         {
             "alt": text,
             "class": "inline-image",
-            **_facts(attachment, picture),
+            **_picture_attributes(attachment, picture),
             "data-original-src": href,
-            "src": _smaller(href, picture),
+            "src": _thumbnail(href, picture),
         },
     )
 
 
-def _facts(attachment: Attachment, picture: Picture) -> dict[str, str | None]:
+def _picture_attributes(attachment: Attachment, picture: Picture) -> dict[str, str | None]:
     return {
         "data-animated": "true" if picture.animated else None,
         "data-original-content-type": attachment.media_type,
@@ -88,18 +88,18 @@ def _facts(attachment: Attachment, picture: Picture) -> dict[str, str | None]:
     }
 
 
-def _smaller(href: str, picture: Picture) -> str:
+def _thumbnail(href: str, picture: Picture) -> str:
     form = "840x560-anim.webp" if picture.animated else "840x560.webp"
     return f"{_ADDRESS}thumbnail/{href.removeprefix(_ADDRESS)}/{form}"
 
 
-def sounds(page: Page, tokens: list[Token]) -> list[Token]:
-    """The text with players in the place of links to uploaded sounds."""
+def with_audio_players(context: RenderContext, tokens: list[Token]) -> list[Token]:
+    """The tokens with players instead of links to uploaded sounds."""
     found: list[Token] = []
     skipping = False
     for token in tokens:
         if token.type == "link_open":
-            player = _player(page, str(token.attrs["href"]), token.meta["text"])
+            player = _player(context, str(token.attrs["href"]), token.meta["text"])
             if player is not None:
                 found.append(player)
                 skipping = True
@@ -107,13 +107,13 @@ def sounds(page: Page, tokens: list[Token]) -> list[Token]:
         if skipping:
             skipping = token.type != "link_close"
             continue
-        bare = token.meta.get("bare") if token.type == "made" else None
-        found.append((_player(page, bare, "") if bare else None) or token)
+        bare = token.meta.get("bare") if token.type == "html" else None
+        found.append((_player(context, bare, "") if bare else None) or token)
     return found
 
 
-def _player(page: Page, href: str, text: str) -> Token | None:
-    attachment = attached(page.state, href)
+def _player(context: RenderContext, href: str, text: str) -> Token | None:
+    attachment = attachment_at(context.state, href)
     if attachment is None or attachment.media_type not in _AUDIO:
         return None
     attributes = {
@@ -122,7 +122,7 @@ def _player(page: Page, href: str, text: str) -> Token | None:
         "src": href,
         "title": text or attachment.name,
     }
-    return made_token(element("audio", attributes))
+    return html_token(element("audio", attributes))
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ class _Link:
     bare: bool
 
 
-def added(page: Page, tokens: list[Token]) -> list[Token]:
-    """The message with previews behind the blocks that link what can be shown."""
-    linked = _previewed(page, tokens)
+def with_previews(context: RenderContext, tokens: list[Token]) -> list[Token]:
+    """The tokens with previews after the blocks that link something that can be shown."""
+    linked = _previewed(context, tokens)
     if not 0 < len({link.href for links in linked.values() for link in links}) <= MAX_PREVIEWS:
         return tokens
     seen: set[str] = set()
@@ -145,16 +145,16 @@ def added(page: Page, tokens: list[Token]) -> list[Token]:
         for link in linked.get(index, ()):
             if link.href not in seen:
                 seen.add(link.href)
-                preview = _preview(page, link)
+                preview = _preview(context, link)
                 if preview is not None:
-                    pending.append(made_token(preview, "preview"))
-        if index in linked and _is_alone(page, token, linked[index]):
+                    pending.append(html_token(preview, "preview"))
+        if index in linked and _is_alone(context, token, linked[index]):
             found.pop()
             dropped = index + 1
         elif index in linked and tokens[index + 1].type in {"td_close", "th_close"}:
             found.append(token)
             for one in pending:
-                one.type = "made"
+                one.type = "html"
             token.children = [*(token.children or ()), *pending]
             pending = []
         elif index != dropped:
@@ -165,17 +165,17 @@ def added(page: Page, tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _previewed(page: Page, tokens: list[Token]) -> dict[int, list[_Link]]:
-    """The links that can be shown, by the piece of text that they are in."""
+def _previewed(context: RenderContext, tokens: list[Token]) -> dict[int, list[_Link]]:
+    """The links that can be shown, by the index of the inline token that they are in."""
     found: dict[int, list[_Link]] = {}
     quotations = 0
     for index, token in enumerate(tokens):
         quotations += token.nesting if token.type.startswith("blockquote") else 0
         if token.type == "inline" and not quotations:
-            links = [link for link in _links(token.children or ()) if _can_show(page, link)]
+            links = [link for link in _links(token.children or ()) if _can_show(context, link)]
             if links:
                 found[index] = links
-                _title(page, token.children or [])
+                _title(context, token.children or [])
     return found
 
 
@@ -184,89 +184,92 @@ def _links(children: "list[Token] | tuple[()]") -> list[_Link]:
     for token in children:
         if token.type == "link_open":
             found.append(_Link(str(token.attrs["href"]), token.meta["text"], bare=False))
-        elif token.type == "made" and "bare" in token.meta:
+        elif token.type == "html" and "bare" in token.meta:
             found.append(_Link(token.meta["bare"], "", bare=True))
     return found
 
 
-def _title(page: Page, children: list[Token]) -> None:
-    """Give videos whose address stands in the text their title instead."""
+def _title(context: RenderContext, children: list[Token]) -> None:
+    """Show the titles of videos instead of their bare addresses."""
     for token in children:
-        href = token.meta.get("bare", "") if token.type == "made" else ""
-        found = page.elsewhere.previews.get(href)
-        if found is not None and found.title and elsewhere.kind_of(href) is Kind.YOUTUBE:
-            token.content = element("a", {"href": href}, literal(f"YouTube - {found.title}"))
+        href = token.meta.get("bare", "") if token.type == "html" else ""
+        found = context.external_media.previews.get(href)
+        if found is not None and found.title and external_media.kind_of(href) is Kind.YOUTUBE:
+            token.content = element("a", {"href": href}, escaped(f"YouTube - {found.title}"))
 
 
-def _can_show(page: Page, link: _Link) -> bool:
-    if page.realm is None:
+def _can_show(context: RenderContext, link: _Link) -> bool:
+    if context.realm is None:
         return False
-    attachment = attached(page.state, link.href)
+    attachment = attachment_at(context.state, link.href)
     if attachment is not None:
         shows = attachment.picture is not None or attachment.media_type in _VIDEO
-        return shows and page.realm.inline_image_preview
-    return bool(_ways(page, link.href))
+        return shows and context.realm.inline_image_preview
+    return bool(_kinds_shown(context, link.href))
 
 
-def _ways(page: Page, href: str) -> frozenset[Kind]:
-    """How what lies elsewhere is shown: by itself, and as a page that is asked about itself."""
-    if page.realm is None or page.elsewhere.proxied is None:
+def _kinds_shown(context: RenderContext, href: str) -> frozenset[Kind]:
+    """How a link to another server is shown: as its kind of media, as a page to be fetched, or as
+    both."""
+    if context.realm is None or context.external_media.proxy_address is None:
         return frozenset()
-    kind = elsewhere.kind_of(href)
+    kind = external_media.kind_of(href)
     if kind is None:
         return frozenset()
     found: set[Kind] = set()
-    if kind in {Kind.PICTURE, Kind.FILM, Kind.YOUTUBE} and page.realm.inline_image_preview:
+    if kind in {Kind.PICTURE, Kind.VIDEO, Kind.YOUTUBE} and context.realm.inline_image_preview:
         found.add(kind)
-    asks = page.elsewhere.asks_pages and page.realm.inline_url_embed_preview
+    asks = context.external_media.fetches_pages and context.realm.inline_url_embed_preview
     if kind in {Kind.YOUTUBE, Kind.VIMEO, Kind.PAGE} and asks:
         found.add(Kind.PAGE)
     return frozenset(found)
 
 
-def _is_alone(page: Page, token: Token, links: list[_Link]) -> bool:
-    """Whether the text is nothing but the address of what is shown in its place."""
+def _is_alone(context: RenderContext, token: Token, links: list[_Link]) -> bool:
+    """Whether the text is only the bare address of something that the preview replaces."""
     if len(token.children or ()) != 1 or not links[0].bare:
         return False
-    if attached(page.state, links[0].href) is not None:
+    if attachment_at(context.state, links[0].href) is not None:
         return True
-    return bool(_ways(page, links[0].href) & {Kind.PICTURE, Kind.FILM})
+    return bool(_kinds_shown(context, links[0].href) & {Kind.PICTURE, Kind.VIDEO})
 
 
-def _preview(page: Page, link: _Link) -> str | None:
-    attachment = attached(page.state, link.href)
+def _preview(context: RenderContext, link: _Link) -> str | None:
+    attachment = attachment_at(context.state, link.href)
     if attachment is None:
-        return _from_elsewhere(page, link)
+        return _external_preview(context, link)
     picture = attachment.picture
     attributes = {"href": link.href, "title": link.text or None}
     if picture is None:
         player = element("video", {"preload": "metadata", "src": link.href})
         kind = "message_inline_image message_inline_video"
         return element("div", {"class": kind}, element("a", attributes, player))
-    page.has_image = True
-    shown = element("img", {**_facts(attachment, picture), "src": _smaller(link.href, picture)})
+    context.has_image = True
+    shown = element(
+        "img", {**_picture_attributes(attachment, picture), "src": _thumbnail(link.href, picture)}
+    )
     return element("div", {"class": "message_inline_image"}, element("a", attributes, shown))
 
 
-def _from_elsewhere(page: Page, link: _Link) -> str | None:
-    """What is shown of another server; None where nothing is, or not yet: then it is noted that the
-    page shall be asked."""
-    href, title, ways = link.href, link.text or None, _ways(page, link.href)
-    known = page.elsewhere.previews.get(href)
-    if Kind.PAGE in ways and len(page.pages) < elsewhere.MAX_PAGES:
-        page.pages.append(href)
-    if Kind.PICTURE in ways:
-        page.has_image = True
-        return elsewhere.picture(page.elsewhere, href, title)
-    if Kind.FILM in ways:
-        return elsewhere.film(page.elsewhere, href, title)
-    if Kind.YOUTUBE in ways:
-        page.has_image = True
-        return elsewhere.youtube(page.elsewhere, href)
+def _external_preview(context: RenderContext, link: _Link) -> str | None:
+    """The preview of a link to another server; None without one. Pages to be fetched are added to
+    the context's `pages_to_preview`."""
+    href, title, kinds = link.href, link.text or None, _kinds_shown(context, link.href)
+    known = context.external_media.previews.get(href)
+    if Kind.PAGE in kinds and len(context.pages_to_preview) < external_media.MAX_PAGES:
+        context.pages_to_preview.append(href)
+    if Kind.PICTURE in kinds:
+        context.has_image = True
+        return external_media.picture(context.external_media, href, title)
+    if Kind.VIDEO in kinds:
+        return external_media.video(context.external_media, href, title)
+    if Kind.YOUTUBE in kinds:
+        context.has_image = True
+        return external_media.youtube(context.external_media, href)
     if known is None:
         return None
-    if elsewhere.kind_of(href) is Kind.VIMEO:
-        return elsewhere.vimeo(page.elsewhere, href, known)
-    if elsewhere.kind_of(href) is Kind.PAGE:
-        return elsewhere.page(page.elsewhere, href, known)
+    if external_media.kind_of(href) is Kind.VIMEO:
+        return external_media.vimeo(context.external_media, href, known)
+    if external_media.kind_of(href) is Kind.PAGE:
+        return external_media.page_preview(context.external_media, href, known)
     return None

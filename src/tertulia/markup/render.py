@@ -1,4 +1,4 @@
-"""Markdown to HTML, with what the message refers to gathered on the way."""
+"""Markdown to HTML, and what the message refers to."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,51 +13,51 @@ from tertulia.markup import (
     channels,
     emoji,
     emphasis,
-    fences,
+    fenced_blocks,
     formulas,
+    html_output,
     links,
     mentions,
+    plain_text,
     previews,
-    showing,
-    texts,
     times,
 )
-from tertulia.markup.costly import Costly, Wanted, prepare
-from tertulia.markup.elsewhere import Elsewhere
-from tertulia.markup.page import Page, environment, page_of
+from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.render_context import RenderContext, context_of, environment
+from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
-_COSTLY: Final = ("```", "~~~", "$$")
-"""One of these is in each message that has code or formulas."""
+_EXPENSIVE_SIGNS: Final = ("```", "~~~", "$$")
+"""A message without any of these has neither code nor formulas."""
 _INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emphasis", "link")
 
 
 class Renderer:
-    """Renders messages. `site` is the server's own address: links to it are written without.
-    `elsewhere` says what is shown of other servers; nothing, where it is not given.
+    """Renders messages. `site` is the server's own URL: links to it become relative.
+    `external_media` says what is shown of other servers; nothing by default.
 
-    With `in_place`, code and formulas are computed while rendering, without a bound: for texts of
-    our own. Else they are shown as far as they were prepared."""
+    With `in_place`, code and formulas are computed while rendering, without a limit: for texts of
+    our own. Otherwise they are plain text unless `prepare` was called before."""
 
     def __init__(
-        self, site: str = "", elsewhere: Elsewhere | None = None, *, in_place: bool = False
+        self, site: str = "", external_media: ExternalMedia | None = None, *, in_place: bool = False
     ) -> None:
         self._site = site.rstrip("/")
-        self._elsewhere = elsewhere or Elsewhere()
+        self._external_media = external_media or ExternalMedia()
         self._in_place = in_place
         self._markdown = _parser()
 
     async def prepare(self, moment: Moment, content: str) -> None:
-        """Have computed beforehand, in a worker's process, what of rendering it is costly."""
-        if not any(sign in content for sign in _COSTLY):
+        """Have a worker render the code and formulas of the content, for `render` to find."""
+        if not any(sign in content for sign in _EXPENSIVE_SIGNS):
             return
-        wanted = Wanted()
-        page = Page(moment, self._site, costly=Costly(wanted=wanted))
-        showing.html(page, self._markdown.parse(content, environment(page)))
-        await prepare(wanted)
+        to_render = PartsToRender()
+        context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
+        html_output.to_html(context, self._markdown.parse(content, environment(context)))
+        await prepare(to_render)
 
     def render(
         self,
@@ -65,24 +65,26 @@ class Renderer:
         content: str,
         known: Mapping[str, LinkPreview | None] | None = None,
     ) -> Rendered:
-        """The content, written by the moment's actor, as HTML. Every input renders; what is no
-        markup is shown as text. `known` is what linked pages say about themselves."""
-        elsewhere = self._elsewhere
+        """The content, written by the moment's actor, as HTML. Every input renders; anything that
+        is not markup is text. `known` has the previews of linked pages that were fetched."""
+        external_media = self._external_media
         if known:
-            elsewhere = dataclasses.replace(elsewhere, previews=known)
-        page = Page(moment, self._site, elsewhere, costly=Costly(in_place=self._in_place))
-        tokens = self._markdown.parse(content, environment(page))
-        tokens = previews.added(page, tokens)
-        html = showing.html(page, tokens)
+            external_media = dataclasses.replace(external_media, previews=known)
+        context = RenderContext(
+            moment, self._site, external_media, expensive=ExpensiveParts(in_place=self._in_place)
+        )
+        tokens = self._markdown.parse(content, environment(context))
+        tokens = previews.with_previews(context, tokens)
+        html = html_output.to_html(context, tokens)
         return Rendered(
             html=html,
-            mentions=frozenset(page.users),
-            mentioned_groups=frozenset(page.groups),
-            mentions_all=page.all,
-            mentions_topic=page.topic,
-            has_link=page.has_link,
-            has_image=page.has_image,
-            pages=tuple(page.pages),
+            mentions=frozenset(context.mentioned_users),
+            mentioned_groups=frozenset(context.mentioned_groups),
+            mentions_all=context.mentions_all,
+            mentions_topic=context.mentions_topic,
+            has_link=context.has_link,
+            has_image=context.has_image,
+            pages=tuple(context.pages_to_preview),
             is_me=content.startswith("/me ") and _is_one_paragraph(tokens),
         )
 
@@ -96,11 +98,11 @@ def _parser() -> MarkdownIt:
     markdown.enable([*_BLOCK_RULES, *_INLINE_RULES])
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
-    block.at("fence", fences.fenced, {"alt": interrupting})
-    block.at("table", blocks.tabled, {"alt": ["paragraph", "reference"]})
-    block.at("blockquote", blocks.quotation, {"alt": interrupting})
-    block.at("list", blocks.listed, {"alt": ["paragraph", "blockquote"]})
-    block.at("heading", blocks.titled, {"alt": ["paragraph", "blockquote"]})
+    block.at("fence", fenced_blocks.fence_rule, {"alt": interrupting})
+    block.at("table", blocks.table_rule, {"alt": ["paragraph", "reference"]})
+    block.at("blockquote", blocks.quotation_rule, {"alt": interrupting})
+    block.at("list", blocks.list_rule, {"alt": ["paragraph", "blockquote"]})
+    block.at("heading", blocks.heading_rule, {"alt": ["paragraph", "blockquote"]})
     inline = markdown.inline.ruler
     inline.at("escape", emphasis.escape)
     inline.at("backticks", emphasis.code)
@@ -119,15 +121,18 @@ def _parser() -> MarkdownIt:
 
 
 def _parse_texts(state: StateCore) -> None:
-    """The markup inside of blocks. In quotations nobody is notified and nothing is played."""
-    page = page_of(state)
+    """Parse the inline markup in blocks. In quotations mentions are silent, and there are no
+    players."""
+    context = context_of(state)
     quotations = 0
     for token in state.tokens:
         quotations += token.nesting if token.type.startswith("blockquote") else 0
         if token.type != "inline":
             continue
-        page.quoted = quotations > 0
+        context.in_quotation = quotations > 0
         children: list[Token] = []
         state.md.inline.parse(token.content, state.md, state.env, children)
-        children = texts.searched(page, children)
-        token.children = children if page.quoted else previews.sounds(page, children)
+        children = plain_text.with_links_and_emoji(context, children)
+        token.children = (
+            children if context.in_quotation else previews.with_audio_players(context, children)
+        )

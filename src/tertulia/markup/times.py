@@ -1,4 +1,4 @@
-"""Points in time, which each reader sees in their own time zone."""
+"""Times in messages, which clients show in the reader's time zone."""
 
 import re
 from datetime import UTC, datetime
@@ -7,8 +7,8 @@ from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-from tertulia.markup.elements import element, literal
-from tertulia.markup.page import made
+from tertulia.markup.elements import element, escaped
+from tertulia.markup.render_context import add_html
 
 _TIME: Final = re.compile(r"<time:([^>\n]{1,100})>")
 _UNIX: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?")
@@ -32,11 +32,11 @@ _FORMS: Final = (
     "%d %B %Y",
     "%Y/%m/%d",
 )
-"""In which people write a time, beside ISO 8601 and the form of mails."""
+"""Accepted formats beside ISO 8601 and that of mails."""
 
 
 def time(state: StateInline, silent: bool) -> bool:
-    """`<time:2024-03-07T15:00:00-08:00>`. What is no time is text."""
+    """`<time:2024-03-07T15:00:00-08:00>`. Anything that is not a time is text."""
     if state.src[state.pos] != "<":
         return False
     match = _TIME.match(state.src, state.pos, state.posMax)
@@ -45,13 +45,13 @@ def time(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
-        made(state, element("time", {"datetime": stamp}, literal(match[1])))
+        add_html(state, element("time", {"datetime": stamp}, escaped(match[1])))
     state.pos = match.end()
     return True
 
 
 def read(text: str) -> datetime | None:
-    """The time that the text says, in UTC; None where it says none."""
+    """The time that the text names, in UTC; None for anything else."""
     text = text.strip()
     try:
         if _UNIX.fullmatch(text):
@@ -63,7 +63,7 @@ def read(text: str) -> datetime | None:
 
 
 def _utc(found: datetime) -> datetime:
-    """A time that names no zone is of UTC."""
+    """The time in UTC, which is assumed where no zone is named."""
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 

@@ -31,12 +31,12 @@ class InTopics(Struct, frozen=True):
 
 
 class IsMuted(Struct, frozen=True):
-    """In one of these channels, but for the topics that are `heard` of all the same; or in one of
-    the muted `topics`."""
+    """In one of these muted channels, but not in a topic that is `unmuted` or followed; or in one
+    of the muted `topics`."""
 
     channel_ids: frozenset[int]
     topics: frozenset[tuple[int, str]]
-    heard: frozenset[tuple[int, str]]
+    unmuted: frozenset[tuple[int, str]]
 
 
 class TopicBegins(Struct, frozen=True):

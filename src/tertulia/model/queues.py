@@ -47,6 +47,6 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: int
     """UNIX seconds."""
     seen_at: int
-    """UNIX seconds of the last poll's end, as last written down."""
+    """UNIX seconds of the last poll's end, as last stored."""
     idle_timeout: int
     """Seconds without a poll after which the queue is gone."""

@@ -1,9 +1,8 @@
-"""The words by which text is found: the same for every database, and for marking what was found.
+"""Splitting text into words for search: the same for both databases, and for highlighting matches.
 
-A word is a run of letters and digits, folded: small, without accents. In scripts that put no
-spaces between words there is instead one for each two neighbouring characters, and one for the
-last character of the run: so whatever part of the run is looked for, its pairs are there, one
-after the other.
+A word is a run of letters and digits, in lower case and without accents ("folded"). A run in a
+script without spaces between words is split into pairs of neighbouring characters instead, and its
+last character alone: so any part of the run is found as consecutive pairs.
 """
 
 import itertools
@@ -16,20 +15,21 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_LENGTH = 100
-"""Characters of a word that count."""
+"""Characters of a word that are compared; the rest is ignored."""
 LONG_PHRASE = 20
-"""Words of a phrase from which on it is looked for by what of it repeats itself, so that each word
-of a text is met about once. Shorter ones are found sooner by trying at each word."""
+"""Phrases with more words are matched by Knuth-Morris-Pratt, in linear time. For shorter ones
+trying at each word is faster."""
 MIN_BEGINNING = 3
-"""Characters from which on a word finds the words that begin with it. So many words begin with one
-or two letters that to go through them would be slow and of no use."""
+"""Words of at least so many characters also find words that begin with them. For shorter ones that
+would be slow and useless."""
 
 _ACCENTS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
 _IGNORED = re.compile(f"[{_ACCENTS}{_POINTS}\u0640\u00ad\u200b-\u200d\u2060\ufeff]")
-"""Accents, vowel points, stretching strokes and what cannot be seen."""
+"""Accents, vowel points, stretching strokes and invisible characters."""
 _JOINING = "\u3099\u309a\uff9e\uff9f\u1160-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
-"""Voicing marks of kana and parts of Korean syllables: one character with what they follow."""
+"""Voicing marks of kana and parts of Korean syllables: they count as one with the character
+before."""
 _SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
     "\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318e\u31a0-\u31bf"
@@ -41,15 +41,15 @@ writes compounds and particles without them."""
 _UNSPACED = re.compile(f"[{_SCRIPTS}]")
 _CHARACTERS = re.compile(f"[{_SCRIPTS}][{_JOINING}]*|.", re.DOTALL)
 _EMPHASIS = "*~"
-"""What a source may have inside of a run, where the page shows nothing."""
+"""Signs of Markdown that may be inside of a run and do not end it, since they are not shown."""
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 
 
 class Word(Struct, frozen=True):
-    """A word of a text, and where it stands there.
+    """A word of a text, and its position there.
 
-    `is_pair` says that it is of a script without spaces; `is_last` then, that it is the last
-    character of its run. `ends` are where its characters end.
+    `is_pair`: it is of a script without spaces. `is_last`: it is the single last character of such
+    a run. `ends` are the positions at which its characters end.
     """
 
     text: str
@@ -64,7 +64,7 @@ class Word(Struct, frozen=True):
 
 
 class Phrase(Struct, frozen=True):
-    """Words that must follow each other. With `is_open`, the last may be the beginning of one."""
+    """Consecutive words. With `is_open`, the last one may be only the beginning of a word."""
 
     words: tuple[str, ...]
     is_open: bool = False
@@ -78,7 +78,7 @@ class _Character(Struct):
 
 
 class _Folding(dict[int, str]):
-    """What each character counts as, what stands between words being a space."""
+    """Cache of folded characters, for `str.translate`. Characters between words become spaces."""
 
     def __missing__(self, code: int) -> str:
         folded = _folded(chr(code))
@@ -101,7 +101,7 @@ def words_of(text: str) -> list[str]:
 
 
 def placed_words(text: str) -> Iterator[Word]:
-    """The words of a text in order, with their places in it."""
+    """The words of a text in order, with their positions."""
     if text.isascii():
         for match in _ASCII_WORDS.finditer(text.lower()):
             start, end = match.span()
@@ -121,7 +121,7 @@ def placed_words(text: str) -> Iterator[Word]:
 
 
 def _runs(text: str) -> Iterator[list[_Character]]:
-    """The characters that stand together: of words, or of one script without spaces."""
+    """Runs of characters: words, or stretches of scripts without spaces."""
     run: list[_Character] = []
     is_interrupted = False
     for match in _CHARACTERS.finditer(text):
@@ -156,7 +156,7 @@ def _runs(text: str) -> Iterator[list[_Character]]:
 
 @lru_cache(maxsize=20_000)
 def _folded(character: str) -> str | None:
-    """What counts of a character; None where it stands between words."""
+    """The character folded; empty if it is ignored, None if it separates words."""
     folded = unicodedata.normalize("NFKD", character.casefold()).casefold()
     folded = unicodedata.normalize("NFKC", _IGNORED.sub("", folded))
     kept = "".join(
@@ -169,15 +169,15 @@ def _is_symbol(character: str) -> bool:
     return unicodedata.category(character) == "So"
 
 
-# Asking
+# Parsing searches
 
 _QUOTES = str.maketrans("“”„‟«»", '""""""')
 _PARTS = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 
 def phrases_of(text: str) -> tuple[Phrase, ...]:
-    """What a search asks for: what stands in quotes as it is, anything else as the beginning of
-    something."""
+    """The phrases of a search: quoted ones are exact, of others the last word may be a
+    beginning."""
     asked = text.translate(_QUOTES)
     found = [
         _phrase(quoted or bare, is_quoted=bool(quoted)) for quoted, bare in _PARTS.findall(asked)
@@ -189,8 +189,8 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
     words = list(placed_words(text))
     if not words:
         return None
-    # In a text the run may go on after its last character that is asked for: the pairs say it all,
-    # and one alone may be the first of a pair.
+    # The run in the text may go on after the last character of the search: then its last character
+    # is only the first of a pair. The pairs before it contain it already, if there are any.
     if words[-1].is_last and len(words) > 1 and not words[-2].is_last and words[-2].is_pair:
         return Phrase(tuple(word.text for word in words[:-1]))
     last = words[-1]
@@ -198,16 +198,16 @@ def _phrase(text: str, *, is_quoted: bool) -> Phrase | None:
     return Phrase(tuple(word.text for word in words), last.is_last or goes_on)
 
 
-# Finding again
+# Matching
 
 
 def says(texts: Iterable[str], phrases: Iterable[Phrase]) -> bool:
-    """Whether each of the phrases is in one of the texts: what a search finds a message by."""
+    """Whether each of the phrases is in at least one of the texts."""
     return folded_say(folded(texts), phrases)
 
 
 def folded(texts: Iterable[str]) -> tuple[str, ...]:
-    """The texts as their words, apart by spaces: for asking several times what they say."""
+    """The words of each text, separated by spaces, to be matched several times."""
     found = ((text, _spaced(text)) for text in texts)
     return tuple(
         " ".join(word.text for word in placed_words(text)) if spaced is None else spaced
@@ -216,7 +216,7 @@ def folded(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def folded_say(texts: Sequence[str], phrases: Iterable[Phrase]) -> bool:
-    """As `says`, of texts that are `folded`."""
+    """As `says`, with texts that are `folded`."""
     return all(any(_has(text, phrase) for text in texts) for phrase in phrases)
 
 
@@ -225,7 +225,7 @@ def _has(text: str, phrase: Phrase) -> bool:
     if len(phrase.words) > LONG_PHRASE:
         words = [word[:MAX_LENGTH] for word in text.split()]
         return next(_beginnings(words, phrase), None) is not None
-    # Most texts lack a word, which is seen much sooner than that they lack the phrase.
+    # A fast test first: most texts do not even have all words.
     for word in phrase.words:
         if f" {word}" not in text and not text.startswith(word):
             return False
@@ -233,11 +233,10 @@ def _has(text: str, phrase: Phrase) -> bool:
 
 
 def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
-    """The words with which the phrase begins. It takes as many steps as there are words, however
-    alike they are (the way of Knuth, Morris and Pratt)."""
+    """The indexes of words at which the phrase begins, in linear time (Knuth, Morris and Pratt)."""
     *before, last = phrase.words
     borders = [0]
-    """How much of the phrase's beginning each part of it ends with."""
+    """For each prefix of the phrase, the length of its longest border."""
     for word in before[1:]:
         length = borders[-1]
         while length and word != before[length]:
@@ -256,7 +255,7 @@ def _beginnings(words: Sequence[str], phrase: Phrase) -> Iterator[int]:
 
 
 def _spaced(text: str) -> str | None:
-    """The text folded, its words apart by spaces; None where words are not all that is between
+    """The text folded, its words separated by spaces; None if it has runs of scripts without
     spaces."""
     folded = text.translate(_FOLDING)
     return folded if text.isascii() or _UNSPACED.search(folded) is None else None
@@ -264,7 +263,7 @@ def _spaced(text: str) -> str | None:
 
 @lru_cache(maxsize=2000)
 def _pattern(phrase: Phrase) -> re.Pattern[str]:
-    """What the phrase is in a text whose words are apart by spaces; its place is the group."""
+    """A pattern of the phrase in a folded text; group 1 is the phrase."""
     beyond = {False: "(?![^ ])", True: "[^ ]*"}
     *before, last = (re.escape(word) for word in phrase.words)
     is_long = [len(word) >= MAX_LENGTH for word in phrase.words]
@@ -274,7 +273,7 @@ def _pattern(phrase: Phrase) -> re.Pattern[str]:
 
 
 def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
-    """Where a text has the phrases: stretches in order, none touching another."""
+    """The ranges of a text that match the phrases, ascending, with touching ones merged."""
     folded = _spaced(text)
     phrases = tuple(phrases)
     is_long = any(len(phrase.words) > LONG_PHRASE for phrase in phrases)
@@ -294,7 +293,7 @@ def places(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 
 def _keeps_places(text: str) -> bool:
-    """Whether each character stands for itself when the text is folded."""
+    """Whether folding keeps the position of each character."""
     return text.isascii() or all(len(_FOLDING[ord(one)]) == 1 for one in set(text))
 
 
@@ -323,12 +322,12 @@ def _placed(text: str, phrases: Iterable[Phrase]) -> list[tuple[int, int]]:
 
 
 def _end(last: Word, phrase: Phrase) -> int:
-    """Where the phrase ends whose last word that is."""
+    """The position at which the phrase ends, given its last word in the text."""
     return last.ends[len(phrase.words[-1]) - 1] if last.is_pair else last.end
 
 
 def _stretch(words: Sequence[Word], phrase: Phrase) -> tuple[int, int] | None:
-    """From where to where these words are the phrase, if they are."""
+    """The range of these words if they are the phrase, else None."""
     if len(words) < len(phrase.words):
         return None
     last, wanted = words[-1], phrase.words[-1]

@@ -10,7 +10,12 @@ import msgspec
 from tertulia.domain import names
 from tertulia.domain.channels import subscriptions
 from tertulia.domain.channels.channels import NewChannel
-from tertulia.domain.channels.subscriptions import Exchange, Outcome, Removal, Wanted
+from tertulia.domain.channels.subscriptions import (
+    Exchange,
+    SubscribeRequest,
+    SubscribeResult,
+    UnsubscribeResult,
+)
 from tertulia.model.channels import Channel
 from tertulia.model.errors import Refused
 from tertulia.service.caller import Caller
@@ -22,7 +27,7 @@ class _Stopped(Refused):
     """Something changed while a request was done in parts."""
 
 
-async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
+async def subscribe(caller: Caller, wanted: SubscribeRequest) -> SubscribeResult:
     """Subscribe people to channels, creating those that do not exist.
 
     What is more than one decision should be about is done in several, one commit each: everything
@@ -35,7 +40,9 @@ async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
     if _is_one_part(len(wanted.channels), wanted.principals):
         return await caller.submit(subscriptions.subscribe, wanted, caller.render)
     people = caller.consider(subscriptions.check_people, len(wanted.channels), wanted.principals)
-    done = Outcome(subscribed={}, already_subscribed={}, unauthorized=[], told=False, created=())
+    done = SubscribeResult(
+        subscribed={}, already_subscribed={}, unauthorized=[], notified=False, created=()
+    )
     open_ones = []
     created: list[Channel] = []
     for new in subscriptions.each_once(wanted.channels):
@@ -53,20 +60,20 @@ async def subscribe(caller: Caller, wanted: Wanted) -> Outcome:
         if not done.subscribed:
             raise
         raise _stopped(refusal) from refusal
-    if not wanted.tell_subscribed:
+    if not wanted.notify_subscribed:
         return done
-    notified = await caller.submit(subscriptions.tell, done.subscribed, caller.render)
-    return msgspec.structs.replace(done, told=notified)
+    notified = await caller.submit(subscriptions.notify_subscribed, done.subscribed, caller.render)
+    return msgspec.structs.replace(done, notified=notified)
 
 
-async def exchange(caller: Caller, wanted: Wanted, leaving: Sequence[str]) -> Exchange:
+async def exchange(caller: Caller, wanted: SubscribeRequest, leaving: Sequence[str]) -> Exchange:
     """Subscribe the caller to some channels and unsubscribe from others, at once. Raises as
     `tertulia.domain.channels.subscriptions.exchange`."""
     wanted = await _rendered(caller, wanted)
     return await caller.submit(subscriptions.exchange, wanted, leaving, caller.render)
 
 
-async def _rendered(caller: Caller, wanted: Wanted) -> Wanted:
+async def _rendered(caller: Caller, wanted: SubscribeRequest) -> SubscribeRequest:
     """The same with the channels' descriptions rendered, of those that may have to be created."""
     await caller.prepare(*(new.description for new in wanted.channels))
     node, author_id = caller.node, caller.user.id
@@ -100,13 +107,13 @@ def _chunks(people: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 async def _part(
-    caller: Caller, wanted: Wanted, some: Sequence[NewChannel], people: Sequence[int]
-) -> Outcome:
+    caller: Caller, wanted: SubscribeRequest, some: Sequence[NewChannel], people: Sequence[int]
+) -> SubscribeResult:
     """Subscribe these people to some of the channels. Where they are too many for one decision, it
     is one channel."""
     first, *others = _chunks(people)
     part = msgspec.structs.replace(
-        wanted, channels=tuple(some), principals=first, tell_subscribed=False
+        wanted, channels=tuple(some), principals=first, notify_subscribed=False
     )
     done = await caller.submit(subscriptions.subscribe, part, caller.render)
     if not others or done.unauthorized:
@@ -134,7 +141,7 @@ def _stopped(refusal: Refused) -> Refused:
     )
 
 
-def _together(one: Outcome, other: Outcome) -> Outcome:
+def _together(one: SubscribeResult, other: SubscribeResult) -> SubscribeResult:
     """What became of two parts."""
     for found, more in (
         (one.subscribed, other.subscribed),
@@ -151,7 +158,7 @@ def _together(one: Outcome, other: Outcome) -> Outcome:
 
 async def unsubscribe(
     caller: Caller, channel_names: Sequence[str], principals: tuple[int, ...] | None
-) -> Removal:
+) -> UnsubscribeResult:
     """End subscriptions, as `subscribe` begins them."""
     if _is_one_part(len(channel_names), principals):
         return await caller.submit(subscriptions.unsubscribe, channel_names, principals)
@@ -174,4 +181,4 @@ async def unsubscribe(
         if not removed:
             raise
         raise _stopped(refusal) from refusal
-    return Removal(removed=[*removed], not_removed=[*not_removed])
+    return UnsubscribeResult(removed=[*removed], not_removed=[*not_removed])

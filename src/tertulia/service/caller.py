@@ -44,18 +44,18 @@ class Caller:
 
     @property
     def render(self) -> Render:
-        """Renders what a verb writes, for verbs that take it. What is costly of a text is plain,
-        unless it was prepared (`prepare`)."""
+        """Renders what a verb writes, for verbs that take it. Code and formulas are plain text
+        unless `prepare` was called before."""
         return self.node.renderer.render
 
     def account_with(self, address: str) -> User | None:
         """The account with that address, if it is one that the caller may know it by."""
         host = self.node.config.address_host
-        return users.account_with(self.state, self.user, address, host, self.now)
+        return users.account_with(self.state, self.user, address, host)
 
     async def prepare(self, *texts: object) -> None:
-        """Let a worker compute what is costly in texts that a verb will render (code, formulas).
-        Arguments that are no text are ignored."""
+        """Have a worker render the code and formulas in texts that a verb will render. Arguments
+        that are no strings are ignored."""
         for text in texts:
             if isinstance(text, str):
                 await self.node.renderer.prepare(self.moment(), text)

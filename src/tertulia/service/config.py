@@ -1,4 +1,4 @@
-"""The settings of the server: which there are. `tertulia.app.composition.config` reads them.
+"""The settings of the server: which there are. `tertulia.app.config` reads them.
 
 Settings of the organization are in the database and not here.
 """

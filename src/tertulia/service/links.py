@@ -1,7 +1,7 @@
-"""Links that open something to whoever has them: made, and known again.
+"""Links that open something without credentials: making them, and recognizing them.
 
-A link has the number of what it opens and a proof that this installation made it. Nothing that is
-in the database makes the proof: that takes the secret.
+A link has the number of what it opens and a proof that this installation made it. The proof takes
+the installation's secret: the database alone is not enough to make one.
 """
 
 import hashlib
@@ -49,18 +49,18 @@ class Links:
         return self._link(site, CONFIRM, _CONFIRMATION, confirmation)
 
     def reset(self, site: str, credential: Credential, expires_at: int) -> str:
-        """Where one gives an account another password, until that UNIX time and as long as the
-        present one is."""
-        said = f"{credential.user_id}:{self.password_mark(credential)}"
-        return f"{site.rstrip('/')}{RESET}{self._vault.ticket(_RESET, said, expires_at)}"
+        """Where one gives an account another password: until that UNIX time, and while it has the
+        present one."""
+        text = f"{credential.user_id}:{self.password_mark(credential)}"
+        return f"{site.rstrip('/')}{RESET}{self._vault.ticket(_RESET, text, expires_at)}"
 
     def to_reset(self, state: State, token: str, now: float) -> Credential | None:
-        """Whose password the end of such a link gives anew; None where it is over, or was not made
-        here."""
-        said = self._vault.text_of(_RESET, token, now) if _TICKET.fullmatch(token) else None
-        if said is None:
+        """The credential that the token of such a link lets one change; None where the link is
+        over, or was not made here."""
+        text = self._vault.text_of(_RESET, token, now) if _TICKET.fullmatch(token) else None
+        if text is None:
             return None
-        number, _, mark = said.partition(":")
+        number, _, mark = text.partition(":")
         credential = state.credentials.get(int(number))
         if credential is None or self.password_mark(credential) != mark:
             return None
@@ -68,7 +68,7 @@ class Links:
 
     @staticmethod
     def password_mark(credential: Credential) -> str:
-        """What tells whether the password is still the same, and nothing else of it."""
+        """A digest by which it is known whether the password is still the same."""
         return hashlib.sha256((credential.password_hash or "").encode()).hexdigest()[:32]
 
     def external(self, url: str) -> str:
@@ -76,8 +76,8 @@ class Links:
         return f"{EXTERNAL}{self._vault.token(_EXTERNAL, 0, url)}/{url.encode().hex()}"
 
     def external_url(self, proof: str, digits: str) -> str | None:
-        """The URL of such an address; None where it was not made here: the server fetches nothing
-        that nobody linked."""
+        """The URL in such an address; None where it was not made here. So the server fetches only
+        what somebody linked."""
         try:
             url = bytes.fromhex(digits).decode()
         except ValueError:
@@ -86,8 +86,8 @@ class Links:
         return url if hmac.compare_digest(expected.encode(), proof.encode()) else None
 
     def opened(self, state: State, token: str) -> Invitation | Confirmation | None:
-        """What the end of a link opens; None where it was not made here, or is gone. What is over
-        may be among it."""
+        """What a link's token opens; None where the link was not made here, or what it opens is
+        gone. The caller looks whether it is over."""
         match = _TOKEN.fullmatch(token)
         if match is None:
             return None

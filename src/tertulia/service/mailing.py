@@ -33,5 +33,5 @@ def transport(config: Config, log: Log) -> Transport:
 
 def mail_sender(config: Config, log: Log, links: Links) -> MailSender:
     """The node's sender of mails."""
-    letters = MailTemplates(lambda: log.state, links)
-    return MailSender(log.store, letters, transport(config, log), log.clock)
+    templates = MailTemplates(lambda: log.state, links)
+    return MailSender(log.store, templates, transport(config, log), log.clock)

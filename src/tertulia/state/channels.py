@@ -73,7 +73,10 @@ class ActiveSubscribers(Index):
         self.follow(subscriptions, self._subscription_changed)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "ActiveSubscribers":
-        return ActiveSubscribers(instead(self._users), instead(self._subscriptions))
+        made = self._copy_over(instead)
+        made._users, made._subscriptions = instead(self._users), instead(self._subscriptions)
+        made._found = {}
+        return made
 
     def __getitem__(self, channel_id: int) -> tuple[int, ...]:
         """Their IDs, ascending."""

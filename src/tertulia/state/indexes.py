@@ -1,6 +1,5 @@
 """Kinds of indexes over one table, each of which a copy of the table with changes has too."""
 
-import copy
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -32,9 +31,8 @@ class TableIndex(Index, Generic[R]):
         raise NotImplementedError
 
     def with_tables(self, instead: Callable[[Any], Any]) -> Self:
-        made = copy.copy(self)
+        made = self._copy_over(instead)
         made.table = instead(self.table)
-        made.tables = (made.table,)
         replaced = made.table.replaced
         made._detach([record for pair in replaced for record in pair if record is not None])
         for before, after in replaced:

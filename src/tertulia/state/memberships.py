@@ -65,14 +65,18 @@ class Memberships(Index):
         self.follow(realms, self._forget)
 
     def with_tables(self, instead: Callable[[Any], Any]) -> "Memberships":
-        return Memberships(instead(self._users), instead(self._groups), instead(self._realms))
+        made = self._copy_over(instead)
+        made._users, made._groups = instead(self._users), instead(self._groups)
+        made._realms = instead(self._realms)
+        made._forget()
+        return made
 
     def _user_changed(self, before: User | None, after: User | None) -> None:
         if before is None or after is None or _decisive(before) != _decisive(after):
             self._forget()
 
     def _forget(self, *_: object) -> None:
-        self._members.clear()
+        self._members = {}
         self._limited = None
         self.version = next_version()
 

@@ -32,7 +32,7 @@ class Moment:
 class Decision(Generic[T]):
     """The changes that a command asks for, in order, and what it answers when they are made.
 
-    `mails` are written down in the same commit, and sent afterwards.
+    `mails` are stored in the same commit, and sent afterwards.
     """
 
     result: T

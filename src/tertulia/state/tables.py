@@ -1,6 +1,7 @@
-"""Records in memory, by key, with a note of what changed since it was last written down; and what
-every index of them has in common."""
+"""Records in memory, by key, with a note of those that are yet to be written to the database; and
+what every index of them has in common."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -150,3 +151,10 @@ class Index:
     def with_tables(self, instead: Callable[[Any], Any]) -> "Index":
         """The index of copies with changes: `instead` gives for each table the one to look at."""
         raise StaleIndexError(f"{type(self).__name__} does not follow a copy with changes")
+
+    def _copy_over(self, instead: Callable[[Any], Any]) -> Self:
+        """A shallow copy that follows none of its tables: those of a copy do not change, and the
+        others must not keep it for ever."""
+        made = copy.copy(self)
+        made.tables = tuple(map(instead, self.tables))
+        return made

@@ -68,9 +68,9 @@ def _condition(dialect: Dialect, condition: narrow.Condition, user_id: int | Non
             return "messages.topic_key = ?", [key]
         case narrow.InTopics(topics=topics):
             return _topics(dialect, topics)
-        case narrow.IsMuted(channel_ids=ids, topics=muted, heard=heard):
+        case narrow.IsMuted(channel_ids=ids, topics=muted, unmuted=unmuted):
             channels = dialect.among("messages.channel_id")
-            spared, spared_values = _topics(dialect, heard)
+            spared, spared_values = _topics(dialect, unmuted)
             by_topic, values = _topics(dialect, muted)
             return (
                 f"(({channels} AND NOT {spared}) OR {by_topic})",

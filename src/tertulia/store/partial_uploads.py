@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from tertulia.store import file_modes
-from tertulia.store.uploads import KEY, ArrivedFile, Arriving, Uploads, sync_directory
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads, sync_directory
 
 _ENDING: Final = ".json"
 
@@ -132,7 +132,7 @@ class Partials:
         """It as a file that has arrived."""
         place = self._uploads.incoming / partial.key
         return ArrivedFile(
-            partial.name, partial.media_type, partial.length, Arriving(partial.key, place)
+            partial.name, partial.media_type, partial.length, IncomingFile(partial.key, place)
         )
 
     def delete(self, partial: Partial) -> None:

@@ -193,10 +193,10 @@ class Store:
         connection.commit()
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
-        """Whether the batch, begun at that head, was committed, where `commit` could not report: no
+        """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
         writer is under way any more when it is looked up. After `rollback`.
 
-        None where nobody can report: it had no entries, and others have written notes since.
+        None where that cannot be known: it had no entries, and others have written notes since.
         """
         return await self._in(self._writer, self._was_committed, batch, before)
 

@@ -2,7 +2,7 @@
 
 A file arrives in `uploads/incoming/<key>`. When the log says whose it is, it is moved to its place,
 `uploads/<realm>/<two digits>/<key>`: a crash in between leaves a file that is found all the same,
-and moved later. What arrived and was never written down is deleted some time later. Names that
+and moved later. What arrived and never became an attachment is deleted some time later. Names that
 people gave never reach the disk.
 """
 
@@ -27,7 +27,7 @@ _THUMBNAILS = "thumbnails"
 
 
 @dataclass
-class Arriving:
+class IncomingFile:
     """A file that has arrived, or does."""
 
     key: str
@@ -43,7 +43,7 @@ class Draft:
     """A file that is coming in at once. `discard` belongs at its end, whatever happens."""
 
     def __init__(self, place: Path) -> None:
-        self.arriving = Arriving(place.name, place)
+        self.arriving = IncomingFile(place.name, place)
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
@@ -72,7 +72,7 @@ class ArrivedFile:
     content_type: str
     size: int
     """Bytes."""
-    arriving: Arriving
+    arriving: IncomingFile
 
 
 class Uploads:

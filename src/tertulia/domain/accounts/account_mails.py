@@ -46,6 +46,6 @@ def of_sign_in(moment: Moment, place: Place | None) -> list[Mail]:
     )
 
 
-def tell_of_sign_in(moment: Moment, place: Place) -> Decision[None]:
+def mail_new_sign_in(moment: Moment, place: Place) -> Decision[None]:
     """Send the actor a mail that a program signed in."""
     return Decision(None, (), of_sign_in(moment, place))

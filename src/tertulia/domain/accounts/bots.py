@@ -52,7 +52,7 @@ def create(moment: Moment, new: NewBot) -> Decision[User]:
             default_all_public_channels=new.default_all_public_channels,
         ),
     )
-    return Decision(bot, (users.created(state, bot, new.credential, moment.now),))
+    return Decision(bot, (users.created(state, bot, new.credential),))
 
 
 def allow(moment: Moment, kind: BotKind) -> Decision[None]:
@@ -61,7 +61,7 @@ def allow(moment: Moment, kind: BotKind) -> Decision[None]:
     if kind not in {BotKind.GENERIC, BotKind.INCOMING_WEBHOOK}:
         raise Refused("This server runs neither outgoing webhooks nor embedded bots.")
     permissions.require(
-        permissions.may_create_bot(moment.state, moment.actor, kind, moment.now),
+        permissions.may_create_bot(moment.state, moment.actor, kind),
         "You are not allowed to create such bots.",
     )
     return Decision(None)
@@ -79,7 +79,7 @@ def _channel_id(moment: Moment, name: str | None) -> int | None:
     """The channel of that name; None for no name."""
     if not name:
         return None
-    return permissions.visible_channel(moment.state, moment.actor, moment.now, name=name).id
+    return permissions.visible_channel(moment.state, moment.actor, name=name).id
 
 
 class Revision(Struct, frozen=True, kw_only=True):
@@ -138,12 +138,12 @@ def change(moment: Moment, bot_id: int, revision: Revision) -> Decision[User]:
 
 def _new_owner(moment: Moment, owner_id: int) -> User:
     state, actor = moment.state, moment.actor
-    owner = permissions.visible_user(state, actor, owner_id, moment.now)
+    owner = permissions.visible_user(state, actor, owner_id)
     if owner.is_bot or not owner.is_active:
         raise Refused("A bot's owner is an active person.")
     # Whoever gives the bot away still has its key.
     permissions.require(
-        permissions.may_lend_rights(state, actor, owner, moment.now),
+        permissions.may_lend_rights(state, actor, owner),
         "A bot is not given to somebody who may do what you may not.",
     )
     return owner

@@ -28,18 +28,18 @@ def is_usable(state: State, invitation: Invitation, now: float) -> bool:
     )
 
 
-def channels(state: State, invitation: Invitation, now: float) -> list[Channel]:
+def channels(state: State, invitation: Invitation) -> list[Channel]:
     """The channels that it names and its inviter may still invite to, ascending."""
     inviter = state.users[invitation.inviter_id]
     named = (state.channels.get(channel_id) for channel_id in sorted(invitation.channel_ids))
     return [
         channel
         for channel in named
-        if channel is not None and permissions.may_invite_to(state, inviter, channel, now)
+        if channel is not None and permissions.may_invite_to(state, inviter, channel)
     ]
 
 
-def groups(state: State, invitation: Invitation, now: float) -> list[UserGroup]:
+def groups(state: State, invitation: Invitation) -> list[UserGroup]:
     """The groups that it names and to which its inviter may still add members."""
     inviter = state.users[invitation.inviter_id]
     named = (state.groups.get(group_id) for group_id in invitation.group_ids)
@@ -48,7 +48,7 @@ def groups(state: State, invitation: Invitation, now: float) -> list[UserGroup]:
         for group in named
         if group is not None
         and not group.deactivated
-        and permissions.may_add_members(state, inviter, group, now)
+        and permissions.may_add_members(state, inviter, group)
     ]
 
 

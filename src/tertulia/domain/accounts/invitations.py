@@ -79,7 +79,7 @@ def invite(moment: Moment, addressees: str, terms: Terms, post: Post) -> Decisio
     state, actor = moment.state, moment.actor
     _require_person(actor)
     permissions.require(
-        permissions.holds_as_member(state, actor, state.realm.can_invite_users_group, moment.now),
+        permissions.holds_as_member(state, actor, state.realm.can_invite_users_group),
         "You are not allowed to invite people.",
     )
     wanted = _addresses(addressees)
@@ -134,9 +134,7 @@ def link(moment: Moment, terms: Terms, nonce: str) -> Decision[Invitation]:
     state, actor = moment.state, moment.actor
     _require_person(actor)
     permissions.require(
-        permissions.holds_as_member(
-            state, actor, state.realm.create_multiuse_invite_group, moment.now
-        ),
+        permissions.holds_as_member(state, actor, state.realm.create_multiuse_invite_group),
         "You are not allowed to make invitation links.",
     )
     return server_link(moment, terms, nonce)
@@ -210,14 +208,14 @@ def _made(
 
 
 def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     found: dict[int, Channel] = {}
     for channel_id in channel_ids:
         channel = state.channels.get(channel_id)
         if (
             channel is None
             or channel.is_archived
-            or not permissions.sees_channel(state, actor, channel, now)
+            or not permissions.sees_channel(state, actor, channel)
         ):
             raise Refused(f"There is no channel with ID {channel_id}. Nobody was invited.")
         found[channel.id] = channel
@@ -226,10 +224,10 @@ def _channels(moment: Moment, channel_ids: Iterable[int]) -> tuple[int, ...]:
     allowed = {
         channel.id
         for channel in found.values()
-        if permissions.may_subscribe_others(state, actor, channel, now)
+        if permissions.may_subscribe_others(state, actor, channel)
     }
     permissions.require(
-        permissions.may_add_subscribers_at_all(state, actor, now) or bool(allowed),
+        permissions.may_add_subscribers_at_all(state, actor) or bool(allowed),
         "You are not allowed to subscribe others to channels.",
     )
     for channel in found.values():
@@ -248,7 +246,7 @@ def _groups(moment: Moment, group_ids: Iterable[int]) -> tuple[int, ...]:
         if group is None or group.deactivated:
             raise Refused(f"There is no group {group_id}. Nobody was invited.")
         permissions.require(
-            permissions.may_add_members(state, actor, group, moment.now),
+            permissions.may_add_members(state, actor, group),
             f"You are not allowed to add members to '{group.name}'.",
         )
         found[group.id] = group

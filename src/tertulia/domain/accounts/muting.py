@@ -11,7 +11,7 @@ from tertulia.state.organization import State
 def mute(moment: Moment, user_id: int) -> Decision[None]:
     """Mute a user. Refused for oneself, unknown users, and users who are muted already."""
     state, actor = moment.state, moment.actor
-    user = permissions.visible_user(state, actor, user_id, moment.now)
+    user = permissions.visible_user(state, actor, user_id)
     if user.id == actor.id:
         raise Refused("You cannot mute yourself.")
     if (actor.id, user.id) in state.muted_users:

@@ -216,10 +216,10 @@ def _password_changed(moment: Moment, password: NewPassword) -> list[AnyChange]:
 
 
 def _targeted(moment: Moment, targets: Targets) -> list[User]:
-    state, now = moment.state, moment.now
+    state = moment.state
     found: dict[int, User] = {}
     for user_id in targets.user_ids:
-        user = permissions.visible_user(state, moment.actor, user_id, now)
+        user = permissions.visible_user(state, moment.actor, user_id)
         if not user.is_active or user.is_bot:
             raise Refused(f"The user with ID {user_id} is no active person.")
         found[user.id] = user

@@ -142,7 +142,7 @@ def _people(moment: Moment, given: str | Sequence[int]) -> str:
     if len(given) > MAX_PEOPLE:
         raise Refused(f"A field has at most {MAX_PEOPLE} people.")
     for user_id in given:
-        user = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
+        user = permissions.visible_user(moment.state, moment.actor, user_id)
         if user.is_bot or not user.is_active:
             raise Refused("A field's people are active persons.")
     return msgspec.json.encode(list(dict.fromkeys(given))).decode()

@@ -30,7 +30,7 @@ PAUSE: Final = 60
 """Seconds between two mails to the same of them."""
 
 
-class Over(Refused):
+class LinkExpired(Refused):
     """The link opens nothing any more; the sentence says why."""
 
 
@@ -38,7 +38,7 @@ class HasAccount(Refused):
     """There is an account with the address already."""
 
 
-class Joining(Struct, frozen=True, kw_only=True):
+class NewMember(Struct, frozen=True, kw_only=True):
     """Somebody who joins. `credential` is for nobody yet (`user_id` 0)."""
 
     address: str
@@ -90,23 +90,23 @@ def sign_up(
 def require_open(state: State) -> None:
     """Over where nobody can join without an invitation."""
     if state.realm.invite_required:
-        raise Over("You need an invitation to join this organization.")
+        raise LinkExpired("You need an invitation to join this organization.")
 
 
 def usable_invitation(state: State, invitation_id: int, now: float) -> Invitation:
     """The invitation, if somebody can join with it. Over with the reason otherwise."""
     invitation = state.invitations.get(invitation_id)
     if invitation is None:
-        raise Over("There is no such invitation.")
+        raise LinkExpired("There is no such invitation.")
     match invitation.status:
         case InvitationStatus.USED:
-            raise Over("This invitation has been used already.")
+            raise LinkExpired("This invitation has been used already.")
         case InvitationStatus.REVOKED:
-            raise Over("This invitation has been withdrawn.")
+            raise LinkExpired("This invitation has been withdrawn.")
     if not invitation.is_open(now):
-        raise Over("This invitation was not used in time.")
+        raise LinkExpired("This invitation was not used in time.")
     if not invitation_rules.is_usable(state, invitation, now):
-        raise Over("This invitation has been withdrawn.")
+        raise LinkExpired("This invitation has been withdrawn.")
     return invitation
 
 
@@ -114,9 +114,9 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
     """The confirmation, if somebody can join with it. Over with the reason otherwise."""
     confirmation = state.confirmations.get(confirmation_id)
     if confirmation is None or confirmation.user_id is not None:
-        raise Over("This link has been used already, or a newer one was mailed to you.")
+        raise LinkExpired("This link has been used already, or a newer one was mailed to you.")
     if confirmation.expires_at <= now:
-        raise Over("This link was not used in time.")
+        raise LinkExpired("This link was not used in time.")
     if confirmation.invitation_id is None:
         require_open(state)
     else:
@@ -128,7 +128,7 @@ def usable_confirmation(state: State, confirmation_id: int, now: float) -> Confi
 
 
 def join_invited(
-    moment: Moment, invitation_id: int, joining: Joining, render: Render
+    moment: Moment, invitation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
     """Join with an invitation. With one for an address, the account has that address, whatever
     was asked for.
@@ -142,7 +142,7 @@ def join_invited(
 
 
 def join_confirmed(
-    moment: Moment, confirmation_id: int, joining: Joining, render: Render
+    moment: Moment, confirmation_id: int, joining: NewMember, render: Render
 ) -> Decision[User]:
     """Join with an address that was confirmed. Raises as `join_invited`."""
     state = moment.state
@@ -167,35 +167,33 @@ def _join(
     moment: Moment,
     invitation: Invitation | None,
     address: str,
-    joining: Joining,
+    joining: NewMember,
     render: Render,
 ) -> Decision[User]:
-    state, now = moment.state, moment.now
+    state = moment.state
     check(state, address, joining.full_name)
     user = users.made(
         moment, address, joining.full_name, *([invitation.role] if invitation else [])
     )
     # An invitation gives what its inviter has to give now, whatever it was then.
     groups = (
-        [group.id for group in invitation_rules.groups(state, invitation, now)]
-        if invitation
-        else []
+        [group.id for group in invitation_rules.groups(state, invitation)] if invitation else []
     )
     changes: list[AnyChange] = [
-        users.created(state, user, joining.credential, now, groups),
-        *subscription_changes.first(state, user, _channels(state, invitation, now), now),
+        users.created(state, user, joining.credential, groups),
+        *subscription_changes.first(state, user, _channels(state, invitation)),
         *invitation_rules.answered(state, user.address),
         *notices.sent(moment, list(_notices(state, user, invitation)), render, users=[user]),
     ]
     return Decision(user, changes)
 
 
-def _channels(state: State, invitation: Invitation | None, now: float) -> list[Channel]:
+def _channels(state: State, invitation: Invitation | None) -> list[Channel]:
     """Those that the invitation names, and the default ones where it says so."""
     named = (
         set()
         if invitation is None
-        else {channel.id for channel in invitation_rules.channels(state, invitation, now)}
+        else {channel.id for channel in invitation_rules.channels(state, invitation)}
     )
     with_defaults = invitation is None or invitation.default_channels
     return [

@@ -36,7 +36,7 @@ def change_own(moment: Moment, new: NewStatus) -> Decision[bool]:
 def change(moment: Moment, user_id: int, new: NewStatus) -> Decision[bool]:
     """The same for somebody else, by an administrator (NotPermitted otherwise)."""
     permissions.require_administrator(moment.state, moment.actor)
-    user = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
+    user = permissions.visible_user(moment.state, moment.actor, user_id)
     permissions.require(user.is_active and not user.is_system_bot, "No such user")
     return _change(moment, user, new)
 

@@ -39,13 +39,11 @@ from tertulia.state.organization import State
 # Finding
 
 
-def account_with(
-    state: State, viewer: User | None, address: str, host: str, now: float
-) -> User | None:
+def account_with(state: State, viewer: User | None, address: str, host: str) -> User | None:
     """The account with that address, if the viewer may know of it, and by it: the real one where
     they see it, or the one that stands for it (`user7@` and the organization's host)."""
     user = _account_called(state, viewer, address, host)
-    if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user, now)):
+    if user is None or (viewer is not None and not permissions.sees_user(state, viewer, user)):
         return None
     return user
 
@@ -87,8 +85,8 @@ def create(moment: Moment, new: NewUser) -> Decision[User]:
     return Decision(
         user,
         [
-            created(state, user, new.credential, moment.now),
-            *subscription_changes.to_defaults(state, user, moment.now),
+            created(state, user, new.credential),
+            *subscription_changes.to_defaults(state, user),
             *invitation_rules.answered(state, user.address),
         ],
     )
@@ -111,7 +109,7 @@ def check_new(moment: Moment, address: str, full_name: str) -> Decision[None]:
     """Refuse what `create_for_another` would refuse now: before the password is hashed, which is
     expensive."""
     permissions.require(
-        permissions.may_create_users(moment.state, moment.actor, moment.now),
+        permissions.may_create_users(moment.state, moment.actor),
         "You are not allowed to create accounts.",
     )
     admitted_addresses.require(moment.state, free_address(moment.state, address))
@@ -135,7 +133,7 @@ def arrive(moment: Moment) -> Decision[None]:
 
 
 def created(
-    state: State, user: User, credential: Credential, now: float, group_ids: Iterable[int] = ()
+    state: State, user: User, credential: Credential, group_ids: Iterable[int] = ()
 ) -> UserCreated:
     """The change that creates the account, with the credential as its own, as a member of these
     groups and of those of its role."""
@@ -215,7 +213,7 @@ def change(moment: Moment, user_id: int, revision: Revision) -> Decision[None]:
 
 def managed_user(moment: Moment, user_id: int) -> User:
     """The account, if the actor may change it. Refused otherwise."""
-    target = permissions.visible_user(moment.state, moment.actor, user_id, moment.now)
+    target = permissions.visible_user(moment.state, moment.actor, user_id)
     permissions.require(
         not target.is_system_bot
         and permissions.manages_account(moment.state, moment.actor, target),
@@ -278,7 +276,7 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
         state, first = full_members.with_changes(state, ended), [*ended]
         was_in = set(state.memberships.system_groups_of(target)) if target.is_active else set()
         is_in = set(state.memberships.system_groups_of(after)) if target.is_active else set()
-        saw, sees = _channels_seen(state, target, now), _channels_seen(state, after, now)
+        saw, sees = _channels_seen(state, target), _channels_seen(state, after)
         change = msgspec.structs.replace(
             change,
             left=tuple(sorted(was_in - is_in)),
@@ -288,16 +286,16 @@ def changed(moment: Moment, target: User, values: Mapping[str, Any]) -> list[Any
             subscribers={c: state.subscribers(c) for c in sees - saw},
         )
         bots = [target] if target.is_bot else state.users.bots_of(target.id)
-        return [*first, *_with_bots(state, change, after, bots, now)]
+        return [*first, *_with_bots(state, change, after, bots)]
     return [*first, change]
 
 
-def _channels_seen(state: State, user: User, now: float) -> set[int]:
-    return {c.id for c in state.channels if permissions.sees_channel(state, user, c, now)}
+def _channels_seen(state: State, user: User) -> set[int]:
+    return {c.id for c in state.channels if permissions.sees_channel(state, user, c)}
 
 
 def _with_bots(
-    state: State, change: UserChanged, after: User, bots: Sequence[User], now: float
+    state: State, change: UserChanged, after: User, bots: Sequence[User]
 ) -> Iterable[AnyChange]:
     """The change with what it does to the rights of these bots, and the ends of those
     subscriptions that a guest's bots cannot have."""
@@ -310,12 +308,12 @@ def _with_bots(
         if roles[0] is not roles[1]:
             rights[bot.id] = (int(roles[0]), int(roles[1]))
         ended += [
-            subscription_changes.unsubscribed(ahead, channel, [after_bot], now)
+            subscription_changes.unsubscribed(ahead, channel, [after_bot])
             for channel in (ahead.channels[one] for one in ahead.channel_ids_of(bot.id))
             if not permissions.bot_may_be_in(ahead, after_bot, channel)
         ]
     others = [bot.id for bot in bots if bot.id != after.id]
-    seen = visibility.compared(state, ahead, state.channels, others, now)
+    seen = visibility.compared(state, ahead, state.channels, others)
     yield msgspec.structs.replace(change, rights=rights, sight=seen)
     yield from ended
 
@@ -408,7 +406,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
         return Decision(None, changes)
     require_person(moment.actor)
     permissions.require(
-        permissions.may_create_bot(state, moment.actor, target.bot.kind, now),
+        permissions.may_create_bot(state, moment.actor, target.bot.kind),
         "You are not allowed to have such bots.",
     )
     free_bot_name(state, target.full_name, target.id)

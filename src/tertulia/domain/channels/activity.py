@@ -1,4 +1,4 @@
-"""Channels that fall quiet, and those that wake up again."""
+"""Which channels count as recently active, as time goes by and messages come."""
 
 import msgspec
 
@@ -9,14 +9,13 @@ from tertulia.state.organization import State
 
 
 def update(moment: Moment) -> Decision[None]:
-    """Call channels quiet in which nothing was written for long, and others active again."""
+    """Mark channels without a message for long as inactive, and others as active again."""
     state, now = moment.state, moment.now
     changes = [
         channels.changed(
             state,
             channel,
             msgspec.structs.replace(channel, is_recently_active=not channel.is_recently_active),
-            now,
         )
         for channel in state.channels
         if channel.is_recently_active != is_active(channel, now)

@@ -21,14 +21,14 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 FOR_EVER = -1
-"""As a channel's `retention_days`."""
+"""The value of `retention_days` for messages that are never deleted."""
 
 
 class NewChannel(Struct, frozen=True, kw_only=True):
-    """A channel to be. `rendered_description` is the HTML of `description`, both final.
+    """A channel to be created. `rendered_description` is the HTML of `description`.
 
-    `history_public` None is what is usual for the kind of channel; settings that `groups` does
-    not name get their defaults.
+    With `history_public` None the kind of channel decides: public history unless it is private.
+    Settings that `groups` does not name get their defaults.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NewChannel(Struct, frozen=True, kw_only=True):
 
 
 class ChannelEdit(Struct, frozen=True, kw_only=True):
-    """New values for a channel. What is UNSET stays."""
+    """New values for a channel. UNSET fields stay as they are."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -64,10 +64,10 @@ class ChannelEdit(Struct, frozen=True, kw_only=True):
     """Whether the server lets organizations have web-public channels."""
 
 
-def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
-    """The channel, if there is one that the actor may see. Refused otherwise."""
+def known(state: State, actor: User, channel_id: int) -> Channel:
+    """The channel of that ID. Refused where there is none that the actor may see."""
     try:
-        return permissions.visible_channel(state, actor, now, channel_id=channel_id)
+        return permissions.visible_channel(state, actor, channel_id=channel_id)
     except NoSuchChannel:
         raise Refused("There is no such channel.") from None
 
@@ -76,15 +76,15 @@ def known(state: State, actor: User, channel_id: int, now: float) -> Channel:
 
 
 def check_unlike(others: Iterable[Channel], name: str, *, but: int | None = None) -> None:
-    """Refused where one of these channels, but that one, has a name that looks like this one."""
+    """Refuse a name that looks like that of one of these channels, other than the channel `but`."""
     if any(lookalikes.alike(one.name, name) for one in others if one.id != but):
         raise Refused(f"Another channel has a name that looks like '{name}'.")
 
 
 def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
-    """The channel that the actor asks for. Its name must be free: that is for the caller to see.
+    """The record of the new channel. The caller makes sure that its name is free.
 
-    Refused for names and combinations that cannot be, and without the rights that it takes.
+    Refused for invalid names and combinations, and where the actor lacks a right.
     """
     state, actor, now = moment.state, moment.actor, moment.now
     name = names.channel_name(new.name)
@@ -98,13 +98,13 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
     if new.retention_days is not None:
         _check_may_set_retention(state, actor, new.retention_days)
     if new.topics_policy is not TopicsPolicy.INHERIT:
-        _check_may_set_topics_policy(state, actor, now)
+        _check_may_set_topics_policy(state, actor)
     folders.check_open(state, new.folder_id)
     groups: dict[str, GroupSetting] = {
         setting: group_settings.checked(state, setting, CHANNEL_SETTINGS[setting], value)
         for setting, value in new.groups.items()
     }
-    _check_may_set_groups(state, actor, now, groups)
+    _check_may_set_groups(state, actor, groups)
     groups.setdefault("can_administer_channel_group", Members((actor.id,), ()))
     channel = msgspec.structs.replace(
         Channel(
@@ -129,17 +129,15 @@ def made(moment: Moment, new: NewChannel, channel_id: int) -> Channel:
 
 
 def check_may_create(moment: Moment, new: NewChannel) -> None:
-    """Refuse to create a channel of this kind unless the actor has the right."""
+    """Refuse unless the actor may create a channel of this kind."""
     permissions.require(may_create(moment, new), _NOT_OF_THIS_KIND)
 
 
 def may_create(moment: Moment, new: NewChannel) -> bool:
-    """Whether the actor has the right to create a channel of this kind. Refused for a kind that
-    there cannot be."""
+    """Whether the actor may create a channel of this kind. Refused for an invalid kind."""
     return _may_have_kind(
         moment.state,
         moment.actor,
-        moment.now,
         is_private=new.is_private,
         is_web_public=new.is_web_public,
         web_is_open=new.web_is_open,
@@ -152,7 +150,6 @@ _NOT_OF_THIS_KIND: Final = "You are not allowed to do this."
 def _may_have_kind(
     state: State,
     actor: User,
-    now: float,
     *,
     is_private: bool,
     is_web_public: bool,
@@ -171,7 +168,7 @@ def _may_have_kind(
         setting = realm.can_create_private_channel_group
     else:
         setting = realm.can_create_public_channel_group
-    return permissions.holds_as_member(state, actor, setting, now)
+    return permissions.holds_as_member(state, actor, setting)
 
 
 def _check_may_make_default(state: State, actor: User) -> None:
@@ -186,9 +183,9 @@ def _check_may_set_retention(state: State, actor: User, days: int | None) -> Non
         raise Refused("Messages are kept for at least a day.")
 
 
-def _check_may_set_topics_policy(state: State, actor: User, now: float) -> None:
+def _check_may_set_topics_policy(state: State, actor: User) -> None:
     permissions.require(
-        permissions.holds(state, actor, state.realm.can_set_topics_policy_group, now),
+        permissions.holds(state, actor, state.realm.can_set_topics_policy_group),
         "You are not allowed to change whether messages need a topic.",
     )
 
@@ -197,18 +194,18 @@ _DELETING = {"can_delete_any_message_group", "can_delete_own_message_group"}
 _NEEDS_CONTENT = _DELETING | {"can_add_subscribers_group", "can_subscribe_group"}
 
 
-def _check_may_set_groups(state: State, actor: User, now: float, groups: Mapping[str, Any]) -> None:
+def _check_may_set_groups(state: State, actor: User, groups: Mapping[str, Any]) -> None:
     if _DELETING & groups.keys():
         permissions.require(
             permissions.holds_as_member(
-                state, actor, state.realm.can_set_delete_message_policy_group, now
+                state, actor, state.realm.can_set_delete_message_policy_group
             ),
             "You are not allowed to change who may delete messages.",
         )
 
 
 def _check_whole(channel: Channel) -> None:
-    """Refuse combinations that no channel has."""
+    """Refuse invalid combinations of settings."""
     if channel.is_private and channel.is_web_public:
         raise Refused("A private channel cannot be web-public.")
     if not channel.is_private and not channel.history_public:
@@ -228,24 +225,24 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     Refused without the right to each of the changes, for values that cannot be, and where nothing
     would be renamed or unarchived; StaleExpectation for a permission that somebody else changed.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = known(state, actor, channel_id, now)
+    state, actor = moment.state, moment.actor
+    channel = known(state, actor, channel_id)
     permissions.require(
-        permissions.administers(state, actor, channel, now),
+        permissions.administers(state, actor, channel),
         "You do not have permission to administer this channel.",
     )
     values: dict[str, Any] = {
         **_described(moment, channel, edit, render),
-        **_kept(state, actor, channel, edit, now),
-        **_privacy(state, actor, channel, edit, now),
-        **_permissions(state, actor, channel, edit, now),
+        **_kept(state, actor, channel, edit),
+        **_privacy(state, actor, channel, edit),
+        **_permissions(state, actor, channel, edit),
     }
     if edit.unarchive:
         permissions.require(channel.is_archived, "The channel is not archived.")
         values["is_archived"] = False
         folder = state.folders.get(channel.folder_id)
         if folder is not None and folder.is_archived:
-            # An archived folder has no channels that are not.
+            # A channel that is not archived cannot be in an archived folder.
             values.setdefault("folder_id", None)
     if edit.is_default is not UNSET:
         _check_may_make_default(state, actor)
@@ -259,7 +256,7 @@ def change(moment: Moment, channel_id: int, edit: ChannelEdit, render: Render) -
     return Decision(
         after,
         [
-            changed(state, channel, after, now),
+            changed(state, channel, after),
             *(default_groups.without(state, channel) if after.is_private else ()),
             *notices.sent(moment, notices.changed(moment, channel, after), render),
         ],
@@ -287,9 +284,7 @@ def _described(
     return values
 
 
-def _kept(
-    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
-) -> dict[str, Any]:
+def _kept(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if edit.retention_days is not UNSET:
         _check_may_set_retention(state, actor, edit.retention_days)
@@ -299,7 +294,7 @@ def _kept(
             folders.check_open(state, edit.folder_id)
         values["folder_id"] = edit.folder_id
     if edit.topics_policy is not UNSET:
-        _check_may_set_topics_policy(state, actor, now)
+        _check_may_set_topics_policy(state, actor)
         if edit.topics_policy is TopicsPolicy.EMPTY_ONLY and any(
             state.topics.of_channel[channel.id]
         ):
@@ -308,10 +303,8 @@ def _kept(
     return values
 
 
-def _privacy(
-    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
-) -> dict[str, Any]:
-    """The three fields of privacy, where one of them is given: the others follow."""
+def _privacy(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
+    """The three fields of privacy if one of them is given: the others follow from it."""
     if edit.is_private is UNSET and edit.is_web_public is UNSET and edit.history_public is UNSET:
         return {}
     is_private = channel.is_private if edit.is_private is UNSET else edit.is_private
@@ -333,14 +326,13 @@ def _privacy(
     if all(getattr(channel, name) == value for name, value in values.items()):
         return {}
     permissions.require(
-        permissions.reads_channel(state, actor, channel, now),
+        permissions.reads_channel(state, actor, channel),
         "You need access to the messages of this channel.",
     )
     if (is_private, is_web_public) != (channel.is_private, channel.is_web_public):
         allowed = _may_have_kind(
             state,
             actor,
-            now,
             is_private=is_private,
             is_web_public=is_web_public,
             web_is_open=edit.web_is_open,
@@ -349,9 +341,7 @@ def _privacy(
     return values
 
 
-def _permissions(
-    state: State, actor: User, channel: Channel, edit: ChannelEdit, now: float
-) -> dict[str, Any]:
+def _permissions(state: State, actor: User, channel: Channel, edit: ChannelEdit) -> dict[str, Any]:
     values = {
         name: group_settings.revised(
             state, name, CHANNEL_SETTINGS[name], getattr(channel, name), given
@@ -360,45 +350,44 @@ def _permissions(
     }
     if _NEEDS_CONTENT & values.keys():
         permissions.require(
-            permissions.reads_channel(state, actor, channel, now),
+            permissions.reads_channel(state, actor, channel),
             "You need access to the messages of this channel.",
         )
-    _check_may_set_groups(state, actor, now, values)
+    _check_may_set_groups(state, actor, values)
     return values
 
 
 def archive(moment: Moment, channel_id: int) -> Decision[None]:
-    """Archive the channel: it stays readable, nothing can be sent to it any more, and what was
-    unread in it counts as read."""
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = known(state, actor, channel_id, now)
+    """Archive the channel: it stays readable, nothing can be sent to it any more, and its unread
+    messages are marked as read."""
+    state, actor = moment.state, moment.actor
+    channel = known(state, actor, channel_id)
     permissions.require(
-        permissions.administers(state, actor, channel, now),
+        permissions.administers(state, actor, channel),
         "You do not have permission to administer this channel.",
     )
     permissions.require(not channel.is_archived, "The channel is archived already.")
     after = msgspec.structs.replace(
         channel, is_archived=True, is_default=False, read_until=state.last_message_id
     )
-    return Decision(
-        None, [changed(state, channel, after, now), *default_groups.without(state, channel)]
-    )
+    return Decision(None, [changed(state, channel, after), *default_groups.without(state, channel)])
 
 
-_DECIDES_SIGHT = {"is_private", "is_web_public", *permissions.SIGHT_SETTINGS}
+_DECIDES_VISIBILITY = {"is_private", "is_web_public", *permissions.VISIBILITY_SETTINGS}
 _PRIVACY = ("is_private", "is_web_public", "history_public")
 
 
-def changed(state: State, before: Channel, after: Channel, now: float) -> ChannelChanged:
-    """The change from one to the other, with who gains and loses sight of the channel."""
+def changed(state: State, before: Channel, after: Channel) -> ChannelChanged:
+    """The change from `before` to `after`, with the users who gain and lose sight of the
+    channel."""
     fields = [field for field in before.__struct_fields__ if _differ(before, after, field)]
     if any(field in _PRIVACY for field in fields):
         fields = [*(field for field in fields if field not in _PRIVACY), *_PRIVACY]
     gained: set[int] = set()
     lost: set[int] = set()
-    if _DECIDES_SIGHT & set(fields):
-        saw = permissions.channel_viewers(state, before, now)
-        see = permissions.channel_viewers(state, after, now)
+    if _DECIDES_VISIBILITY & set(fields):
+        saw = permissions.channel_viewers(state, before)
+        see = permissions.channel_viewers(state, after)
         gained, lost = see - saw, saw - see
     returned = before.is_archived and not after.is_archived
     return ChannelChanged(

@@ -128,7 +128,7 @@ def _description(text: str) -> str:
 
 
 def _channel(moment: Moment, name: str) -> Channel:
-    return permissions.visible_channel(moment.state, moment.actor, moment.now, name=name)
+    return permissions.visible_channel(moment.state, moment.actor, name=name)
 
 
 def _with(

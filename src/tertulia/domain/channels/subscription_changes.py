@@ -29,7 +29,7 @@ def color_for(state: State, user_id: int, taken: Iterable[str] = ()) -> str:
 
 
 def subscribed(
-    state: State, channel: Channel, users: Iterable[User], now: float, colors: dict[int, str]
+    state: State, channel: Channel, users: Iterable[User], colors: dict[int, str]
 ) -> Subscribed:
     """The change that subscribes the users (who are not subscribed yet) to the channel.
 
@@ -47,18 +47,14 @@ def subscribed(
         colors=chosen,
         after=state.last_message_id,
         gained=tuple(
-            user.id
-            for user in people
-            if not permissions.sees_unsubscribed(state, user, channel, now)
+            user.id for user in people if not permissions.sees_unsubscribed(state, user, channel)
         ),
         count=len(state.subscribers(channel.id)) + len(people),
         archived=channel.is_archived,
     )
 
 
-def unsubscribed(
-    state: State, channel: Channel, leaving: Iterable[User], now: float
-) -> Unsubscribed:
+def unsubscribed(state: State, channel: Channel, leaving: Iterable[User]) -> Unsubscribed:
     """The change that ends the (present) subscriptions of these people."""
     people = list(leaving)
     return Unsubscribed(
@@ -66,22 +62,20 @@ def unsubscribed(
         user_ids=tuple(user.id for user in people),
         until=state.last_message_id,
         lost=tuple(
-            user.id
-            for user in people
-            if not permissions.sees_unsubscribed(state, user, channel, now)
+            user.id for user in people if not permissions.sees_unsubscribed(state, user, channel)
         ),
         name=channel.name,
         archived=channel.is_archived,
     )
 
 
-def to_defaults(state: State, user: User, now: float) -> list[AnyChange]:
+def to_defaults(state: State, user: User) -> list[AnyChange]:
     """The changes that subscribe a new user to the default channels."""
     defaults = [c for c in state.channels if c.is_default and not c.is_archived]
-    return first(state, user, defaults, now)
+    return first(state, user, defaults)
 
 
-def first(state: State, user: User, channels: Iterable[Channel], now: float) -> list[AnyChange]:
+def first(state: State, user: User, channels: Iterable[Channel]) -> list[AnyChange]:
     """The changes that subscribe a new user to the channels, and nothing else yet."""
     changes: list[AnyChange] = []
     taken: list[str] = []
@@ -94,7 +88,7 @@ def first(state: State, user: User, channels: Iterable[Channel], now: float) -> 
                 colors={user.id: color},
                 after=state.last_message_id,
                 gained=(user.id,)
-                if not permissions.sees_unsubscribed(state, user, channel, now)
+                if not permissions.sees_unsubscribed(state, user, channel)
                 else (),
                 count=len(state.subscribers(channel.id)) + 1,
             )

@@ -48,7 +48,7 @@ Principals = Sequence[int] | None
 """People by ID; None for the actor."""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SubscribeRequest(Struct, frozen=True, kw_only=True):
     """Channels to subscribe people to.
 
     Each is what to create where there is none of its name. `colors` are the actor's own, by name.
@@ -59,7 +59,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     colors: dict[str, str] = {}
     refusals_are_fatal: bool = True
     announce: bool = False
-    tell_subscribed: bool = True
+    notify_subscribed: bool = True
     must_be_new: bool = False
     """Refuse a name that is in use."""
 
@@ -72,14 +72,14 @@ class Checked(Struct, frozen=True, kw_only=True):
     is_new: bool = False
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
-    """The result of `subscribe`: channels' names by user ID. `told` is whether the people concerned
-    got a message, unless they were too many; `created` are the new channels."""
+class SubscribeResult(Struct, frozen=True, kw_only=True):
+    """The result of `subscribe`: channels' names by user ID. `notified` is whether the people
+    concerned got a message, unless they were too many; `created` are the new channels."""
 
     subscribed: dict[int, list[str]]
     already_subscribed: dict[int, list[str]]
     unauthorized: list[str]
-    told: bool
+    notified: bool
     created: tuple[Channel, ...]
 
 
@@ -88,18 +88,18 @@ def accounts(moment: Moment, principals: Principals) -> list[User]:
 
     Refused for those that do not exist, are deactivated, or may not be seen, all alike.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     if principals is None:
         return [actor]
     found: dict[int, User] = {}
-    sees_all = permissions.sees_everybody(state, actor, now)
+    sees_all = permissions.sees_everybody(state, actor)
     for principal in principals:
         user = state.users.get(principal)
         if (
             user is None
             or not user.is_active
             or user.is_system_bot
-            or not (sees_all or permissions.sees_user(state, actor, user, now))
+            or not (sees_all or permissions.sees_user(state, actor, user))
         ):
             raise Refused(f"No such user: {principal}")
         found[user.id] = user
@@ -114,7 +114,9 @@ def _check_size(channel_count: int, people: Sequence[User]) -> None:
 # Subscribing
 
 
-def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcome]:
+def subscribe(
+    moment: Moment, wanted: SubscribeRequest, render: Render
+) -> Decision[SubscribeResult]:
     """Subscribe people to channels, creating those that do not exist.
 
     Raises Refused for names that cannot be one, for unknown people, for options without the right
@@ -135,11 +137,11 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
             allowed.append(checked.channel)
             created.extend([checked.channel] if checked.is_new else [])
     changes: list[AnyChange] = [ChannelCreated(channel=channel) for channel in created]
-    outcome = Outcome(
+    outcome = SubscribeResult(
         subscribed={},
         already_subscribed={},
         unauthorized=unauthorized,
-        told=False,
+        notified=False,
         created=tuple(created),
     )
     fresh = _subscribed(moment, wanted, people, allowed, outcome)
@@ -147,12 +149,12 @@ def subscribe(moment: Moment, wanted: Wanted, render: Render) -> Decision[Outcom
     notified, messages = _messages_to_subscribed(actor, people, fresh, wanted)
     texts = [*notices.created(moment, created, announce=wanted.announce), *messages]
     changes.extend(notices.sent(moment, texts, render, created))
-    return Decision(msgspec.structs.replace(outcome, told=notified), changes)
+    return Decision(msgspec.structs.replace(outcome, notified=notified), changes)
 
 
 def _checked_channel(
     moment: Moment,
-    wanted: Wanted,
+    wanted: SubscribeRequest,
     new: NewChannel,
     people: Sequence[User],
     created: Sequence[Channel],
@@ -184,7 +186,7 @@ def check_people(moment: Moment, channel_count: int, principals: Principals) -> 
 
 
 def check(
-    moment: Moment, wanted: Wanted, new: NewChannel, created: Sequence[Channel]
+    moment: Moment, wanted: SubscribeRequest, new: NewChannel, created: Sequence[Channel]
 ) -> Decision[Checked]:
     """What would become of one of the channels; `created` are those that would be created before
     it. Changes nothing. Refused as `subscribe`."""
@@ -193,8 +195,8 @@ def check(
 
 
 def subscribe_more(
-    moment: Moment, wanted: Wanted, channel_id: int, *, is_created: bool
-) -> Decision[Outcome]:
+    moment: Moment, wanted: SubscribeRequest, channel_id: int, *, is_created: bool
+) -> Decision[SubscribeResult]:
     """Subscribe more people to a channel, without telling them: the next part of a request that is
     done in parts. `is_created` says that the request created it, with the right to subscribe them.
 
@@ -208,14 +210,16 @@ def subscribe_more(
         if wanted.refusals_are_fatal:
             raise Refused(f"You cannot subscribe these people to '{channel.name}'.")
         unauthorized, people = [channel.name], []
-    outcome = Outcome(
-        subscribed={}, already_subscribed={}, unauthorized=unauthorized, told=False, created=()
+    outcome = SubscribeResult(
+        subscribed={}, already_subscribed={}, unauthorized=unauthorized, notified=False, created=()
     )
     fresh = _subscribed(moment, wanted, people, [channel], outcome)
     return Decision(outcome, [change for _, change in fresh])
 
 
-def tell(moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render) -> Decision[bool]:
+def notify_subscribed(
+    moment: Moment, subscribed: Mapping[int, Sequence[str]], render: Render
+) -> Decision[bool]:
     """Write to people that the actor subscribed them to channels of these names, as `subscribe`
     does. Returns False, and writes nothing, where they are too many."""
     if len(subscribed) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
@@ -243,11 +247,11 @@ def _known(moment: Moment, new: NewChannel) -> Channel | None:
     channel = moment.state.channel_named(new.name)
     if channel is None:
         return None
-    seen = permissions.sees_channel(moment.state, moment.actor, channel, moment.now)
+    seen = permissions.sees_channel(moment.state, moment.actor, channel)
     return channel if seen else None
 
 
-def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None:
+def _existing(moment: Moment, new: NewChannel, wanted: SubscribeRequest) -> Channel | None:
     """The channel of that name. Where the actor may not see it, the only sign of it is that it
     cannot be created, and only those who could create one learn that."""
     channel = moment.state.channel_named(new.name)
@@ -261,13 +265,13 @@ def _existing(moment: Moment, new: NewChannel, wanted: Wanted) -> Channel | None
 
 
 def _may_subscribe(moment: Moment, people: Sequence[User], channel: Channel) -> bool:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     is_new = channel.id not in state.channels
-    own = is_new or permissions.may_subscribe(state, actor, channel, now)
+    own = is_new or permissions.may_subscribe(state, actor, channel)
     others = (
-        permissions.may_add_subscribers(state, actor, channel, now)
+        permissions.may_add_subscribers(state, actor, channel)
         if is_new
-        else permissions.may_subscribe_others(state, actor, channel, now)
+        else permissions.may_subscribe_others(state, actor, channel)
     )
     return all(own if user.id == actor.id else others for user in people) and _bots_may_be_in(
         moment, people, channel
@@ -281,13 +285,13 @@ def _bots_may_be_in(moment: Moment, people: Sequence[User], channel: Channel) ->
 
 def _subscribed(
     moment: Moment,
-    wanted: Wanted,
+    wanted: SubscribeRequest,
     people: Sequence[User],
     allowed: Sequence[Channel],
-    outcome: Outcome,
+    outcome: SubscribeResult,
 ) -> list[tuple[Channel, Subscribed]]:
     """The changes, one for each channel that somebody is new to; what they do is noted."""
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     taken: dict[int, list[str]] = {user.id: [] for user in people}
     fresh: list[tuple[Channel, Subscribed]] = []
     for channel in allowed:
@@ -308,7 +312,7 @@ def _subscribed(
             colors[actor.id] = wanted.colors[channel.name.casefold()]
         if newcomers:
             fresh.append(
-                (channel, subscription_changes.subscribed(state, channel, newcomers, now, colors))
+                (channel, subscription_changes.subscribed(state, channel, newcomers, colors))
             )
     return fresh
 
@@ -317,11 +321,11 @@ def _messages_to_subscribed(
     actor: User,
     people: Sequence[User],
     fresh: Sequence[tuple[Channel, Subscribed]],
-    wanted: Wanted,
+    wanted: SubscribeRequest,
 ) -> tuple[bool, list[Notice]]:
     """Whether people whom somebody else subscribed get messages (not too many), and these."""
     concerned = {user_id for _, change in fresh for user_id in change.colors}
-    if not wanted.tell_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
+    if not wanted.notify_subscribed or len(concerned) > MAX_BULK_NEW_SUBSCRIPTION_MESSAGES:
         return False, []
     messages = []
     for user in people:
@@ -334,7 +338,7 @@ def _messages_to_subscribed(
 # Unsubscribing
 
 
-class Removal(Struct, frozen=True, kw_only=True):
+class UnsubscribeResult(Struct, frozen=True, kw_only=True):
     """Names of channels that somebody was unsubscribed from, or was not subscribed to."""
 
     removed: list[str]
@@ -343,13 +347,13 @@ class Removal(Struct, frozen=True, kw_only=True):
 
 def unsubscribe(
     moment: Moment, channel_names: Sequence[str], principals: Principals
-) -> Decision[Removal]:
+) -> Decision[UnsubscribeResult]:
     """End subscriptions.
 
     Raises NoSuchChannel; Refused for unknown people, and for others than oneself without the
     right to remove them.
     """
-    state, now = moment.state, moment.now
+    state = moment.state
     people = accounts(moment, principals)
     _check_size(len(channel_names), people)
     found: dict[int, Channel] = {}
@@ -367,19 +371,19 @@ def unsubscribe(
             removed.append(channel.name)
             changes.append(
                 subscription_changes.unsubscribed(
-                    state, channel, _with_bots(state, channel, leaving), now
+                    state, channel, _with_bots(state, channel, leaving)
                 )
             )
-    return Decision(Removal(removed=removed, not_removed=not_removed), changes)
+    return Decision(UnsubscribeResult(removed=removed, not_removed=not_removed), changes)
 
 
 def _open_to_unsubscribe(moment: Moment, name: str, people: Sequence[User]) -> Channel:
-    state, actor, now = moment.state, moment.actor, moment.now
-    channel = permissions.visible_channel(state, actor, now, name=name)
+    state, actor = moment.state, moment.actor
+    channel = permissions.visible_channel(state, actor, name=name)
     others = [user for user in people if user.id != actor.id]
     if others:
         permissions.require(
-            permissions.may_unsubscribe_others(state, actor, others, channel, now),
+            permissions.may_unsubscribe_others(state, actor, others, channel),
             "You are not allowed to do this.",
         )
     return channel
@@ -406,12 +410,12 @@ def _with_bots(state: State, channel: Channel, leaving: Sequence[User]) -> list[
 class Exchange(Struct, frozen=True, kw_only=True):
     """The result of subscribing and unsubscribing oneself at once."""
 
-    outcome: Outcome
-    removal: Removal
+    outcome: SubscribeResult
+    removal: UnsubscribeResult
 
 
 def exchange(
-    moment: Moment, wanted: Wanted, leaving: Sequence[str], render: Render
+    moment: Moment, wanted: SubscribeRequest, leaving: Sequence[str], render: Render
 ) -> Decision[Exchange]:
     """Subscribe oneself to some channels and unsubscribe from others: all of it, or nothing.
 

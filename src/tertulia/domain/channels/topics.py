@@ -17,7 +17,7 @@ Flags = Mapping[int, Mapping[int, Flag]]
 """Everybody's sparse flags on some messages, by user and message."""
 
 
-class Line(Struct, frozen=True):
+class TopicMessage(Struct, frozen=True):
     """A message of a topic, as far as the topic is concerned."""
 
     id: int
@@ -29,11 +29,11 @@ class Line(Struct, frozen=True):
     """Whether it mentions everybody who received it."""
 
 
-class Excerpt(Struct, frozen=True, kw_only=True):
+class TopicExcerpt(Struct, frozen=True, kw_only=True):
     """What the database says of a topic's messages: those that a command is about, and the newest
     others."""
 
-    lines: Sequence[Line]
+    lines: Sequence[TopicMessage]
     """Ascending."""
     first_elsewhere: int | None
     """The oldest message of the channel that is none of the lines'."""
@@ -46,7 +46,7 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     everybody's flags."""
 
 
-def without(topic: Topic, excerpt: Excerpt, gone: Collection[int]) -> Topic | None:
+def without(topic: Topic, excerpt: TopicExcerpt, gone: Collection[int]) -> Topic | None:
     """The topic without some of its messages; None where none is left."""
     left = [line for line in excerpt.lines if line.id not in gone]
     count = topic.message_count - len(gone)
@@ -78,7 +78,7 @@ def joined(topic: Topic | None, channel_id: int, name: str, come: Sequence[int])
     )
 
 
-def first_without(channel: Channel, excerpt: Excerpt, gone: Collection[int]) -> int | None:
+def first_without(channel: Channel, excerpt: TopicExcerpt, gone: Collection[int]) -> int | None:
     """The channel's oldest message when those are gone."""
     if channel.first_message_id not in gone:
         return channel.first_message_id

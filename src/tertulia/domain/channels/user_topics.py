@@ -44,7 +44,7 @@ def set_visibility(
     known = state.visibility(actor.id, channel_id, key)
     channel = state.channels.get(channel_id)
     taken_back = visibility is Visibility.INHERIT and known is not Visibility.INHERIT
-    if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel, now)):
+    if channel is None or not (taken_back or permissions.reads_channel(state, actor, channel)):
         raise Refused("There is no such channel.")
     if known is Visibility.INHERIT and state.user_topics.of_user.count(actor.id) >= MAX_USER_TOPICS:
         raise Refused(f"You can have settings for at most {MAX_USER_TOPICS} topics.")
@@ -130,7 +130,7 @@ def after_moving(moment: Moment, moved: MessagesMoved) -> list[UserTopicChanged]
         there = state.visibility(old.user_id, target.id, key)
         wanted = max(old.visibility, there, key=_MERGED.index) if is_joined else old.visibility
         user = state.users[old.user_id]
-        if wanted is not there and permissions.reads_channel(state, user, target, now):
+        if wanted is not there and permissions.reads_channel(state, user, target):
             changes.append(_changed(state, user.id, target.id, moved.new_topic, wanted, now))
     return changes
 

@@ -13,31 +13,32 @@ from tertulia.state.organization import State
 
 
 def moved(
-    before: State, after: State, group_id: int, user_ids: Iterable[int], now: float
+    before: State, after: State, group_id: int, user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of a private channel by a change of the group's
-    members, from the state before it and after it.
+    """Which of these accounts gain or lose sight of private channels when the group's members
+    change, by the states before and after.
 
-    Only the channels are looked at that name the group, or one that contains it, in a permission.
+    Only channels with a permission that names the group, or one that contains it, are compared.
     """
     through = containing(after, group_id)
     members = set(user_ids)
     bots = {bot.id for user_id in members for bot in before.users.bots_of(user_id)}
     channels = (c for c in before.channels if c.is_private and _opened_to(c, through))
-    return compared(before, after, channels, members | bots, now)
+    return compared(before, after, channels, members | bots)
 
 
 def compared(
-    before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int], now: float
+    before: State, after: State, channels: Iterable[Channel], user_ids: Iterable[int]
 ) -> tuple[ChannelSight, ...]:
-    """Which of these accounts gain or lose sight of which of the channels."""
+    """Which of these accounts gain or lose sight of these channels, by the states before and
+    after."""
     found = []
     for channel in channels:
         gained: list[int] = []
         lost: list[int] = []
         for user_id in user_ids:
-            saw = permissions.sees_channel(before, before.users[user_id], channel, now)
-            if saw is not permissions.sees_channel(after, after.users[user_id], channel, now):
+            saw = permissions.sees_channel(before, before.users[user_id], channel)
+            if saw is not permissions.sees_channel(after, after.users[user_id], channel):
                 (lost if saw else gained).append(user_id)
         if gained or lost:
             found.append(
@@ -66,7 +67,7 @@ def containing(state: State, group_id: int) -> frozenset[int]:
 def _opened_to(channel: Channel, group_ids: frozenset[int]) -> bool:
     return any(
         not group_ids.isdisjoint(groups_of(getattr(channel, name)))
-        for name in permissions.SIGHT_SETTINGS
+        for name in permissions.VISIBILITY_SETTINGS
     )
 
 

@@ -74,7 +74,7 @@ def managed(moment: Moment, group_id: int) -> UserGroup:
     state = moment.state
     group = known(state, group_id)
     permissions.require(
-        permissions.manages_group(state, moment.actor, group, moment.now),
+        permissions.manages_group(state, moment.actor, group),
         "You are not allowed to change this group.",
     )
     return group
@@ -98,7 +98,7 @@ def create(moment: Moment, new: NewGroup) -> Decision[UserGroup]:
     """
     state, actor, now = moment.state, moment.actor, moment.now
     permissions.require(
-        permissions.may_create_groups(state, actor, now), "You are not allowed to create groups."
+        permissions.may_create_groups(state, actor), "You are not allowed to create groups."
     )
     own = Members((actor.id,), ())
     settings: dict[str, GroupSetting] = {
@@ -181,7 +181,7 @@ def _uses(moment: Moment, group: UserGroup) -> Iterable[GroupUse]:
     for channel in sorted(state.channels, key=lambda channel: channel.id):
         settings = () if channel.is_archived else _naming(channel, CHANNEL_SETTINGS, group)
         if settings:
-            seen = permissions.sees_channel(state, moment.actor, channel, moment.now)
+            seen = permissions.sees_channel(state, moment.actor, channel)
             yield GroupUse("channel", (channel.id,) if seen else (), settings)
     for other in sorted(others, key=lambda other: other.id):
         settings = _naming(other, GROUP_SETTINGS, group)

@@ -34,7 +34,7 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
     Refused for groups and people that do not exist, without the right to each part of it, for
     those who are members already or are none, and where a group would come to contain itself.
     """
-    state, now = moment.state, moment.now
+    state = moment.state
     group = groups.known(state, group_id)
     permissions.require(not group.is_system, "The groups of the roles follow the roles.")
     if edit == MembersEdit():
@@ -43,38 +43,38 @@ def change(moment: Moment, group_id: int, edit: MembersEdit, render: Render) -> 
     change = UserGroupMembersChanged(
         group_id=group.id,
         added=_new_members(moment, group, edit.add),
-        removed=_present_members(state, group, edit.remove, now),
+        removed=_present_members(state, group, edit.remove),
         added_groups=_new_subgroups(state, group, edit.add_groups),
         removed_groups=_present_subgroups(group, edit.remove_groups),
         deactivated=group.deactivated,
     )
-    change = msgspec.structs.replace(change, sight=_sight(state, group, change, now))
+    change = msgspec.structs.replace(change, sight=_visibility_changes(state, group, change))
     changes: list[AnyChange] = [change]
     changes.extend(notices.sent(moment, _messages(moment, group, change), render))
     return Decision(None, changes)
 
 
 def _check_permitted(moment: Moment, group: UserGroup, edit: MembersEdit) -> None:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     own = {actor.id}
     if edit.add_groups or set(edit.add) - own:
         permissions.require(
-            permissions.may_add_members(state, actor, group, now),
+            permissions.may_add_members(state, actor, group),
             "You are not allowed to add members to this group.",
         )
     elif edit.add:
         permissions.require(
-            permissions.may_join(state, actor, group, now),
+            permissions.may_join(state, actor, group),
             "You are not allowed to join this group.",
         )
     if edit.remove_groups or set(edit.remove) - own:
         permissions.require(
-            permissions.may_remove_members(state, actor, group, now),
+            permissions.may_remove_members(state, actor, group),
             "You are not allowed to remove members from this group.",
         )
     elif edit.remove:
         permissions.require(
-            permissions.may_leave(state, actor, group, now),
+            permissions.may_leave(state, actor, group),
             "You are not allowed to leave this group.",
         )
 
@@ -87,9 +87,7 @@ def _new_members(moment: Moment, group: UserGroup, user_ids: tuple[int, ...]) ->
     return found
 
 
-def _present_members(
-    state: State, group: UserGroup, user_ids: Iterable[int], now: float
-) -> tuple[int, ...]:
+def _present_members(state: State, group: UserGroup, user_ids: Iterable[int]) -> tuple[int, ...]:
     found = tuple(sorted(set(user_ids)))
     members = frozenset(state.memberships.direct_members(group)) if found else frozenset()
     for user_id in found:
@@ -116,8 +114,8 @@ def _present_subgroups(group: UserGroup, group_ids: Iterable[int]) -> tuple[int,
     return found
 
 
-def _sight(
-    state: State, group: UserGroup, change: UserGroupMembersChanged, now: float
+def _visibility_changes(
+    state: State, group: UserGroup, change: UserGroupMembersChanged
 ) -> tuple[ChannelSight, ...]:
     others = (*change.added_groups, *change.removed_groups)
     people = {*change.added, *change.removed}.union(*map(state.memberships.members, others))
@@ -126,7 +124,7 @@ def _sight(
         members=tuple({*group.members, *change.added} - {*change.removed}),
         subgroups=tuple({*group.subgroups, *change.added_groups} - {*change.removed_groups}),
     )
-    return visibility.moved(state, state.with_changes(after), group.id, people, now)
+    return visibility.moved(state, state.with_changes(after), group.id, people)
 
 
 def _messages(moment: Moment, group: UserGroup, change: UserGroupMembersChanged) -> list[Notice]:

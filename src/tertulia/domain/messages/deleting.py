@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tertulia.domain import permissions
 from tertulia.domain.channels import topics
-from tertulia.domain.channels.topics import Excerpt, Flags
+from tertulia.domain.channels.topics import Flags, TopicExcerpt
 from tertulia.domain.messages.editing import require_readable
 from tertulia.model.changes import MessagesDeleted
 from tertulia.model.channels import topic_key
@@ -20,12 +20,12 @@ from tertulia.state.organization import State
 DAY: Final = 86400
 
 
-class Doomed(Struct, frozen=True, kw_only=True):
+class MessagesToDelete(Struct, frozen=True, kw_only=True):
     """Messages of one conversation that are to be deleted, as they were at an entry of the log."""
 
     seq: int
     messages: Sequence[Message]
-    excerpt: Excerpt
+    excerpt: TopicExcerpt
     """Of their topic."""
     flags: Flags = {}
     """Everybody's sparse flags on them."""
@@ -33,7 +33,7 @@ class Doomed(Struct, frozen=True, kw_only=True):
     """The newest other message of their direct conversation."""
 
 
-def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
+def delete(moment: Moment, doomed: MessagesToDelete) -> Decision[None]:
     """Delete the messages. Refused where the actor may not; Conflict."""
     _require_unchanged(moment.state, doomed)
     for message in doomed.messages:
@@ -42,7 +42,7 @@ def delete(moment: Moment, doomed: Doomed) -> Decision[None]:
     return Decision(None, (_deleted(moment.state, doomed),))
 
 
-def expire(moment: Moment, doomed: Doomed, before: int) -> Decision[bool]:
+def expire(moment: Moment, doomed: MessagesToDelete, before: int) -> Decision[bool]:
     """Delete messages because they are older than messages are kept. For the server itself.
     Returns whether they are deleted.
 
@@ -66,14 +66,14 @@ def kept_since(state: State, channel_id: int | None, now: float) -> int | None:
     return None if days < 0 else int(now) - days * DAY
 
 
-def _require_unchanged(state: State, doomed: Doomed) -> None:
+def _require_unchanged(state: State, doomed: MessagesToDelete) -> None:
     found = doomed.messages
     things = (*(m.id for m in found), *{m.conversation for m in found})
     if state.recent_writes.since(doomed.seq, things):
         raise Conflict
 
 
-def _deleted(state: State, doomed: Doomed) -> MessagesDeleted:
+def _deleted(state: State, doomed: MessagesToDelete) -> MessagesDeleted:
     """The change that deletes the messages."""
     one = doomed.messages[0]
     ids = tuple(message.id for message in doomed.messages)
@@ -118,12 +118,12 @@ def _require_right(moment: Moment, message: Message) -> None:
             raise Refused("Messages of an archived channel cannot be deleted.")
         any_one.append(channel.can_delete_any_message_group)
         own.append(channel.can_delete_own_message_group)
-    if any(permissions.holds(state, actor, setting, now) for setting in any_one):
+    if any(permissions.holds(state, actor, setting) for setting in any_one):
         return
     sender = state.users[message.sender_id]
     is_own = sender.id == actor.id or (sender.bot is not None and sender.bot.owner_id == actor.id)
     permissions.require(
-        is_own and any(permissions.holds(state, actor, setting, now) for setting in own),
+        is_own and any(permissions.holds(state, actor, setting) for setting in own),
         "You are not allowed to delete this message.",
     )
     limit = realm.message_content_delete_limit_seconds
@@ -133,10 +133,10 @@ def _require_right(moment: Moment, message: Message) -> None:
 
 def may_delete_any(moment: Moment, channel_id: int) -> None:
     """Refuse to who may not delete the messages of others in the channel."""
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     channel = state.channels[channel_id]
     permissions.require(
-        permissions.holds(state, actor, state.realm.can_delete_any_message_group, now)
-        or permissions.holds(state, actor, channel.can_delete_any_message_group, now),
+        permissions.holds(state, actor, state.realm.can_delete_any_message_group)
+        or permissions.holds(state, actor, channel.can_delete_any_message_group),
         "You are not allowed to delete messages here.",
     )

@@ -111,17 +111,17 @@ def _draft(moment: Moment, draft_id: int, writing: Writing) -> SavedDraft:
 
 
 def _addressed(moment: Moment, writing: Writing) -> tuple[int, ...]:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     match writing.kind:
         case DraftKind.CHANNEL:
             if len(writing.to) != 1:
                 raise Refused("A draft to a channel has exactly one channel ID.")
             channel = state.channels.get(writing.to[0])
-            if channel is None or not permissions.sees_channel(state, actor, channel, now):
+            if channel is None or not permissions.sees_channel(state, actor, channel):
                 raise Refused(f"There is no channel with ID {writing.to[0]}.")
             return (channel.id,)
         case DraftKind.DIRECT:
             people = dict.fromkeys(writing.to)
-            return tuple(permissions.visible_user(state, actor, u, now).id for u in people)
+            return tuple(permissions.visible_user(state, actor, u).id for u in people)
         case DraftKind.NOTHING:
             return ()

@@ -44,7 +44,7 @@ def still_so(moment: Moment, found: Found, *more: object) -> Message:
 
 def require_readable(moment: Moment, message: Message) -> None:
     """Refuse as if there were no such message, unless the actor may read it."""
-    if not permissions.reads_message(moment.state, moment.actor, message, moment.now):
+    if not permissions.reads_message(moment.state, moment.actor, message):
         raise NoSuchMessage
 
 

@@ -14,7 +14,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.unread import Unread, UnreadIndex
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KnownMessage(Struct, frozen=True, kw_only=True):
     """A message that the actor may read, and the actor's relation to it."""
 
     message: Message
@@ -30,12 +30,12 @@ class Updated(Struct, frozen=True, kw_only=True):
     ignored: frozenset[int] = frozenset()
 
 
-def _is_new(moment: Moment, known: Known) -> bool:
+def _is_new(moment: Moment, known: KnownMessage) -> bool:
     """Whether the actor has no relation to the message yet."""
     return not (known.flags & Flag.RECORD or moment.state.received(moment.actor.id, known.message))
 
 
-def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+def mark_read(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as read. None is ignored."""
     ids = tuple(known.message.id for known in messages if not known.is_read)
     if not ids:
@@ -44,7 +44,7 @@ def mark_read(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     return Decision(Updated(changed=len(ids)), (change,))
 
 
-def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
+def mark_unread(moment: Moment, messages: Sequence[KnownMessage]) -> Decision[Updated]:
     """Mark the messages as unread. Those of channels to which the actor is not subscribed, or
     which are archived, are ignored: nothing counts as unread there."""
     state, actor = moment.state, moment.actor
@@ -85,7 +85,9 @@ def mark_unread(moment: Moment, messages: Sequence[Known]) -> Decision[Updated]:
     return Decision(updated, (change,))
 
 
-def change(moment: Moment, messages: Sequence[Known], flag: Flag, added: bool) -> Decision[Updated]:
+def change(
+    moment: Moment, messages: Sequence[KnownMessage], flag: Flag, added: bool
+) -> Decision[Updated]:
     """Set or clear a sparse flag. None is ignored."""
     changed = [known for known in messages if bool(known.flags & flag) is not added]
     if not changed:
@@ -138,10 +140,7 @@ def mark_topic_read(moment: Moment, channel_id: int, topic: str) -> Decision[Non
     state = moment.state
     known = state.topics.of_channel[channel_id].get(key)
     if known is None or not permissions.reads_message(
-        state,
-        moment.actor,
-        MessagePlace(id=known.last_message_id, channel_id=channel_id),
-        moment.now,
+        state, moment.actor, MessagePlace(id=known.last_message_id, channel_id=channel_id)
     ):
         raise Refused("There is no such topic.")
     return _read(moment, _unread(moment).channels.get(channel_id, {}).get(key, ()))
@@ -154,7 +153,7 @@ def mark_given_read(moment: Moment, message_ids: Sequence[int]) -> Decision[None
 
 
 def _visible(moment: Moment, channel_id: int) -> None:
-    permissions.visible_channel(moment.state, moment.actor, moment.now, channel_id=channel_id)
+    permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
 
 
 def _unread(moment: Moment) -> Unread:

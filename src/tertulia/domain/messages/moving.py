@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from tertulia.domain import names, permissions
 from tertulia.domain.channels import topics, user_topics
-from tertulia.domain.channels.topics import RESOLVED, Excerpt, Line
+from tertulia.domain.channels.topics import RESOLVED, TopicExcerpt, TopicMessage
 from tertulia.domain.messages import notices, sending
 from tertulia.domain.messages.editing import Found, still_so
 from tertulia.domain.messages.notices import Notice, Render
@@ -37,7 +37,7 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 def move(
-    moment: Moment, found: Found, excerpt: Excerpt, wanted: Move, render: Render
+    moment: Moment, found: Found, excerpt: TopicExcerpt, wanted: Move, render: Render
 ) -> Decision[None]:
     """Move the message, and with it others of its topic.
 
@@ -71,12 +71,12 @@ def move(
 def _target(moment: Moment, source: Channel, channel_id: int | None) -> Channel:
     if channel_id is None or channel_id == source.id:
         return source
-    return permissions.visible_channel(
-        moment.state, moment.actor, moment.now, channel_id=channel_id
-    )
+    return permissions.visible_channel(moment.state, moment.actor, channel_id=channel_id)
 
 
-def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> Iterable[Line]:
+def _selected(
+    excerpt: TopicExcerpt, message: Message, propagation: Propagation
+) -> Iterable[TopicMessage]:
     match propagation:
         case Propagation.ONE:
             return (line for line in excerpt.lines if line.id == message.id)
@@ -86,20 +86,20 @@ def _selected(excerpt: Excerpt, message: Message, propagation: Propagation) -> I
             return excerpt.lines
 
 
-def _open_to(moment: Moment, channel: Channel, lines: Sequence[Line]) -> list[Line]:
+def _open_to(moment: Moment, channel: Channel, lines: Sequence[TopicMessage]) -> list[TopicMessage]:
     """Those of the messages that the actor may read."""
     ids = tuple(line.id for line in lines)
-    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids, moment.now))
+    open_ids = set(permissions.readable(moment.state, moment.actor, channel, ids))
     return [line for line in lines if line.id in open_ids]
 
 
 def _check_rights(
     moment: Moment, source: Channel, target: Channel, topic: str, *, resolves: bool
 ) -> None:
-    state, actor, realm, now = moment.state, moment.actor, moment.state.realm, moment.now
+    state, actor, realm = moment.state, moment.actor, moment.state.realm
 
     def holds(*settings: GroupSetting) -> bool:
-        return any(permissions.holds(state, actor, one, now) for one in settings)
+        return any(permissions.holds(state, actor, one) for one in settings)
 
     if source.is_archived:
         raise Refused("Messages of an archived channel cannot be moved.")
@@ -112,13 +112,13 @@ def _check_rights(
     if target.id != source.id:
         permissions.require(
             permissions.holds_as_member(
-                state, actor, realm.can_move_messages_between_channels_group, now
+                state, actor, realm.can_move_messages_between_channels_group
             )
             or holds(source.can_move_messages_out_of_channel_group),
             "You are not allowed to move messages out of this channel.",
         )
         permissions.require(
-            permissions.may_send_to(state, actor, target, now),
+            permissions.may_send_to(state, actor, target),
             f"You are not allowed to send messages to '{target.name}'.",
         )
     else:
@@ -129,15 +129,15 @@ def _check_rights(
             ),
             "You are not allowed to move messages between topics here.",
         )
-    sending.check_topic(state, actor, target, topic, now)
+    sending.check_topic(state, actor, target, topic)
 
 
 def _check_age(
     moment: Moment,
     source: Channel,
     target: Channel,
-    excerpt: Excerpt,
-    moved: Sequence[Line],
+    excerpt: TopicExcerpt,
+    moved: Sequence[TopicMessage],
     propagation: Propagation,
 ) -> None:
     """TooOldToMove, or Refused for one message, unless the actor is a moderator or all are young
@@ -165,8 +165,8 @@ def _check_age(
 def _moved(
     moment: Moment,
     found: Found,
-    excerpt: Excerpt,
-    moved: Sequence[Line],
+    excerpt: TopicExcerpt,
+    moved: Sequence[TopicMessage],
     target: Channel,
     topic: str,
     wanted: Move,
@@ -263,7 +263,7 @@ class _Moved:
 
 
 def _kept_unread(
-    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: Excerpt
+    moment: Moment, source: Channel, target: Channel, moved: _Moved, excerpt: TopicExcerpt
 ) -> tuple[Groups, Groups]:
     """What must be marked as read for subscribers of the new channel so that the move makes nothing
     unread; and of what they must get a record, so that it stays unread."""
@@ -283,7 +283,7 @@ def _kept_unread(
             known: Places = ()
             if number >= 0:
                 user = state.users[user_id]
-                known = moved.places(permissions.readable_spans(state, user, source, moment.now))
+                known = moved.places(permissions.readable_spans(state, user, source))
             alike[(was_new, is_new, number, received, known)].append(user_id)
     read: list[tuple[BitMap, Iterable[int]]] = []
     kept: list[tuple[BitMap, Iterable[int]]] = []
@@ -306,13 +306,13 @@ def _losing(
     moment: Moment, source: Channel, target: Channel, moved: _Moved, holders: Iterable[int]
 ) -> Groups:
     """The users who could read messages in the old channel and cannot in the new one, and which."""
-    state, now = moment.state, moment.now
+    state = moment.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     for user_id in {*state.subscriptions.of_channel[source.id], *holders}:
         user = state.users[user_id]
-        before = moved.places(permissions.readable_spans(state, user, source, now))
+        before = moved.places(permissions.readable_spans(state, user, source))
         if before:
-            after = moved.places(permissions.readable_spans(state, user, target, now))
+            after = moved.places(permissions.readable_spans(state, user, target))
             if after != before:
                 alike[(before, after)].append(user_id)
     return moved.grouped(
@@ -323,15 +323,15 @@ def _losing(
 def _gaining(moment: Moment, source: Channel, target: Channel, moved: _Moved) -> Groups:
     """The subscribers of the new channel who could not read messages in the old one and can now,
     with these."""
-    state, now = moment.state, moment.now
+    state = moment.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     subscribers: Iterable[int] = state.subscribers(target.id)
     if _open_to_members(source):
         subscribers = state.users.maybe_guests & BitMap(subscribers)
     for user_id in subscribers:
         user = state.users[user_id]
-        before = moved.places(permissions.readable_spans(state, user, source, now))
-        after = moved.places(permissions.readable_spans(state, user, target, now))
+        before = moved.places(permissions.readable_spans(state, user, source))
+        after = moved.places(permissions.readable_spans(state, user, target))
         if after != before:
             alike[(before, after)].append(user_id)
     return moved.grouped(
@@ -351,7 +351,7 @@ def _opens(source: Channel, target: Channel) -> bool:
 
 
 def _arrivals(
-    excerpt: Excerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
+    excerpt: TopicExcerpt, moved: _Moved, new_to: Groups, target: Channel, topic: str
 ) -> tuple[Arrival, ...]:
     """The newest messages as they are in the new channel, each with the flags of the users who
     could not read it before."""
@@ -376,14 +376,14 @@ def _mentioned(
 ) -> Groups:
     """The users whom the moved messages to everybody mention: those who received them in the old
     channel and can read them in the new one."""
-    state, now = moment.state, moment.now
+    state = moment.state
     alike: dict[tuple[Places, Places], list[int]] = defaultdict(list)
     if to_all.ids:
         for user_id, subscription in state.subscriptions.of_channel[source.id].items():
             received = to_all.places(subscription.spans)
             if received:
                 user = state.users[user_id]
-                after = to_all.places(permissions.readable_spans(state, user, target, now))
+                after = to_all.places(permissions.readable_spans(state, user, target))
                 alike[(received, after)].append(user_id)
     return moved.grouped(
         (to_all.at(received) & to_all.at(after), users)

@@ -1,6 +1,6 @@
-"""What a reader asks for among messages, made into conditions and a scope of what they may see.
+"""Narrows: a client's terms compiled to conditions, and the scope of messages its user may read.
 
-Operators have their present names here; older names are the wire's business.
+Operators have their present names here; `wire` translates older ones.
 """
 
 import re
@@ -24,13 +24,13 @@ from tertulia.state.organization import State
 
 RESOLVED_PREFIX = "✔ "
 _LISTED = 500
-"""Topics that are named one by one."""
+"""Up to so many resolved topics are listed in a condition; for more, it tests the prefix."""
 _ID = re.compile(r"[0-9]{1,16}")
 MAX_PHRASES = 100
-"""Words and phrases that one narrow searches for, in all of its terms together."""
+"""Words and phrases in all search terms of one narrow."""
 
 
-class Asked(Struct, frozen=True):
+class NarrowTerm(Struct, frozen=True):
     """One term of a narrow, as the client sent it."""
 
     operator: str
@@ -39,30 +39,29 @@ class Asked(Struct, frozen=True):
 
 
 class Reader(Struct, frozen=True):
-    """Who asks, and what had to be looked up for them beforehand.
+    """Who reads, and what compiling needs to know of them.
 
-    `user` None is a spectator. `host` is that of the addresses that stand for hidden ones. `unread`
-    are the reader's unread messages, where a term asks for them. `conversation` is the message that
-    a `with` term names, if the reader may see it.
+    `user` None is a spectator. `host` is the one in the made-up addresses that stand for hidden
+    ones. `unread` are the reader's unread messages, needed for `is:unread`. `conversation` is the
+    message that a `with` term names, if the reader may see it.
     """
 
     state: State
     user: User | None
-    now: float
     host: str
     unread: BitMap = BitMap()
     conversation: Message | None = None
 
 
 class Compiled(Struct, frozen=True):
-    """A narrow, ready for the store."""
+    """A narrow as the store queries it."""
 
     scope: Scope
     terms: tuple[Term, ...]
 
 
-def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
-    """The narrow's conditions, and which messages the reader may see in it at all.
+def compiled(reader: Reader, asked: Sequence[NarrowTerm]) -> Compiled:
+    """Compile the terms, and find the scope of messages that the reader may see.
 
     Raises BadNarrow for unknown operators and operands, and for channels and people that the reader
     may not see, as for those that do not exist.
@@ -81,8 +80,8 @@ def compiled(reader: Reader, asked: Sequence[Asked]) -> Compiled:
     return Compiled(_scope(reader, asked, terms), tuple(terms))
 
 
-def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
-    """The terms with `with` replaced by the conversation in which its message is now."""
+def _with_conversation(reader: Reader, asked: Sequence[NarrowTerm]) -> list[NarrowTerm]:
+    """The terms, with `with` replaced by the conversation that its message is in now."""
     if not any(term.operator == "with" for term in asked):
         return list(asked)
     message = reader.conversation
@@ -93,26 +92,30 @@ def _with_conversation(reader: Reader, asked: Sequence[Asked]) -> list[Asked]:
         return rest
     rest = [term for term in rest if term.operator not in {"channel", "topic", "dm"}]
     if message.channel_id is not None:
-        return [*rest, Asked("channel", message.channel_id), Asked("topic", message.topic)]
-    return [*rest, Asked("dm", list(reader.state.directs[message.direct_id].members))]
+        return [
+            *rest,
+            NarrowTerm("channel", message.channel_id),
+            NarrowTerm("topic", message.topic),
+        ]
+    return [*rest, NarrowTerm("dm", list(reader.state.directs[message.direct_id].members))]
 
 
 # Operators
 
-Operator = Callable[[Reader, Asked], list[Term]]
+Operator = Callable[[Reader, NarrowTerm], list[Term]]
 
 
-def _one(term: Asked, condition: Condition) -> list[Term]:
+def _one(term: NarrowTerm, condition: Condition) -> list[Term]:
     return [Term(condition, term.negated)]
 
 
-def _text(term: Asked) -> str:
+def _text(term: NarrowTerm) -> str:
     if not isinstance(term.operand, str):
         raise BadNarrow(f"the operand of '{term.operator}' must be a string")
     return term.operand
 
 
-def message_id_of(term: Asked) -> int | None:
+def message_id_of(term: NarrowTerm) -> int | None:
     """The message ID that is the term's operand, as a number or in digits; None for anything
     else."""
     operand = term.operand
@@ -121,7 +124,7 @@ def message_id_of(term: Asked) -> int | None:
     return operand if isinstance(operand, int) and abs(operand) <= narrow.LARGEST else None
 
 
-def _number(term: Asked) -> int:
+def _number(term: NarrowTerm) -> int:
     number = message_id_of(term)
     if number is None:
         raise BadNarrow(f"the operand of '{term.operator}' must be a message ID")
@@ -140,13 +143,13 @@ def _channel_of(reader: Reader, operand: Any) -> Channel:
     if channel is None or not (
         permissions.open_to_spectators(channel)
         if user is None
-        else permissions.sees_channel(state, user, channel, reader.now)
+        else permissions.sees_channel(state, user, channel)
     ):
         raise BadNarrow(f"unknown channel {operand}")
     return channel
 
 
-def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
+def _user_of(reader: Reader, term: NarrowTerm, operand: Any) -> User:
     state = reader.state
     user = None
     if isinstance(operand, int):
@@ -154,22 +157,22 @@ def _user_of(reader: Reader, term: Asked, operand: Any) -> User:
         if (
             user is not None
             and reader.user is not None
-            and not permissions.sees_user(state, reader.user, user, reader.now)
+            and not permissions.sees_user(state, reader.user, user)
         ):
             user = None
     elif isinstance(operand, str):
-        user = users.account_with(state, reader.user, operand, reader.host, reader.now)
+        user = users.account_with(state, reader.user, operand, reader.host)
     if user is None:
         raise BadNarrow(f"unknown user in '{term.operator}': {operand}")
     return user
 
 
-def _channel(reader: Reader, term: Asked) -> list[Term]:
+def _channel(reader: Reader, term: NarrowTerm) -> list[Term]:
     channel = _channel_of(reader, term.operand)
     return _one(term, narrow.InChannels(frozenset({channel.id})))
 
 
-def _channels(reader: Reader, term: Asked) -> list[Term]:
+def _channels(reader: Reader, term: NarrowTerm) -> list[Term]:
     kind = _text(term)
     if kind == "public":
         ids = frozenset(c.id for c in open_channels(reader) if not c.is_private)
@@ -186,18 +189,18 @@ def open_channels(reader: Reader) -> list[Channel]:
     """The channels whose whole history the reader may read."""
     if reader.user is None:
         return [c for c in reader.state.channels if permissions.open_to_spectators(c)]
-    return permissions.channels_read_whole(reader.state, reader.user, reader.now)
+    return permissions.channels_read_whole(reader.state, reader.user)
 
 
-def _topic(reader: Reader, term: Asked) -> list[Term]:
+def _topic(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.InTopic(topic_key(names.topic_name(_text(term)))))
 
 
-def _sender(reader: Reader, term: Asked) -> list[Term]:
+def _sender(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.FromSender(_user_of(reader, term, term.operand).id))
 
 
-def _people(reader: Reader, term: Asked) -> set[int]:
+def _people(reader: Reader, term: NarrowTerm) -> set[int]:
     operand = term.operand
     if isinstance(operand, str):
         wanted: list[Any] = [part for part in operand.split(",") if part.strip()]
@@ -208,7 +211,7 @@ def _people(reader: Reader, term: Asked) -> set[int]:
     return {_user_of(reader, term, one).id for one in wanted}
 
 
-def _dm(reader: Reader, term: Asked) -> list[Term]:
+def _dm(reader: Reader, term: NarrowTerm) -> list[Term]:
     members = _people(reader, term)
     if reader.user is not None:
         members.add(reader.user.id)
@@ -226,20 +229,20 @@ def _own_directs(reader: Reader) -> frozenset[int]:
     return frozenset(reader.state.directs.of_user[reader.user.id])
 
 
-def _dm_including(reader: Reader, term: Asked) -> list[Term]:
+def _dm_including(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     return _one(term, _among_directs(_own_directs(reader) & theirs))
 
 
-def _group_dm_with(reader: Reader, term: Asked) -> list[Term]:
+def _group_dm_with(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     theirs = reader.state.directs.of_user[user.id]
     groups = {d for d in theirs if len(reader.state.directs[d].members) > 2}
     return _one(term, _among_directs(_own_directs(reader) & groups))
 
 
-def _is(reader: Reader, term: Asked) -> list[Term]:
+def _is(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "dm" if term.negated:
             return _one(term, narrow.AnyDirect())
@@ -266,7 +269,7 @@ def _is(reader: Reader, term: Asked) -> list[Term]:
 
 
 def _resolved(state: State) -> Condition:
-    """Where it is a few topics, these."""
+    """The resolved topics, one by one if they are few."""
     prefix = topic_key(RESOLVED_PREFIX)
     topics = frozenset(
         (topic.channel_id, topic.key) for topic in state.topics if topic.key.startswith(prefix)
@@ -282,7 +285,7 @@ def _muted_channels(reader: Reader) -> frozenset[int]:
 
 
 def _topics_with(reader: Reader, *settings: Visibility) -> frozenset[tuple[int, str]]:
-    """The topics of which the reader says one of these."""
+    """The topics to which the reader gave one of these visibilities."""
     own = () if reader.user is None else reader.state.user_topics.of_user[reader.user.id]
     return frozenset((topic.channel_id, topic.key) for topic in own if topic.visibility in settings)
 
@@ -301,7 +304,7 @@ def _unless_muted(reader: Reader) -> list[Term]:
 
 
 def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
-    """What leaves out muted channels and topics, unless the narrow names them itself."""
+    """Terms that leave out muted channels and topics, unless the narrow names them itself."""
     named = any(
         isinstance(term.condition, narrow.InChannels) and not term.negated
         for term in compiled.terms
@@ -314,7 +317,7 @@ def without_muted(reader: Reader, compiled: Compiled) -> list[Term]:
     return [Term(narrow.InTopics(muted), negated=True)] if muted else []
 
 
-def _has(reader: Reader, term: Asked) -> list[Term]:
+def _has(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term).removesuffix("s"):
         case "link" | "image" | "attachment" as part:
             return _one(term, narrow.HasPart(part))
@@ -324,7 +327,7 @@ def _has(reader: Reader, term: Asked) -> list[Term]:
             raise BadNarrow(f"unknown 'has' operand '{other}'")
 
 
-def _in(reader: Reader, term: Asked) -> list[Term]:
+def _in(reader: Reader, term: NarrowTerm) -> list[Term]:
     match _text(term):
         case "all":
             return []
@@ -334,16 +337,16 @@ def _in(reader: Reader, term: Asked) -> list[Term]:
             raise BadNarrow(f"unknown 'in' operand '{other}'")
 
 
-def _near(reader: Reader, term: Asked) -> list[Term]:
+def _near(reader: Reader, term: NarrowTerm) -> list[Term]:
     _number(term)
     return []
 
 
-def _id(reader: Reader, term: Asked) -> list[Term]:
+def _id(reader: Reader, term: NarrowTerm) -> list[Term]:
     return _one(term, narrow.HasId(_number(term)))
 
 
-def _search(reader: Reader, term: Asked) -> list[Term]:
+def _search(reader: Reader, term: NarrowTerm) -> list[Term]:
     text = _text(term)
     if not text.strip():
         raise BadNarrow("there is nothing to search for")
@@ -358,7 +361,7 @@ def _require_few_phrases(terms: Iterable[Term]) -> None:
         raise BadNarrow(f"more than {MAX_PHRASES} words to search for")
 
 
-def _mentions(reader: Reader, term: Asked) -> list[Term]:
+def _mentions(reader: Reader, term: NarrowTerm) -> list[Term]:
     user = _user_of(reader, term, term.operand)
     return _one(term, narrow.Mentions(user.id))
 
@@ -395,9 +398,7 @@ def received_spans(reader: Reader) -> tuple[Span, ...]:
         )
         # Whoever is subscribed reads it.
         if subscription.is_active
-        or permissions.reads_channel(
-            reader.state, reader.user, reader.state.channels[channel_id], reader.now
-        )
+        or permissions.reads_channel(reader.state, reader.user, reader.state.channels[channel_id])
         for after, until in subscription.spans
     )
 
@@ -413,7 +414,7 @@ def everything_readable(reader: Reader) -> Scope:
     )
 
 
-def _scope(reader: Reader, asked: Sequence[Asked], terms: Sequence[Term]) -> Scope:
+def _scope(reader: Reader, asked: Sequence[NarrowTerm], terms: Sequence[Term]) -> Scope:
     """Where the narrow names channels, their open history; otherwise what was received.
 
     A single message (`id`, `with`) may be any that the reader can read.

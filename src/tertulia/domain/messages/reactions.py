@@ -13,7 +13,7 @@ from tertulia.model.reactions import Emoji, EmojiKind, Reaction
 from tertulia.state.moment import Decision, Moment
 
 
-class Reacted(Struct, frozen=True, kw_only=True):
+class ReactedMessage(Struct, frozen=True, kw_only=True):
     """A message as it was at the log's entry `seq`: the actor's flags on it, its reactions, and
     who has a record of it although it was not delivered to them."""
 
@@ -24,7 +24,7 @@ class Reacted(Struct, frozen=True, kw_only=True):
     holders: tuple[int, ...]
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RequestedEmoji(Struct, frozen=True, kw_only=True):
     """The emoji of a request. `neutral`: the request names its kind by the neutral word."""
 
     name: str | None = None
@@ -33,7 +33,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     neutral: bool = False
 
 
-def react(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
+def react(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Add a reaction.
 
     Raises NoSuchMessage, ReactionExists, Conflict, and Refused for what is no emoji. With an
@@ -42,11 +42,11 @@ def react(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
     """
     state, actor = moment.state, moment.actor
     _check(moment, on)
-    present = _like(moment, on, asked)
+    present = _like(moment, on, wanted)
     if present is not None:
         chosen = Emoji(kind=present.kind, code=present.code, name=present.name)
     else:
-        chosen = emoji.chosen(state, asked.name or "", asked.code, asked.kind)
+        chosen = emoji.chosen(state, wanted.name or "", wanted.code, wanted.kind)
     if any(
         (one.user_id, one.kind, one.code) == (actor.id, chosen.kind, chosen.code)
         for one in on.reactions
@@ -58,7 +58,7 @@ def react(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
         kind=chosen.kind,
         code=chosen.code,
         name=chosen.name,
-        neutral=asked.neutral,
+        neutral=wanted.neutral,
     )
     is_new = not (on.flags & Flag.RECORD or state.received(actor.id, on.message))
     change = ReactionAdded(
@@ -67,12 +67,12 @@ def react(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
     return Decision(None, (change,))
 
 
-def _like(moment: Moment, on: Reacted, asked: Asked) -> Reaction | None:
+def _like(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Reaction | None:
     """A reaction with the same emoji, whoever's it is."""
-    code, kind = asked.code, asked.kind
+    code, kind = wanted.code, wanted.kind
     if code is None:
         try:
-            found = emoji.chosen(moment.state, asked.name or "", kind=kind)
+            found = emoji.chosen(moment.state, wanted.name or "", kind=kind)
         except Refused:
             return None
         code, kind = found.code, found.kind
@@ -81,37 +81,37 @@ def _like(moment: Moment, on: Reacted, asked: Asked) -> Reaction | None:
     )
 
 
-def take_back(moment: Moment, on: Reacted, asked: Asked) -> Decision[None]:
+def take_back(moment: Moment, on: ReactedMessage, wanted: RequestedEmoji) -> Decision[None]:
     """Remove the actor's own reaction.
 
     Raises NoSuchMessage, NoSuchReaction, Conflict, and Refused for what is no emoji.
     """
     _check(moment, on)
-    if asked.name is None and asked.code is None:
+    if wanted.name is None and wanted.code is None:
         raise Refused("Name the emoji: by its name, or by its code.")
     own = [one for one in on.reactions if one.user_id == moment.actor.id]
-    found = _own(moment, own, asked)
+    found = _own(moment, own, wanted)
     if found is None:
         raise NoSuchReaction
     change = ReactionRemoved(reaction=found, place=place_of(on.message), holders=on.holders)
     return Decision(None, (change,))
 
 
-def _own(moment: Moment, own: Sequence[Reaction], asked: Asked) -> Reaction | None:
+def _own(moment: Moment, own: Sequence[Reaction], wanted: RequestedEmoji) -> Reaction | None:
     """Which of the actor's reactions is meant. A name that was right when they reacted still is."""
-    of_kind = [one for one in own if asked.kind in {None, one.kind}]
-    if asked.code is not None:
-        return next((one for one in of_kind if one.code == asked.code), None)
-    named = next((one for one in of_kind if one.name == asked.name), None)
+    of_kind = [one for one in own if wanted.kind in {None, one.kind}]
+    if wanted.code is not None:
+        return next((one for one in of_kind if one.code == wanted.code), None)
+    named = next((one for one in of_kind if one.name == wanted.name), None)
     if named is not None:
         return named
-    found = emoji.chosen(moment.state, asked.name or "", kind=asked.kind)
+    found = emoji.chosen(moment.state, wanted.name or "", kind=wanted.kind)
     return next((one for one in own if (one.kind, one.code) == (found.kind, found.code)), None)
 
 
-def _check(moment: Moment, on: Reacted) -> None:
+def _check(moment: Moment, on: ReactedMessage) -> None:
     state, actor = moment.state, moment.actor
-    if not permissions.reads_message(state, actor, on.message, moment.now):
+    if not permissions.reads_message(state, actor, on.message):
         raise NoSuchMessage
     touched = (on.message.id, ("reactions", on.message.id, actor.id))
     if state.recent_writes.since(on.seq, touched):

@@ -34,7 +34,7 @@ def set_reminder(
     read, for a time that is over, for a note that is too long, and where too many wait.
     """
     state, actor = moment.state, moment.actor
-    if message is None or not permissions.reads_message(state, actor, message, moment.now):
+    if message is None or not permissions.reads_message(state, actor, message):
         raise Refused(f"There is no message {message_id}.")
     require_future(moment, deliver_at)
     if len(note) > names.MAX_REMINDER_NOTE:
@@ -78,7 +78,7 @@ def deliver(
     reader = state.users[reminder.user_id]
     if not reader.is_active:
         return Decision(None, (_removed(reminder),))
-    if message is not None and permissions.reads_message(state, reader, message, moment.now):
+    if message is not None and permissions.reads_message(state, reader, message):
         text = _heading(state, message) + _noted(reminder.note) + _quoted(state, message)
     else:
         text = "You asked to be reminded of a message that you cannot read any more."

@@ -135,10 +135,10 @@ def _sent(
 
 
 def _to_channel(moment: Moment, draft: Draft, to: ToChannel, message: Message) -> MessageSent:
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     channel = to.channel or postable_channel(moment, to)
     topic = names.topic_name(to.topic)
-    check_topic(state, actor, channel, topic, now)
+    check_topic(state, actor, channel, topic)
     rendered = draft.rendered
     subscribers = state.subscriptions.of_channel[channel.id]
     participants = {
@@ -176,7 +176,7 @@ def check_wildcards(
         return
     reached = len(state.subscribers(channel.id) if rendered.mentions_all else participants)
     if reached > WILDCARD_FREE and not permissions.holds(
-        state, moment.actor, state.realm.can_mention_many_users_group, moment.now
+        state, moment.actor, state.realm.can_mention_many_users_group
     ):
         raise WildcardNotAllowed(of_topic=not rendered.mentions_all)
 
@@ -216,7 +216,7 @@ def _members_mentioned(moment: Moment, rendered: Rendered) -> frozenset[int]:
     for group_id in sorted(rendered.mentioned_groups):
         group = state.groups[group_id]
         permissions.require(
-            permissions.may_mention_group(state, moment.actor, group, moment.now),
+            permissions.may_mention_group(state, moment.actor, group),
             f"You are not allowed to mention the group '{group.name}'.",
         )
         found |= state.memberships.members(group_id)
@@ -240,24 +240,24 @@ def _muters(state: State, sender: User, receives: Callable[[int], bool]) -> tupl
 
 def postable_channel(moment: Moment, to: ToChannel) -> Channel:
     """The destination channel. NoSuchChannel, or Refused when the actor may not post there."""
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     channel = (
         state.channels.get(to.channel_id)
         if to.channel_id is not None
         else state.channel_named(to.name or "")
     )
     if channel is None or not (
-        actor.is_system_bot or permissions.sees_channel(state, actor, channel, now)
+        actor.is_system_bot or permissions.sees_channel(state, actor, channel)
     ):
         raise NoSuchChannel(channel_id=to.channel_id, name=to.name)
     permissions.require(
-        permissions.may_send_to(state, actor, channel, now),
+        permissions.may_send_to(state, actor, channel),
         f"You are not allowed to send messages to '{channel.name}'.",
     )
     return channel
 
 
-def check_topic(state: State, actor: User, channel: Channel, topic: str, now: float) -> None:
+def check_topic(state: State, actor: User, channel: Channel, topic: str) -> None:
     """Refuse a topic that the channel's policy or the actor's rights do not allow."""
     policy = channel.topics_policy
     if policy is TopicsPolicy.INHERIT:
@@ -271,7 +271,7 @@ def check_topic(state: State, actor: User, channel: Channel, topic: str, now: fl
         names.check_new_topic(topic)
     if not known and not actor.is_system_bot:
         permissions.require(
-            permissions.holds(state, actor, channel.can_create_topic_group, now),
+            permissions.holds(state, actor, channel.can_create_topic_group),
             "You are not allowed to begin new topics in this channel.",
         )
 
@@ -312,35 +312,35 @@ def direct_members(moment: Moment, user_ids: Iterable[int]) -> tuple[int, ...]:
     Refused for unknown, unseen or deactivated people, and where the organization's rules for
     direct messages forbid it.
     """
-    state, actor, now = moment.state, moment.actor, moment.now
+    state, actor = moment.state, moment.actor
     others = sorted(set(user_ids) - {actor.id})
     people: list[User] = []
     for user_id in others:
         user = state.users.get(user_id)
-        if user is None or not permissions.sees_user(state, actor, user, now):
+        if user is None or not permissions.sees_user(state, actor, user):
             raise Refused(f"There is no user {user_id}.")
         if not user.is_active:
             raise Refused(f"'{user.full_name}' is deactivated and gets no messages any more.")
         people.append(user)
     members = tuple(sorted([actor.id, *others]))
     if others and not actor.is_system_bot and not all(user.is_bot for user in people):
-        _check_direct_rules(state, actor, people, members, now)
+        _check_direct_rules(state, actor, people, members)
     return members
 
 
 def _check_direct_rules(
-    state: State, actor: User, people: Sequence[User], members: tuple[int, ...], now: float
+    state: State, actor: User, people: Sequence[User], members: tuple[int, ...]
 ) -> None:
     realm = state.realm
     permissions.require(
         any(
-            permissions.holds(state, user, realm.direct_message_permission_group, now)
+            permissions.holds(state, user, realm.direct_message_permission_group)
             for user in [actor, *people]
         ),
         "Direct messages are not allowed between these people.",
     )
     if members not in state.directs.by_members:
         permissions.require(
-            permissions.holds(state, actor, realm.direct_message_initiator_group, now),
+            permissions.holds(state, actor, realm.direct_message_initiator_group),
             "You are not allowed to begin direct conversations.",
         )

@@ -39,7 +39,7 @@ def edit(moment: Moment, message: Message | None, started: bool) -> Decision[Edi
     where its text cannot be edited any more.
     """
     state, actor, now = moment.state, moment.actor, moment.now
-    if message is None or not permissions.reads_message(state, actor, message, now):
+    if message is None or not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     (_require_direct if message.channel_id is None else _require_channel)(moment)
     editing.require_editable(moment, message)

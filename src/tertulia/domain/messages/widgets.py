@@ -1,7 +1,7 @@
-"""Messages that are more than a text: polls, lists of things to do, and forms to choose from.
+"""Widgets: polls, to-do lists, and forms with buttons (`zform`).
 
-What a widget begins with, and what people do with it later, are submessages: JSON texts that the
-clients interpret. The server holds them against the forms below and keeps them in order.
+A widget's beginning, and everything that people do with it later, are submessages: JSON that
+clients interpret. The server checks them against the types below and keeps them in order.
 """
 
 import re
@@ -19,7 +19,7 @@ from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
 
 WIDGET: Final = "widget"
-"""The one kind of submessage that there is."""
+"""The only kind of submessage."""
 MAX_CONTENT: Final = 10_000
 """Characters of a submessage's JSON text."""
 _COMMAND: Final = re.compile(r"/(poll|todo)(?=\s|$)")
@@ -32,7 +32,7 @@ _TaskKey = Annotated[str, Meta(pattern=r"^(canned|[0-9]{1,16}),[0-9]{1,16}$")]
 
 
 class _Strict(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """What people send has these fields and no others."""
+    """A submessage by a client: these fields and no others."""
 
 
 class _NewOption(_Strict, frozen=True, tag="new_option"):
@@ -68,7 +68,7 @@ _FORMS: Final[dict[str, Any]] = {
     "poll": _NewOption | _Vote | _Question,
     "todo": _NewTask | _Strike | _Title,
 }
-"""What can be done with each kind of widget."""
+"""The submessages that each kind of widget takes."""
 _ONLY_AUTHOR: Final = (_Question, _Title)
 
 
@@ -91,13 +91,13 @@ class _Form(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class _Begun(Struct, frozen=True, kw_only=True):
-    """As much of a widget's first submessage as says what it is."""
+    """The part of a widget's first submessage that names its kind."""
 
     widget_type: str
 
 
 def form(text: str) -> str:
-    """A form to choose from, as a bot sends it, in JSON text. Refused for anything else."""
+    """The JSON of a form that a bot sends, if it is valid. Refused otherwise."""
     try:
         msgspec.json.decode(text, type=_Form)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -108,7 +108,8 @@ def form(text: str) -> str:
 
 
 def begun_by(content: str) -> str | None:
-    """What a message's text begins: the content of its first submessage, if it is a command."""
+    """The content of the first submessage of a message that begins with `/poll` or `/todo`; None
+    for others."""
     match = _COMMAND.match(content)
     if match is None:
         return None
@@ -124,7 +125,7 @@ def begun_by(content: str) -> str | None:
 
 
 def next_id(state: State) -> int:
-    """An ID that no submessage has."""
+    """The ID of the next submessage."""
     counter = state.counters.get(_COUNTER)
     return counter.last + 1 if counter else 1
 
@@ -138,14 +139,15 @@ def submit(
     kind: str,
     content: str,
 ) -> Decision[None]:
-    """Do something with a message's widget. `present` are its submessages so far, and `holders`
-    who has a record of the message although it was not delivered to them, at the entry `seq`.
+    """Add a submessage to a message's widget. `present` are its submessages so far, and `holders`
+    the users with a record of the message although it was not delivered to them, both at the
+    entry `seq`.
 
-    Raises NoSuchMessage, Conflict, and Refused for messages without a widget and for what this
-    widget, or this actor, cannot do.
+    Raises NoSuchMessage, Conflict, and Refused for messages without a widget and for submessages
+    that this widget, or this actor, cannot have.
     """
     state, actor = moment.state, moment.actor
-    if not permissions.reads_message(state, actor, message, moment.now):
+    if not permissions.reads_message(state, actor, message):
         raise NoSuchMessage
     if state.recent_writes.since(seq, [message.id]):
         raise Conflict

@@ -60,9 +60,7 @@ def allow(moment: Moment, name: str) -> Decision[None]:
     """Refuse a new emoji of this name where the actor cannot add it. Decides nothing else."""
     state, actor = moment.state, moment.actor
     permissions.require(
-        permissions.holds_as_member(
-            state, actor, state.realm.can_add_custom_emoji_group, moment.now
-        ),
+        permissions.holds_as_member(state, actor, state.realm.can_add_custom_emoji_group),
         "You are not allowed to add emoji.",
     )
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):

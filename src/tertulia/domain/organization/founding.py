@@ -52,5 +52,5 @@ def _opened(moment: Moment, channel_id: int, new: NewChannel, owner: User) -> li
     )
     return [
         ChannelCreated(channel=channel),
-        subscription_changes.subscribed(moment.state, channel, [owner], moment.now, {}),
+        subscription_changes.subscribed(moment.state, channel, [owner], {}),
     ]

@@ -21,7 +21,7 @@ MAX_TEXT: Final = 1000
 MAX_ALTERNATIVES: Final = 50
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class LinkifierValues(Struct, frozen=True, kw_only=True):
     """The new values of a linkifier. What is UNSET stays as it is."""
 
     pattern: str | UnsetType = UNSET
@@ -31,7 +31,7 @@ class Given(Struct, frozen=True, kw_only=True):
     alternative_url_templates: Sequence[str] | UnsetType = UNSET
 
 
-def add(moment: Moment, given: Given) -> Decision[int]:
+def add(moment: Moment, given: LinkifierValues) -> Decision[int]:
     """Add a linkifier, after all others. Returns its ID. For administrators.
 
     Refused for a pattern that is none or is another linkifier's, for templates that are none or
@@ -46,7 +46,7 @@ def add(moment: Moment, given: Given) -> Decision[int]:
     return Decision(linkifier.id, (LinkifierSet(linkifier=linkifier),))
 
 
-def change(moment: Moment, linkifier_id: int, given: Given) -> Decision[None]:
+def change(moment: Moment, linkifier_id: int, given: LinkifierValues) -> Decision[None]:
     """Change a linkifier. For administrators. Refused as `add`, and for one that is not there."""
     permissions.require_administrator(moment.state, moment.actor)
     before = _known(moment.state, linkifier_id)
@@ -79,7 +79,7 @@ def _known(state: State, linkifier_id: int) -> Linkifier:
     return linkifier
 
 
-def _revised(linkifier: Linkifier, given: Given) -> Linkifier:
+def _revised(linkifier: Linkifier, given: LinkifierValues) -> Linkifier:
     values = {
         name: value for name, value in msgspec.structs.asdict(given).items() if value is not UNSET
     }

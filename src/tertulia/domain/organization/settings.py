@@ -113,7 +113,7 @@ def _channel(moment: Moment, channel_id: int) -> int:
     """The channel's ID. Refused for one that the actor cannot see, or that is archived."""
     if channel_id == NOWHERE:
         return NOWHERE
-    channel = channels.known(moment.state, moment.actor, channel_id, moment.now)
+    channel = channels.known(moment.state, moment.actor, channel_id)
     if channel.is_archived:
         raise Refused("The channel is archived.")
     return channel.id

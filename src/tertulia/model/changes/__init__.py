@@ -1,8 +1,8 @@
-"""The facts an organization's history is made of, by noun.
+"""Changes: the facts in the log, by noun.
 
-A change is in the past tense and complete: folding it needs nothing but the state before it, and
-projecting it later needs nothing that cannot be derived any more (who gained or lost sight of a
-channel is part of it, because that cannot be derived from a later state).
+A change is in the past tense and complete. Folding it needs only the state before it. Projecting it
+may happen later, from a later state: what cannot be derived from that is in the change itself, like
+the users who gained or lost sight of a channel.
 """
 
 from msgspec import Struct

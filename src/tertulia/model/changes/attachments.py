@@ -21,6 +21,6 @@ class AttachmentRemoved(Change, frozen=True, tag="attachment_removed"):
 
 
 class FilesDeleted(Change, frozen=True, tag="files_deleted"):
-    """The files of attachments that are gone do not lie on the disk any more."""
+    """Files of removed attachments were deleted from the disk."""
 
     attachment_ids: tuple[int, ...]

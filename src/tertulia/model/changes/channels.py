@@ -7,18 +7,18 @@ from tertulia.model.channels import Channel
 
 
 class ChannelCreated(Change, frozen=True, tag="channel_created"):
-    """A channel exists, as yet without subscribers."""
+    """A channel was created, without subscribers."""
 
     channel: Channel
 
 
 class ChannelChanged(Change, frozen=True, tag="channel_changed"):
-    """The named fields of a channel are new; `was` holds the values before.
+    """Fields of a channel have new values: `values`; `was` has the old ones.
 
-    `gained` and `lost` are the users who can see that the channel exists because of this, and
-    those who cannot any more. `subscribers` are those of that moment, where somebody gained sight
-    of it or it came back from the archive. Archiving is the field `is_archived`, and `archived` is
-    what it was before; the three fields of privacy are always named together.
+    `gained` and `lost` are the users who gained and lost sight of the channel by it. If there are
+    `gained`, or the channel was unarchived, `subscribers` are its subscribers at that moment.
+    Archiving is the field `is_archived`; `archived` is its value before. The three fields of
+    privacy always come together.
     """
 
     channel_id: int
@@ -31,10 +31,10 @@ class ChannelChanged(Change, frozen=True, tag="channel_changed"):
 
 
 class Subscribed(Change, frozen=True, tag="subscribed"):
-    """Users are subscribed to a channel, each with the color the channel has for them.
+    """Users were subscribed to a channel; `colors` has the channel's color for each.
 
-    `after` is the newest message they did not receive. `gained` are those of them who could not
-    see the channel before. `count` is how many active accounts are subscribed then,
+    `after` is the newest message that they did not receive. `gained` are the users among them who
+    could not see the channel before. `count` is the number of active subscribers afterwards,
     `archived` whether the channel is archived.
     """
 
@@ -51,10 +51,11 @@ class Subscribed(Change, frozen=True, tag="subscribed"):
 
 
 class Unsubscribed(Change, frozen=True, tag="unsubscribed"):
-    """Users are not subscribed to a channel any more.
+    """Users were unsubscribed from a channel.
 
-    `until` is the last message they received. `lost` are those of them who cannot see the channel
-    any more. `name` is the channel's at that moment, `archived` whether it is archived.
+    `until` is the last message that they received. `lost` are the users among them who cannot see
+    the channel any more. `name` is the channel's name at that moment, `archived` whether it is
+    archived.
     """
 
     channel_id: int

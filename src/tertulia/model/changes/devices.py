@@ -1,32 +1,32 @@
-"""Devices, and where phones are reached."""
+"""Devices, and tokens for push notifications."""
 
 from tertulia.model.changes.base import Change
 from tertulia.model.devices import Device, PushToken
 
 
 class DeviceAdded(Change, frozen=True, tag="device_added"):
-    """An account is used on another device."""
+    """An account has one more device."""
 
     user_id: int
     device: Device
 
 
 class DeviceRemoved(Change, frozen=True, tag="device_removed"):
-    """A device is used no more."""
+    """A device was removed."""
 
     user_id: int
     device_id: int
 
 
 class PushTokenAdded(Change, frozen=True, tag="push_token_added"):
-    """A phone can be reached."""
+    """A token for push notifications to a phone was added."""
 
     user_id: int
     token: PushToken
 
 
 class PushTokensRemoved(Change, frozen=True, tag="push_tokens_removed"):
-    """Phones are not to be reached any more."""
+    """Tokens for push notifications were removed."""
 
     user_id: int
     token_ids: tuple[int, ...]

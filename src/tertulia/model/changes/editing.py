@@ -13,15 +13,17 @@ Groups = tuple[tuple[IdRanges, tuple[int, ...]], ...]
 
 
 class MessageEdited(Change, frozen=True, tag="message_edited"):
-    """A message has new content. `message` is as it is now.
+    """A message has new content. `message` is the edited message.
 
-    `mentioned` and `unmentioned` are the mentions that users gained and lost by it. `flags` are
-    the sparse flags of all who have some afterwards, and `read_by` those who had marked it as
-    read. `rendering_only` says that only the HTML is new. The log keeps no copy of what the message
-    says or said: read back from it, `message` has the content of now; `gone` says that it has
-    been deleted since, and `moved_to` in which other channel it is now. `attached` and `detached`
-    are the uploaded files that it links only now, and not any more. `awaits_previews` says that it
-    links pages whose previews are to be fetched; otherwise it awaits none any more.
+    `mentioned` and `unmentioned` are the flags for mentions that users gained and lost. `flags` are
+    the sparse flags of all users who have some afterwards, and `read_by` the users who had read it.
+    `rendering_only` means that only the HTML is new. `attached` and `detached` are the uploaded
+    files that it newly links, and those that it links no more. `awaits_previews` means that it
+    links pages whose previews are to be fetched; otherwise none are pending any more.
+
+    The log has no copy of any content. Of an entry that is read from the database, `message` has
+    the present content, `gone` means that it was deleted since, and `moved_to` is the channel that
+    it was moved to since.
     """
 
     message: Message
@@ -40,18 +42,18 @@ class MessageEdited(Change, frozen=True, tag="message_edited"):
 
 
 class PreviewsGivenUp(Change, frozen=True, tag="previews_given_up"):
-    """The pages that a message links have no previews to show, and it awaits none any more."""
+    """The pages that a message links have no previews; none are pending any more."""
 
     message_id: int
 
 
 class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A moved message, with everything that users get who could not read it before.
+    """A moved message, with everything that is sent to users who could not read it before.
 
-    Of what people wrote the log has no copy: read back from it, `message` and the contents of
-    `submessages` are as they are now. `message` is None when it has been deleted since, and
-    `moved_to` is in which other channel it is now. `reactions` are as they were at the move, and
-    `flags` the sparse flags then of those to whom it is new.
+    `reactions` are those at the time of the move, and `flags` the sparse flags, at that time, of
+    users to whom it is new. The log has no copy of any content: of an entry that is read from the
+    database, `message` and the contents of `submessages` are the present ones, `message` is None
+    if it was deleted since, and `moved_to` is the channel that it was moved to since.
     """
 
     message_id: int
@@ -63,19 +65,21 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MessagesMoved(Change, frozen=True, tag="messages_moved"):
-    """Messages of one topic are in another one, perhaps of another channel.
+    """Messages of one topic were moved to another topic, perhaps of another channel.
 
-    `topic` and `new_topic` are spelled as in `anchor_id`, the message that was asked about, before
-    and after; `flags` and `read_by` are that message's, as in `MessageEdited`. `topics` are the
-    topics as they are then, `emptied` those without messages (channel and key), and
-    `first_message_ids` the new beginnings of channels. The others are some of the messages, and
-    the users whom they concern: `lost`, who could read them and cannot any more, and lose their
-    sparse flags on them (each user is named once); `marked_read` and `recorded`, for whom they
-    count as read, and who keep a record of them, so that unread is what was, and nothing else.
+    `anchor_id` is the message by which the move was requested. `topic` and `new_topic` are spelled
+    as in it before and after; `flags` and `read_by` are the anchor's, as in `MessageEdited`.
+    `topics` are the topics afterwards, `emptied` those left without messages (channel and key), and
+    `first_message_ids` the new first messages of channels.
 
-    In another channel it does not follow from who was subscribed who received a message: none
-    mentions everybody by a mark of its own there, and `mentioned` are those whom some did, with
-    the IDs of these, as far as they can still read them.
+    `Groups` are messages with the users whom they concern. `lost`: users who cannot read them any
+    more, and lose their sparse flags on them (each user is named once). `marked_read`: users for
+    whom they become read. `recorded`: users who get a record of them. By these two, exactly the
+    messages that were unread before are unread afterwards.
+
+    In another channel, the subscriptions do not say who received a moved message. So it does not
+    mention everybody there by a flag of its own; `mentioned` are the users whom it did mention,
+    with the IDs of these messages, if they can still read them.
     """
 
     message_ids: tuple[int, ...]
@@ -95,11 +99,11 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
     read_by: tuple[int, ...] = ()
     mentioned: Groups = ()
     mentions_all: bool = False
-    """Whether the anchor mentions everybody who received it, where it is then."""
+    """Whether the anchor, after the move, mentions everybody who received it."""
     new_to: Groups = ()
-    """Subscribers of the new channel who could not read them in the old one, and can now."""
+    """Subscribers of the new channel who could not read them in the old one."""
     arrivals: tuple[Arrival, ...] = ()
-    """The newest of the messages, ascending, where they are new to somebody."""
+    """The newest of the messages that are new to somebody, ascending."""
 
     @property
     def changes_channel(self) -> bool:
@@ -111,11 +115,12 @@ class MessagesMoved(Change, frozen=True, tag="messages_moved"):
 
 
 class MessagesDeleted(Change, frozen=True, tag="messages_deleted"):
-    """Messages of one conversation are gone.
+    """Messages of one conversation were deleted.
 
     `topics`, `emptied` and `first_message_ids` are as in `MessagesMoved`; `direct_last_id` is the
-    newest message that a direct conversation has then. `holders` are the users who had a sparse
-    flag on some of them, with the IDs of these; `detached` the uploaded files that they linked.
+    newest message of the direct conversation afterwards. `holders` are the users who had sparse
+    flags on some of them, with the IDs of these; `detached` are the uploaded files that they
+    linked.
     """
 
     message_ids: tuple[int, ...]

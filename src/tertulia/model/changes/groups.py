@@ -9,10 +9,10 @@ from tertulia.model.groups import UserGroup
 
 
 class ChannelSight(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who can see that a channel exists because of a change, and who cannot any more.
+    """The users who gained and lost sight of a channel by a change, ascending.
 
-    Both ascending. `subscribers` are those of that moment, where somebody gained sight of it;
-    `archived` is whether the channel is archived.
+    If there are `gained`, `subscribers` are the channel's subscribers at that moment; `archived` is
+    whether the channel is archived.
     """
 
     channel_id: int
@@ -23,15 +23,15 @@ class ChannelSight(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UserGroupCreated(Change, frozen=True, tag="user_group_created"):
-    """A group exists."""
+    """A group was created."""
 
     group: UserGroup
 
 
 class UserGroupChanged(Change, frozen=True, tag="user_group_changed"):
-    """The named fields of a group (`name`, `can_join_group`, `deactivated`, …) are new.
+    """Fields of a group (`name`, `can_join_group`, `deactivated`, …) have new values.
 
-    `deactivated` is whether it was that before.
+    `deactivated` is whether the group was deactivated before.
     """
 
     group_id: int
@@ -40,9 +40,9 @@ class UserGroupChanged(Change, frozen=True, tag="user_group_changed"):
 
 
 class UserGroupMembersChanged(Change, frozen=True, tag="user_group_members_changed"):
-    """Users and other groups came into a group, or are directly in it no more.
+    """Users and other groups were added to a group as direct members, or removed.
 
-    `deactivated` is whether the group is that.
+    `deactivated` is whether the group is deactivated.
     """
 
     group_id: int
@@ -55,10 +55,11 @@ class UserGroupMembersChanged(Change, frozen=True, tag="user_group_members_chang
 
 
 class FullMembersChanged(Change, frozen=True, tag="full_members_changed"):
-    """Members' waiting period is over, or there is another period.
+    """The waiting period of members ended, or its length was changed.
 
-    `period` is in days. Full members are those who joined by `joined_by` (UNIX seconds), all for
-    None. `joined` are those who are full members now and were not, `left` the contrary.
+    `period` is in days. Full members are those who joined by `joined_by` (UNIX seconds), all
+    members if None. `joined` are those who became full members by it, `left` those who are none
+    any more.
     """
 
     period: int

@@ -1,4 +1,4 @@
-"""Invitations, and addresses that are to be confirmed."""
+"""Invitations, and confirmations of addresses."""
 
 from tertulia.model.changes.base import Change
 from tertulia.model.invitations import Confirmation, Invitation, InvitationStatus
@@ -27,18 +27,18 @@ class InvitationsEnded(Change, frozen=True, tag="invitations_ended"):
 
 
 class InvitationsRedacted(Change, frozen=True, tag="invitations_redacted"):
-    """Whom these invitations, which are over, were for is not known any more."""
+    """The addresses of these invitations, which have ended, were erased."""
 
     invitation_ids: tuple[int, ...]
 
 
 class ConfirmationAsked(Change, frozen=True, tag="confirmation_asked"):
-    """An address is to be confirmed."""
+    """The confirmation of an address was requested."""
 
     confirmation: Confirmation
 
 
 class ConfirmationsEnded(Change, frozen=True, tag="confirmations_ended"):
-    """These were used, replaced, or left until their time was over."""
+    """Confirmations were used, replaced, or expired."""
 
     confirmation_ids: tuple[int, ...]

@@ -9,14 +9,16 @@ from tertulia.model.messages import DirectConversation, Flag, Message, Submessag
 class MessageSent(Change, frozen=True, tag="message_sent"):
     """A message was sent.
 
-    Who received it follows from who was subscribed, or from the conversation. `flags` are the
-    sparse ones by user. `read_by` are those of the others for whom it counts as read, because they
-    muted the sender. `widget` is what makes it more than a text. `new_conversation` is the direct
-    conversation it began, if it did. `queue_id` and `local_id` are the sender's echo. The log
-    keeps no second copy of the content: read back from it, the message has the content of now;
-    `gone` says that it has been deleted since, and `moved_to` in which other channel it is now.
-    `attachment_ids` are the uploaded files that it links. `awaits_previews` says that it links
-    pages whose previews are to be fetched.
+    Its recipients follow from the subscriptions, or from the conversation. `flags` are the sparse
+    flags by user. `read_by` are other users for whom it is read from the start, because they muted
+    the sender. `widget` is its first submessage. `new_conversation` is the direct conversation that
+    began with it, if any. `queue_id` and `local_id` are the sender's echo. `attachment_ids` are the
+    uploaded files that it links. `awaits_previews` means that it links pages whose previews are to
+    be fetched.
+
+    The log has no copy of the content. Of an entry that is read from the database, `message` has
+    the present content, `gone` means that it was deleted since, and `moved_to` is the channel that
+    it was moved to since.
     """
 
     message: Message
@@ -34,14 +36,14 @@ class MessageSent(Change, frozen=True, tag="message_sent"):
 
     @property
     def readers(self) -> tuple[int, ...]:
-        """The users for whom it counts as read from the start."""
+        """The users for whom it is read from the start."""
         return (self.message.sender_id, *self.read_by) if self.read_by_sender else self.read_by
 
 
 class FlagsChanged(Change, frozen=True, tag="flags_changed"):
     """One reader set or cleared a sparse flag on messages.
 
-    `recorded` are those of them to which the reader had no relation before, and has now.
+    `recorded` are those of them on which the reader had no record before, and has one now.
     """
 
     user_id: int
@@ -52,7 +54,7 @@ class FlagsChanged(Change, frozen=True, tag="flags_changed"):
 
 
 class MessagesRead(Change, frozen=True, tag="messages_read"):
-    """One reader has read messages. `everything` says that it was all there was to read."""
+    """One reader has read messages. `everything` means that none is unread any more."""
 
     user_id: int
     message_ids: tuple[int, ...]
@@ -73,7 +75,7 @@ class UnreadMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class MessagesUnread(Change, frozen=True, tag="messages_unread"):
     """One reader made messages unread again.
 
-    `recorded` are those to which the reader had no relation before, and has now.
+    `recorded` are those on which the reader had no record before, and has one now.
     """
 
     user_id: int

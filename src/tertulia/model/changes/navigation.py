@@ -5,14 +5,14 @@ from tertulia.model.navigation import NavigationView
 
 
 class NavigationViewAdded(Change, frozen=True, tag="navigation_view_added"):
-    """A user has a new view, or settings of a built-in one."""
+    """A user added a view, or settings of a built-in one."""
 
     user_id: int
     view: NavigationView
 
 
 class NavigationViewChanged(Change, frozen=True, tag="navigation_view_changed"):
-    """A view has another name or place; what is None is as before."""
+    """A view was renamed, pinned or unpinned; fields that are None did not change."""
 
     user_id: int
     view_id: int
@@ -22,7 +22,7 @@ class NavigationViewChanged(Change, frozen=True, tag="navigation_view_changed"):
 
 
 class NavigationViewRemoved(Change, frozen=True, tag="navigation_view_removed"):
-    """A view is gone."""
+    """A view was removed."""
 
     user_id: int
     view_id: int

@@ -7,68 +7,68 @@ from tertulia.model.organization import DefaultChannelGroup, Domain, Linkifier, 
 
 
 class DomainAdded(Change, frozen=True, tag="domain_added"):
-    """Addresses may be of one more domain."""
+    """A domain was added to those of which new addresses may be."""
 
     domain: Domain
 
 
 class DomainChanged(Change, frozen=True, tag="domain_changed"):
-    """A domain's subdomains are allowed, or not any more."""
+    """Whether a domain's subdomains are allowed was changed."""
 
     domain: Domain
 
 
 class DomainRemoved(Change, frozen=True, tag="domain_removed"):
-    """A domain is none of the organization's any more. `name` is what it was called."""
+    """A domain was removed. `name` is its name."""
 
     domain_id: int
     name: str
 
 
 class LinkifierSet(Change, frozen=True, tag="linkifier_set"):
-    """A linkifier is new, or is another than before."""
+    """A linkifier was added or changed."""
 
     linkifier: Linkifier
 
 
 class LinkifierRemoved(Change, frozen=True, tag="linkifier_removed"):
-    """A linkifier is gone."""
+    """A linkifier was removed."""
 
     linkifier_id: int
 
 
 class LinkifiersOrdered(Change, frozen=True, tag="linkifiers_ordered"):
-    """The linkifiers, all of them, have this order."""
+    """The linkifiers have a new order: the IDs of all of them."""
 
     linkifier_ids: tuple[int, ...]
 
 
 class PlaygroundAdded(Change, frozen=True, tag="playground_added"):
-    """There is one more playground."""
+    """A playground was added."""
 
     playground: Playground
 
 
 class PlaygroundRemoved(Change, frozen=True, tag="playground_removed"):
-    """A playground is gone."""
+    """A playground was removed."""
 
     playground_id: int
 
 
 class DefaultChannelGroupSet(Change, frozen=True, tag="default_channel_group_set"):
-    """A group of channels for new users is new, or is another than before."""
+    """A default channel group was added or changed."""
 
     group: DefaultChannelGroup
 
 
 class DefaultChannelGroupRemoved(Change, frozen=True, tag="default_channel_group_removed"):
-    """A group of channels for new users is gone."""
+    """A default channel group was removed."""
 
     group_id: int
 
 
 class RealmDefaultsChanged(Change, frozen=True, tag="realm_defaults_changed"):
-    """Settings that new accounts begin with have new values."""
+    """The default settings of new accounts have new values."""
 
     values: dict[str, Any]
 

@@ -1,18 +1,18 @@
-"""What people set up for themselves."""
+"""Personal alert words and muted users."""
 
 from tertulia.model.changes.base import Change
 from tertulia.model.personal import MutedUser
 
 
 class AlertWordsChanged(Change, frozen=True, tag="alert_words_changed"):
-    """These are the words that the user wants to be alerted of, all of them."""
+    """A user's alert words are new: all of them."""
 
     user_id: int
     words: tuple[str, ...]
 
 
 class UserMuted(Change, frozen=True, tag="user_muted"):
-    """A user does not want to read another one's messages."""
+    """A user muted another one."""
 
     muted: MutedUser
 
@@ -22,7 +22,7 @@ class UserMuted(Change, frozen=True, tag="user_muted"):
 
 
 class UserUnmuted(Change, frozen=True, tag="user_unmuted"):
-    """A user wants to read another one's messages again."""
+    """A user unmuted another one."""
 
     user_id: int
     muted_id: int

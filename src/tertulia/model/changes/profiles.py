@@ -6,8 +6,8 @@ from tertulia.model.reactions import Emoji
 
 
 class StatusChanged(Change, frozen=True, tag="status_changed"):
-    """Somebody says something else about what they are doing. None is as it was; an empty text or
-    emoji is taken away."""
+    """A user's status was changed. None leaves the text or emoji as it was; an empty one removes
+    it."""
 
     user_id: int
     text: str | None = None
@@ -15,35 +15,35 @@ class StatusChanged(Change, frozen=True, tag="status_changed"):
 
 
 class ProfileFieldCreated(Change, frozen=True, tag="profile_field_created"):
-    """Profiles have another field."""
+    """A profile field was added."""
 
     field: ProfileField
 
 
 class ProfileFieldChanged(Change, frozen=True, tag="profile_field_changed"):
-    """A field is as given now; its kind is what it was. `dropped` are the people whose value is no
-    choice any more."""
+    """A field was changed to this one; its kind stays. `dropped` are the users whose value is none
+    of the field's choices any more."""
 
     field: ProfileField
     dropped: tuple[int, ...] = ()
 
 
 class ProfileFieldsOrdered(Change, frozen=True, tag="profile_fields_ordered"):
-    """The fields come in this order."""
+    """The fields have a new order."""
 
     field_ids: tuple[int, ...]
 
 
 class ProfileFieldDeleted(Change, frozen=True, tag="profile_field_deleted"):
-    """A field is gone, and everybody's values of it."""
+    """A field was deleted, with all values of it."""
 
     field_id: int
 
 
 class ProfileChanged(Change, frozen=True, tag="profile_changed"):
-    """What somebody's profile has in some fields is new."""
+    """Fields of a user's profile have new values."""
 
     user_id: int
     values: tuple[ProfileValue, ...] = ()
     emptied: tuple[int, ...] = ()
-    """The fields that have no value any more."""
+    """IDs of fields whose value was removed."""

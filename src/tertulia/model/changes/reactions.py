@@ -1,4 +1,4 @@
-"""What people add to messages of others, and the organization's emoji."""
+"""Reactions, submessages, and custom emoji."""
 
 from tertulia.model.changes.base import Change
 from tertulia.model.messages import MessagePlace, Submessage
@@ -8,8 +8,8 @@ from tertulia.model.reactions import CustomEmoji, Reaction
 class ReactionAdded(Change, frozen=True, tag="reaction_added"):
     """Somebody reacted to a message.
 
-    `recorded` says that they had no relation to the message before, and have now. `holders` are
-    the users who have a record of it although it was not delivered to them.
+    `recorded` means that they had no record of the message before, and have one now. `holders` are
+    the users with a record of it although it was not delivered to them.
     """
 
     reaction: Reaction
@@ -19,7 +19,7 @@ class ReactionAdded(Change, frozen=True, tag="reaction_added"):
 
 
 class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
-    """Somebody took a reaction back. The other fields are as in its adding."""
+    """Somebody removed a reaction of theirs. The other fields are as in `ReactionAdded`."""
 
     reaction: Reaction
     place: MessagePlace
@@ -27,9 +27,10 @@ class ReactionRemoved(Change, frozen=True, tag="reaction_removed"):
 
 
 class SubmessageAdded(Change, frozen=True, tag="submessage_added"):
-    """Somebody did something with a message's widget.
+    """Somebody used a message's widget.
 
-    The log keeps no second copy of the content: `gone` says that it has been deleted since.
+    The log has no copy of the content: `gone`, of an entry that is read from the database, means
+    that the message was deleted since.
     """
 
     submessage: Submessage
@@ -45,6 +46,6 @@ class CustomEmojiAdded(Change, frozen=True, tag="custom_emoji_added"):
 
 
 class CustomEmojiDeactivated(Change, frozen=True, tag="custom_emoji_deactivated"):
-    """An emoji is not offered any more."""
+    """A custom emoji was deactivated."""
 
     emoji_id: int

@@ -9,7 +9,7 @@ from tertulia.model.users import User
 
 
 class RealmCreated(Change, frozen=True, tag="realm_created"):
-    """The organization began, with its system groups and the server's own bots."""
+    """The organization was founded, with its system groups and the server's own bots."""
 
     realm: Realm
     groups: tuple[UserGroup, ...]
@@ -19,8 +19,8 @@ class RealmCreated(Change, frozen=True, tag="realm_created"):
 class RealmChanged(Change, frozen=True, tag="realm_changed"):
     """Settings of the organization have new values.
 
-    `gained` and `lost` are in what 0.1.0 wrote down, before there was `UserVisibilityChanged`: the
-    accounts of which guests may know because of it, or not any more, by guest.
+    `gained` and `lost` are only in entries of version 0.1.0, which had no `UserVisibilityChanged`:
+    the accounts that became visible or invisible to guests by it, by guest.
     """
 
     values: dict[str, Any]
@@ -29,8 +29,8 @@ class RealmChanged(Change, frozen=True, tag="realm_changed"):
 
 
 class RealmDeactivated(Change, frozen=True, tag="realm_deactivated"):
-    """Nobody may do anything in the organization any more."""
+    """The organization was deactivated: nobody may do anything in it."""
 
 
 class RealmReactivated(Change, frozen=True, tag="realm_reactivated"):
-    """The organization is open again."""
+    """The organization was reactivated."""

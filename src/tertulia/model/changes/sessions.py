@@ -25,7 +25,7 @@ class SessionConfirmed(Change, frozen=True, tag="session_confirmed"):
 
 
 class SessionsEnded(Change, frozen=True, tag="sessions_ended"):
-    """These sessions open nothing any more. `user_ids` are those whose they were."""
+    """Sessions ended. `user_ids` are their users."""
 
     session_ids: tuple[int, ...]
     user_ids: tuple[int, ...]

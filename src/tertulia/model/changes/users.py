@@ -10,8 +10,8 @@ from tertulia.model.users import Credential, PersonalSettings, User
 
 
 class UserCreated(Change, frozen=True, tag="user_created"):
-    """An account exists. `group_ids` are the groups that it is directly in: system groups by its
-    role, others because it was made so."""
+    """An account was created. `group_ids` are the groups that it is directly in: the system groups
+    of its role, and others that were chosen for it."""
 
     user: User
     credential: Credential
@@ -20,14 +20,15 @@ class UserCreated(Change, frozen=True, tag="user_created"):
 
 
 class UserChanged(Change, frozen=True, tag="user_changed"):
-    """The named fields of an account (`full_name`, `role`, `address`, `timezone`, …) are new.
+    """Fields of an account (`full_name`, `role`, `address`, `timezone`, …) have new values.
 
-    `was` holds the values before. A new role takes the account out of the system groups `left`
-    and into `joined`; because of it the account can see the channels `gained`, and cannot see the
-    channels `lost` any more. `subscribers` are those of each channel gained, at that moment.
+    `was` has the old values. A new role takes the account out of the system groups `left` and into
+    `joined`; the account gains sight of the channels `gained`, and loses sight of `lost`.
+    `subscribers` are the subscribers of each channel gained, at that moment.
 
-    `rights` are the roles before and after whose rights bots have where that changed: the account
-    itself, or bots that it owns. `sight` is what these, beside the account, see of channels by it.
+    `rights` are bots whose rights changed (the account itself, or bots that it owns), each with
+    the roles whose rights it had before and has afterwards. `sight` are the channels of which
+    these bots, beside the account, gained and lost sight.
     """
 
     user_id: int
@@ -43,7 +44,7 @@ class UserChanged(Change, frozen=True, tag="user_changed"):
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The permission settings that name an account itself, beside groups."""
+    """The permission settings that name an account itself, and not only groups."""
 
     channels: tuple[tuple[int, str], ...] = ()
     """Channel and setting."""
@@ -53,11 +54,11 @@ class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
-    """The account cannot be used any more. Its subscriptions and memberships stay, unseen.
+    """An account was deactivated. Its subscriptions and memberships stay, hidden.
 
     `channel_ids` are the channels it is subscribed to, `group_ids` the groups it is directly in,
-    `named` the settings that show it as a holder. `deactivated_groups` are those of these groups
-    that are out of use.
+    `named` the settings that name it. `deactivated_groups` are the deactivated ones of these
+    groups.
     """
 
     user_id: int
@@ -68,7 +69,7 @@ class UserDeactivated(Change, frozen=True, tag="user_deactivated"):
 
 
 class UserReactivated(Change, frozen=True, tag="user_reactivated"):
-    """The account can be used again. The other fields are as in its deactivation."""
+    """An account was reactivated. The other fields are as in `UserDeactivated`."""
 
     user_id: int
     channel_ids: tuple[int, ...] = ()
@@ -94,17 +95,17 @@ class UserVisibilityChanged(Change, frozen=True, tag="user_visibility_changed"):
 
 
 class CredentialChanged(Change, frozen=True, tag="credential_changed"):
-    """A new password or key; the old one is void."""
+    """An account has a new password or API key; the old one is void."""
 
     credential: Credential
     same_key: bool = False
-    """Only the password is new."""
+    """Whether only the password is new."""
 
 
 class SettingsChanged(Change, frozen=True, tag="settings_changed"):
-    """Some of an account's personal settings are new. `was` holds the values before.
+    """Personal settings of an account have new values. `was` has the old ones.
 
-    `by_owner`: the account changed them itself.
+    `by_owner`: whether the account changed them itself.
     """
 
     user_id: int

@@ -68,7 +68,6 @@ class FileAccess:
         reader = narrow.Reader(
             state=node.state,
             user=None if user is None else node.state.users[user.id],
-            now=node.clock(),
             host=node.config.address_host,
         )
         return narrow.everything_readable(reader)

@@ -30,11 +30,11 @@ async def compose(
         if attachment.user_id != author.id
     ]
     topic = topic_of() if rendered.mentions_topic else None
-    if topic is None and not linked:
-        return Composed(content=content, rendered=rendered)
 
     async def attempt() -> Composed:
         access = FileAccess(node, author, linked)
+        if topic is None and not access.needs_look:
+            return Composed(content=content, rendered=rendered)
         await node.log.settled()
 
         def look(connection: Connection) -> tuple[frozenset[int], frozenset[int]]:

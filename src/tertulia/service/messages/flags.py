@@ -8,7 +8,7 @@ from pyroaring import BitMap
 from tertulia.domain import permissions
 from tertulia.domain.accounts import muting
 from tertulia.domain.messages import flags
-from tertulia.domain.messages.flags import Known, Updated
+from tertulia.domain.messages.flags import KnownMessage, Updated
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import ANY_MENTION, Flag, Message
 from tertulia.service.caller import Caller
@@ -40,7 +40,7 @@ async def set_flag(
     return await caller.submit(flags.change, await _known(caller, message_ids), flag, added)
 
 
-async def _known(caller: Caller, message_ids: Iterable[int]) -> list[Known]:
+async def _known(caller: Caller, message_ids: Iterable[int]) -> list[KnownMessage]:
     user = caller.user
     ids = sorted(set(message_ids))
 
@@ -49,17 +49,17 @@ async def _known(caller: Caller, message_ids: Iterable[int]) -> list[Known]:
         return found, queries.relations(connection, user.id, [message.id for message in found])
 
     found, relations = await caller.node.store.read(look)
-    state, now = caller.state, caller.now
+    state = caller.state
     if len(found) != len(ids) or not all(
-        permissions.reads_message(state, user, message, now) for message in found
+        permissions.reads_message(state, user, message) for message in found
     ):
         raise NoSuchMessage
     return [_known_one(state, user.id, message, relations[message.id]) for message in found]
 
 
-def _known_one(state: State, user_id: int, message: Message, relation: Relation) -> Known:
+def _known_one(state: State, user_id: int, message: Message, relation: Relation) -> KnownMessage:
     flags_by_now = effective_flags(state, user_id, message, relation)
-    return Known(
+    return KnownMessage(
         message=message,
         flags=relation.flags,
         is_read=is_read(state, user_id, message, relation),

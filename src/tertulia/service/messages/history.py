@@ -10,7 +10,7 @@ from msgspec import Struct
 from pyroaring import BitMap
 
 from tertulia.domain.messages import narrow
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model import narrow as model_narrow
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Edit, Message
@@ -35,7 +35,7 @@ MAX_PAGE: Final = 5000
 class Query(Struct, frozen=True, kw_only=True):
     """Which messages are asked for."""
 
-    narrow: tuple[Asked, ...] = ()
+    narrow: tuple[NarrowTerm, ...] = ()
     """Terms that must all hold; empty for all messages that the reader received."""
     ids: list[int] | None = None
     """These messages, instead of those around an anchor."""
@@ -67,7 +67,6 @@ async def find_messages(node: Node, user: User | None, query: Query, look: Look[
     reader = narrow.Reader(
         state=node.state,
         user=user,
-        now=node.clock(),
         host=node.config.address_host,
         unread=await _unread(node, user, query),
         conversation=await _conversation(node, user, query.narrow),
@@ -100,7 +99,9 @@ async def _unread(node: Node, user: User | None, query: Query) -> BitMap:
     return await unread_ids(node, user.id)
 
 
-async def _conversation(node: Node, user: User | None, terms: tuple[Asked, ...]) -> Message | None:
+async def _conversation(
+    node: Node, user: User | None, terms: tuple[NarrowTerm, ...]
+) -> Message | None:
     """The message that a `with` term names, if the reader may read it."""
     for term in terms:
         if term.operator == "with":
@@ -188,7 +189,7 @@ def _by_ids(
     return find
 
 
-class Beside(Struct, frozen=True):
+class MessageExtras(Struct, frozen=True):
     """What is shown with messages, by their IDs."""
 
     relations: dict[int, queries.Relation]
@@ -197,12 +198,12 @@ class Beside(Struct, frozen=True):
     edits: dict[int, list[Edit]]
 
 
-def beside(user: User | None) -> Look[Beside]:
+def beside(user: User | None) -> Look[MessageExtras]:
     """Reads what is shown to the user with messages."""
 
-    def look(connection: Connection, messages: Sequence[Message]) -> Beside:
+    def look(connection: Connection, messages: Sequence[Message]) -> MessageExtras:
         ids = [message.id for message in messages]
-        return Beside(
+        return MessageExtras(
             relations={} if user is None else queries.relations(connection, user.id, ids),
             details=message_details.details_of(connection, ids),
             edits=editing.edits(connection, ids),
@@ -217,11 +218,11 @@ def nothing_beside(_: Connection, __: Sequence[Message]) -> None:
 
 async def one_message(
     node: Node, user: User | None, message_id: int
-) -> tuple[Message, Beside] | None:
+) -> tuple[Message, MessageExtras] | None:
     """The message, with what is shown with it, if the user (None: a spectator) may read it."""
     look = beside(user)
 
-    def read(connection: Connection) -> tuple[list[Message], Beside]:
+    def read(connection: Connection) -> tuple[list[Message], MessageExtras]:
         found = queries.messages(connection, [message_id])
         return found, look(connection, found)
 

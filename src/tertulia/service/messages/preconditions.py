@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tertulia.domain.channels.topics import Excerpt, Flags, Line
-from tertulia.domain.messages.deleting import Doomed
+from tertulia.domain.channels.topics import Flags, TopicExcerpt, TopicMessage
+from tertulia.domain.messages.deleting import MessagesToDelete
 from tertulia.domain.messages.editing import Found
 from tertulia.log.log import Log
 from tertulia.model.channels import topic_key
@@ -16,7 +16,7 @@ from tertulia.state.organization import State
 from tertulia.store import editing, message_details, queries
 from tertulia.store.database import Connection
 
-_NO_TOPIC = Excerpt(lines=(), first_elsewhere=None)
+_NO_TOPIC = TopicExcerpt(lines=(), first_elsewhere=None)
 
 
 _One = tuple[Message, editing.Holders, bool] | None
@@ -50,11 +50,13 @@ def _found(state: State, looked: _One) -> Found:
     )
 
 
-async def to_move(log: Log, message_id: int, *, whole: bool, away: bool) -> tuple[Found, Excerpt]:
+async def to_move(
+    log: Log, message_id: int, *, whole: bool, away: bool
+) -> tuple[Found, TopicExcerpt]:
     """The message, and of its topic all (`whole`) or what moving this one concerns, perhaps to
     another channel (`away`). Refused where there is no such message."""
 
-    def look(connection: Connection) -> tuple[_One, Excerpt]:
+    def look(connection: Connection) -> tuple[_One, TopicExcerpt]:
         one = _one(connection, message_id)
         if one is None:
             return None, _NO_TOPIC
@@ -66,19 +68,19 @@ async def to_move(log: Log, message_id: int, *, whole: bool, away: bool) -> tupl
             excerpt, holders=holders, records=records, newest=newest
         )
 
-    def conclude(state: State, looked: tuple[_One, Excerpt]) -> tuple[Found, Excerpt]:
+    def conclude(state: State, looked: tuple[_One, TopicExcerpt]) -> tuple[Found, TopicExcerpt]:
         return _found(state, looked[0]), looked[1]
 
     return await log.snapshot(None, look, conclude)
 
 
-async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
+async def to_delete(log: Log, message_ids: Sequence[int]) -> MessagesToDelete:
     """Those of the messages that there are, with what deleting them concerns. Conflict where they
     are not of one conversation any more."""
 
     def look(
         connection: Connection,
-    ) -> tuple[list[Message], Excerpt, Flags, int]:
+    ) -> tuple[list[Message], TopicExcerpt, Flags, int]:
         found = queries.messages(connection, message_ids)
         last = 0
         if found and found[0].direct_id is not None:
@@ -86,11 +88,13 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
         excerpt = _excerpt(connection, found, whole=False) if found else _NO_TOPIC
         return found, excerpt, editing.flags_on(connection, message_ids), last
 
-    def conclude(state: State, looked: tuple[list[Message], Excerpt, Flags, int]) -> Doomed:
+    def conclude(
+        state: State, looked: tuple[list[Message], TopicExcerpt, Flags, int]
+    ) -> MessagesToDelete:
         found, excerpt, flags, last = looked
         if len({message.conversation for message in found}) > 1:
             raise Conflict
-        return Doomed(
+        return MessagesToDelete(
             seq=state.seq,
             messages=found,
             excerpt=excerpt,
@@ -101,7 +105,7 @@ async def to_delete(log: Log, message_ids: Sequence[int]) -> Doomed:
     return await log.snapshot(None, look, conclude)
 
 
-def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> Excerpt:
+def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool) -> TopicExcerpt:
     """The messages' topic, or of it only these and the newest others."""
     one = messages[0]
     if one.channel_id is None:
@@ -113,4 +117,4 @@ def _excerpt(connection: Connection, messages: Sequence[Message], *, whole: bool
         ids = [message.id for message in messages]
         lines = editing.some_of_topic(connection, one.channel_id, key, ids)
     first = editing.first_without(connection, one.channel_id, [line[0] for line in lines])
-    return Excerpt(lines=[Line(*line) for line in lines], first_elsewhere=first)
+    return TopicExcerpt(lines=[TopicMessage(*line) for line in lines], first_elsewhere=first)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tertulia.domain.messages import previews
 from tertulia.domain.messages.editing import Found
-from tertulia.markup.elsewhere import Elsewhere
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import PendingPreview
 from tertulia.service.config import Config
@@ -14,11 +14,11 @@ from tertulia.service.messages import preconditions
 from tertulia.service.node import Node, Previews
 
 
-def shown_elsewhere(config: Config, links: Links) -> Elsewhere:
+def external_media(config: Config, links: Links) -> ExternalMedia:
     """What messages show of other servers, by the settings."""
     if not config.external_content:
-        return Elsewhere()
-    return Elsewhere(proxied=links.external, asks_pages=config.link_previews)
+        return ExternalMedia()
+    return ExternalMedia(proxy_address=links.external, fetches_pages=config.link_previews)
 
 
 async def linked_pages(node: Node, pending: PendingPreview) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """What people add to messages: reactions, and what they do with widgets."""
 
 from tertulia.domain.messages import reactions, widgets
-from tertulia.domain.messages.reactions import Asked, Reacted
+from tertulia.domain.messages.reactions import ReactedMessage, RequestedEmoji
 from tertulia.model.errors import NoSuchMessage
 from tertulia.service.caller import Caller
 from tertulia.service.conflicts import retry_on_conflict
@@ -9,21 +9,21 @@ from tertulia.state.moment import Verb
 from tertulia.store import message_details
 
 
-async def add_reaction(caller: Caller, message_id: int, emoji: Asked) -> None:
+async def add_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
     """React to a message. Raises as `tertulia.domain.messages.reactions.react`."""
     await _react(caller, message_id, reactions.react, emoji)
 
 
-async def remove_reaction(caller: Caller, message_id: int, emoji: Asked) -> None:
+async def remove_reaction(caller: Caller, message_id: int, emoji: RequestedEmoji) -> None:
     """Take a reaction of the caller's back. Raises as
     `tertulia.domain.messages.reactions.take_back`."""
     await _react(caller, message_id, reactions.take_back, emoji)
 
 
-async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: Asked) -> None:
+async def _react(caller: Caller, message_id: int, verb: Verb[None], emoji: RequestedEmoji) -> None:
     async def attempt() -> None:
         seen = await _seen(caller, message_id)
-        reacted = Reacted(
+        reacted = ReactedMessage(
             seq=seen.head,
             message=seen.message,
             flags=seen.relation.flags,

@@ -36,9 +36,7 @@ def may_read(node: Node, user: User | None, message: Message) -> bool:
     """Whether the user (None: a spectator) may read the message, as both are by now."""
     if user is not None:
         present = node.state.users[user.id]
-        return present.is_active and permissions.reads_message(
-            node.state, present, message, node.clock()
-        )
+        return present.is_active and permissions.reads_message(node.state, present, message)
     channel = node.state.channels.get(message.channel_id)
     return (
         node.admits_spectators and channel is not None and permissions.open_to_spectators(channel)

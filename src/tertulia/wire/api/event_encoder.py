@@ -29,7 +29,7 @@ class TransientViews(ABC):
 
 
 class EventEncoder:
-    """The API's side of delivery. See `tertulia.delivery.cached_entry.Encoder`."""
+    """The API's side of delivery. See `tertulia.delivery.encoder.Encoder`."""
 
     def __init__(
         self,

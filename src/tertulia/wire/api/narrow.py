@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import BadNarrow
 
 ALIASES: Final[Mapping[str, str]] = {
@@ -50,7 +50,7 @@ class _Term(msgspec.Struct):
 _MAX_TERMS = 100
 
 
-def read(text: str) -> tuple[Asked, ...]:
+def read(text: str) -> tuple[NarrowTerm, ...]:
     """The terms of a narrow. Raises ValueError for what is not JSON, BadNarrow for what is no
     narrow."""
     try:
@@ -64,7 +64,7 @@ def read(text: str) -> tuple[Asked, ...]:
     return tuple(_term(term) for term in found)
 
 
-def _term(term: Any) -> Asked:
+def _term(term: Any) -> NarrowTerm:
     if isinstance(term, list):
         if len(term) != 2 or not all(isinstance(part, str) for part in term):
             raise BadNarrow("a term as a list is an operator and an operand")
@@ -85,4 +85,4 @@ def _term(term: Any) -> Asked:
     operator = ALIASES.get(read_term.operator, read_term.operator)
     if operator == "is" and isinstance(operand, str):
         operand = _IS_ALIASES.get(operand, operand)
-    return Asked(operator, operand, read_term.negated)
+    return NarrowTerm(operator, operand, read_term.negated)

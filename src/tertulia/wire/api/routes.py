@@ -74,7 +74,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/submessage", reactions.add_submessage),
     Route("GET", "/users/me/{stream_id:int}/topics", topics.get_topics, Access.SPECTATOR),
     # Users
-    Route("GET", "/users", users.get_users, Access.SPECTATOR, packs=True),
+    Route("GET", "/users", users.get_users, Access.SPECTATOR, compresses=True),
     Route("POST", "/users", users.create_user),
     Route("GET", "/users/me", users.get_own_user),
     Route("DELETE", "/users/me", users.deactivate_own_user),
@@ -230,7 +230,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/attachments", uploads.get_attachments),
     Route("DELETE", "/attachments/{attachment_id:int}", uploads.delete_attachment),
     # Events
-    Route("POST", "/register", events.register, Access.SPECTATOR, packs=True),
+    Route("POST", "/register", events.register, Access.SPECTATOR, compresses=True),
     Route("GET", "/events", events.get_events, polls=True),
     Route("DELETE", "/events", events.delete_queue),
     Route("POST", "/typing", typing.set_typing),

@@ -180,7 +180,7 @@ class TypingAndPresence(TransientViews):
             direct_id=typing.direct_id,
         )
         if not _receives_typing(state, viewer, typing) or not permissions.reads_message(
-            state, viewer.user, message, typing.at
+            state, viewer.user, message
         ):
             return None
         op = "start" if typing.started else "stop"
@@ -205,7 +205,7 @@ class TypingAndPresence(TransientViews):
         now = change.at
         if state.realm.presence_disabled:
             return None
-        if self._limited and not permissions.sees_user(state, viewer.user, user, now):
+        if self._limited and not permissions.sees_user(state, viewer.user, user):
             return None
         if viewer.registration.capabilities.simplified_presence_events:
             times = PresenceTimes(active_timestamp=change.active_at, idle_timestamp=change.idle_at)
@@ -218,7 +218,7 @@ class TypingAndPresence(TransientViews):
         slim = viewer.registration.slim_presence
         return PresenceEvent(
             user_id=user.id,
-            email=msgspec.UNSET if slim else presence_key(state, viewer.user, user, now, host),
+            email=msgspec.UNSET if slim else presence_key(state, viewer.user, user, host),
             server_timestamp=float(now),
             presence={"website": detail},
         )
@@ -228,4 +228,4 @@ def _receives_typing(state: State, viewer: Viewer, typing: Typing | EditTyping) 
     settings = state.settings.get(viewer.user.id)
     if settings is not None and not settings.receives_typing_notifications:
         return False
-    return permissions.sees_user(state, viewer.user, state.users[typing.sender_id], typing.at)
+    return permissions.sees_user(state, viewer.user, state.users[typing.sender_id])

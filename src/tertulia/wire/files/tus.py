@@ -1,5 +1,5 @@
-"""Uploading a large file in pieces, as the tus protocol 1.0.0 has it: what was cut off goes on
-where it ended, also after the server was restarted."""
+"""Resumable uploads by the tus protocol 1.0.0. An upload that was interrupted can be resumed, also
+after the server was restarted."""
 
 import asyncio
 import contextlib
@@ -46,12 +46,12 @@ VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,creation-with-upload,termination,checksum,expiration"
 EXPIRY_SECONDS: Final = 86400
 MAX_UNFINISHED: Final = 50
-"""Files that one account may have begun and not ended."""
+"""Uploads that one account may have begun and not finished."""
 PIECE: Final = "application/offset+octet-stream"
 CHUNK: Final = MIB
-"""Bytes that are written at once."""
+"""Bytes that are gathered before they are written."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""All of them: what is not answered is told here."""
+"""All methods are routed here, so that errors have tus headers."""
 _TOO_LONG: Final = "The piece is longer than what is missing of the file."
 _HEADERS: Final = {
     "Tus-Resumable": VERSION,
@@ -65,7 +65,7 @@ _HEADERS: Final = {
 
 
 def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
-    """The endpoints of a node for uploading in pieces."""
+    """The routes for resumable uploads."""
     endpoint = _Tus(node)
     return (
         Route(PATH, endpoint.answer, methods=_METHODS),
@@ -75,7 +75,7 @@ def tus_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
 
 
 class _Hold:
-    """The lock on a file that is being uploaded, among this node's requests."""
+    """The lock on an upload, among this node's requests."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -84,7 +84,7 @@ class _Hold:
 
 
 class _Tus:
-    """All methods of all paths."""
+    """The endpoint of all routes and methods."""
 
     def __init__(self, node: HttpNode) -> None:
         self._node = node
@@ -148,7 +148,7 @@ class _Tus:
     # The methods
 
     async def _post(self, request: Request, user: User) -> Response:
-        """Begin a file, perhaps with its first piece."""
+        """Begin an upload, perhaps with its first bytes."""
         if "upload-defer-length" in request.headers:
             raise Refused("The length of a file must be told when it begins.")
         length = number_in(request, "upload-length")
@@ -181,13 +181,13 @@ class _Tus:
         return await self._continued(request, partial, 0, checksum, 201, headers)
 
     async def _head(self, request: Request, user: User) -> Response:
-        """How much of the file has arrived."""
+        """How many bytes of the file have arrived."""
         partial = await self._known(request, user)
         if partial.path is None:
             async with self._held(partial) as (partial, pieces, _):
                 offset = pieces.size if pieces is not None else partial.length
             if offset == partial.length and partial.path is None:
-                # It ended, and the server with it, before anything was made of it.
+                # The server stopped between the last byte and making the attachment.
                 partial = await self._finished(partial)
         else:
             offset = partial.length
@@ -201,7 +201,7 @@ class _Tus:
         return Response(status_code=200, headers=headers)
 
     async def _patch(self, request: Request, user: User) -> Response:
-        """The next piece of the file."""
+        """Append the next bytes of the file."""
         if content_type(request) != PIECE:
             raise TusRefused(415, f"A piece of a file is of the type {PIECE}.")
         offset = number_in(request, "upload-offset")
@@ -210,7 +210,7 @@ class _Tus:
         return await self._continued(request, partial, offset, checksum, 204, _expiry(partial))
 
     async def _delete(self, request: Request, user: User) -> Response:
-        """Give the file up."""
+        """Cancel the upload."""
         partial = await self._known(request, user)
         async with self._held(partial) as (partial, pieces, _):
             if pieces is None or partial.path is not None:
@@ -233,10 +233,10 @@ class _Tus:
     async def _held(
         self, partial: Partial
     ) -> AsyncIterator[tuple[Partial, Pieces | None, asyncio.Event]]:
-        """What is known of the file now, its pieces (None where it is whole), and what is set when
-        somebody else wants it.
+        """Lock the upload. Yields its present record, its file (None if it is complete), and an
+        event that is set when another request wants the lock.
 
-        Who comes later goes first: the connection of who came before may be long dead.
+        The later request wins: the connection of the earlier one may be dead.
         """
         hold = self._holds.setdefault(partial.key, _Hold())
         hold.wanted += 1
@@ -272,7 +272,8 @@ class _Tus:
         status: int,
         headers: dict[str, str],
     ) -> Response:
-        """Take in the request's body as the next piece, and make an attachment of what is whole."""
+        """Append the request's body to the file, and make an attachment of it when it is
+        complete."""
         async with self._held(partial) as (partial, pieces, stop):
             present = pieces.size if pieces is not None else partial.length
             if offset != present:
@@ -304,7 +305,7 @@ class _Tus:
         if NUMBER.fullmatch(declared) and int(declared) > left:
             raise TusRefused(413, _TOO_LONG)
         if checksum is not None:
-            # What lies there when the server ends before the sum is seen does not count.
+            # If the server stops before the checksum is verified, these bytes are discarded.
             await self._on_disk(
                 self._partials.save, msgspec.structs.replace(partial, doubtful=begun)
             )
@@ -320,7 +321,7 @@ class _Tus:
             if checksum is not None:
                 checksum.verify()
         except BaseException:
-            # Without a checksum, what came counts, however the request ends.
+            # Without a checksum, bytes that arrived are kept, however the request ends.
             if checksum is not None or left < 0:
                 pieces.cut(begun)
             raise
@@ -330,7 +331,7 @@ class _Tus:
                 await self._on_disk(self._partials.save, partial)
 
     async def _finished(self, partial: Partial) -> Partial:
-        """Make an attachment of a file that is whole, if it is none yet."""
+        """Make an attachment of a complete file, unless that was done before."""
         if partial.path is not None:
             return partial
         file = await asyncio.to_thread(self._partials.whole, partial)
@@ -341,7 +342,7 @@ class _Tus:
 
     @staticmethod
     async def _on_disk(function: Callable[..., Any], *arguments: Any) -> None:
-        """Do it in a thread. Unavailable where the disk is full."""
+        """Call the function in a thread. Unavailable when writing fails, for a full disk say."""
         try:
             await asyncio.to_thread(bound(function, *arguments))
         except OSError as error:
@@ -350,8 +351,8 @@ class _Tus:
 
 
 async def _gathered(request: Request, stop: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    """The body in pieces of some size. TusRefused where somebody else wants the file; what came
-    until then, or until the client went away, is given out before."""
+    """The body in chunks of about `CHUNK` bytes. TusRefused when another request wants the upload.
+    Bytes that arrived before that, or before the client disconnected, are yielded first."""
     waiting = bytearray()
     stream = Body(request).chunks()
     stopped = asyncio.create_task(stop.wait())

@@ -136,7 +136,7 @@ class Endpoint:
             return RedirectResponse(answer.address, status_code=302)
         passed_over = [*ignored, *call.ignored]
         parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
-        accepted = request.headers.get("accept-encoding", "") if route.packs else None
+        accepted = request.headers.get("accept-encoding", "") if route.compresses else None
         await compress_fragments(parts, accepted)
         body, headers = body_of(parts, accepted)
         return JsonResponse(body, headers=headers)

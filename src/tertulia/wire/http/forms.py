@@ -42,7 +42,7 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     return sent, uploads
 
 
-class Gathering:
+class BodyBuffers:
     """The bodies that are coming in, of all requests together: no more is kept of them than there
     is room for."""
 
@@ -81,7 +81,7 @@ class Gathering:
         return b"".join(chunks)
 
 
-_gathering = Gathering(256 * MIB)
+_gathering = BodyBuffers(256 * MIB)
 """Of this process."""
 
 

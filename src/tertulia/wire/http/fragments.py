@@ -1,6 +1,6 @@
 """Answers put together of JSON, the larger parts of which are kept as fragments that viewers share.
 
-What is made of many records is made shard by shard (`state.tables.Shards`), and each fragment is
+What is made of many records is made shard by shard (`state.shards.Shards`), and each fragment is
 kept until its shard has another version: so an answer costs what is the viewer's own, and what has
 changed since another viewer asked. See decision 0016.
 """

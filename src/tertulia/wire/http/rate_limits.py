@@ -30,8 +30,8 @@ _MINUTE: Final = 60.0
 class RequestLimits:
     """Counts requests, each node by itself.
 
-    GET /events is counted apart: following a busy organization takes many polls, and leaves the
-    account's other requests uncounted.
+    GET /events is counted apart: following a busy organization takes many polls, which must not
+    use up what the account may ask besides.
     """
 
     def __init__(
@@ -60,8 +60,9 @@ class RequestLimits:
         return user
 
     def count(self, request: Request, user_id: int | None, *, polls: bool = False) -> None:
-        """Count a request of the account, or, for None, of the computer that it comes from; the
-        answer will tell in its headers what is left. TooManyRequests where there is nothing."""
+        """Count a request of the account, or, for None, of the network that it comes from. What is
+        left goes into the headers of the answer (`rate_headers`). TooManyRequests where that is
+        nothing."""
         if not self._is_on:
             return
         if user_id is None:
@@ -70,12 +71,12 @@ class RequestLimits:
             self._charge(request, self._polls if polls else self._requests, user_id)
 
     def admits_poll(self, user_id: int) -> bool:
-        """Count a GET /events of the account, which tells with `poll_lines` what is left. False,
-        and it is not counted, where that is too much."""
+        """Count a GET /events of the account, to be answered with the headers of `poll_lines`.
+        False, without counting it, where it is one too many."""
         return not self._is_on or self._polls.admits(user_id)
 
     def forgive_poll(self, user_id: int) -> None:
-        """The last one is not to be counted."""
+        """Count the account's last GET /events no more."""
         if self._is_on:
             self._polls.forgive(user_id)
 

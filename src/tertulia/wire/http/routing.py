@@ -57,16 +57,18 @@ class Route:
     dev: bool = False
     """Only with `--dev`."""
     file: bool = False
-    """Whether it takes one file, which may be large: `Call.file`. Who asks is looked at before."""
+    """Whether it takes one file, which may be large: `Call.file`. The file is read only when the
+    request has been authenticated."""
     forbids: bool = False
-    """Whether it tells what is not for the caller (403) from what is not there (404)."""
+    """Whether it answers 403 for what the caller may not open, apart from 404 for what does not
+    exist."""
     limits_guesses: bool = False
-    """Whether whoever tries it again and again in vain is held up."""
-    packs: bool = False
+    """Whether wrong passwords or codes are counted, and refused with 429 after too many."""
+    compresses: bool = False
     """Whether the answer, which can be large, is compressed for clients that read that. Not for
     answers with something in them by which somebody is known: see decision 0016."""
     polls: bool = False
-    """Whether clients ask it all the time, which is counted apart from what else they ask."""
+    """Whether clients poll it, which is counted apart from their other requests."""
     params: type[Params] = field(init=False)
     answer: Any = field(init=False)
 

@@ -1,4 +1,4 @@
-"""Sessions from one request to the next: the cookies that a browser is given and keeps."""
+"""Cookies of sessions, and of browsers that an account was signed in with before."""
 
 import contextlib
 import secrets
@@ -30,16 +30,17 @@ from tertulia.wire.http.node import HttpNode
 
 _CHALLENGE: Final = b"www-authenticate"
 _FORGET: Final = (b"clear-site-data", b'"storage"')
-"""What our pages keep in a browser, drafts for example, is not for whoever uses it next."""
+"""Clears what our pages stored in the browser (drafts, for example), for privacy from its next
+user."""
 DEVICE_SECONDS: Final = 365 * 86400
-"""So long after it was last signed in with, or used, a browser is known as an account's."""
+"""How long a browser is known as one of an account's after it was last used for it."""
 _DEVICE: Final = "device"
 _DEVICE_ACCOUNTS: Final = 5
-"""Accounts of which one browser can be known: people share computers."""
+"""Accounts that one browser can be known for: people share computers."""
 
 
 def give(node: HttpNode, request: Request, session: Session, token: str) -> None:
-    """Give the browser the session's cookies with the response to the request."""
+    """Set the session's cookies with the response to the request."""
     credential = node.state.credentials[session.user_id]
     request.state.cookies = kept(
         node.config, node.vault, request, session, token, credential, node.clock()
@@ -47,16 +48,15 @@ def give(node: HttpNode, request: Request, session: Session, token: str) -> None
 
 
 def take_away(node: HttpNode, request: Request) -> None:
-    """Take the session's cookies away with the response to the request. By whom the browser was
-    used stays known."""
+    """Delete the session's cookies with the response to the request. The device cookie stays."""
     request.state.cookies = [
         _cookie(node.config, request, name, "", 0) for name in (SESSION_COOKIE, CSRF_COOKIE)
     ]
 
 
 def forget(request: Request) -> None:
-    """Have the browser forget what our pages kept in it, with the response to the request. For
-    those alone who prove that they ask for it: another server's page can make a browser ask."""
+    """Have the browser clear what our pages stored in it, with the response to the request. Only
+    for requests that are proved to come from our pages, not from another site (CSRF)."""
     request.state.is_to_forget = True
 
 
@@ -69,7 +69,7 @@ def kept(
     credential: Credential,
     now: float,
 ) -> list[str]:
-    """The cookies of a session, with the one by which the browser is known later."""
+    """The cookies of a session, and the device cookie."""
     return [
         _cookie(config, request, SESSION_COOKIE, token, LIFETIME),
         _cookie(config, request, CSRF_COOKIE, csrf_token(vault, session), LIFETIME),
@@ -77,12 +77,12 @@ def kept(
     ]
 
 
-# Browsers that an account was signed in to with before
+# Devices: browsers that an account was signed in with before
 
 
 def device_of(node: HttpNode, request: Request, user: User) -> str | None:
-    """What stands for the browser, where the account was signed in to with it and has the same
-    password since; None for others."""
+    """The device ID of the browser, if the account was signed in with it and still has the same
+    password; else None."""
     mark = Links.password_mark(node.state.credentials[user.id])
     for text in _devices(node.config, node.vault, request, node.clock()):
         user_id, known_mark, device = text.split(":")
@@ -92,7 +92,7 @@ def device_of(node: HttpNode, request: Request, user: User) -> str | None:
 
 
 def know_device(node: HttpNode, request: Request, user_id: int) -> None:
-    """Let the browser be known as one of the account's, whose password is another now."""
+    """Set a device cookie for the account's new password."""
     credential = node.state.credentials[user_id]
     cookie = _device_cookie(node.config, node.vault, request, credential, node.clock())
     request.state.cookies = [*getattr(request.state, "cookies", ()), cookie]
@@ -134,9 +134,8 @@ def _cookie(config: Config, request: Request, name: str, value: str, seconds: in
 
 
 class SessionCookies:
-    """Sends the cookies that are to be given or taken away, gives those of a session that is in
-    use anew from time to time, and keeps browsers from asking for a name and a key by
-    themselves."""
+    """Middleware: adds the cookies that endpoints set to responses, renews those of sessions in use
+    from time to time, and keeps browsers from showing a dialogue for a name and a password."""
 
     def __init__(self, node: HttpNode, app: ASGIApp) -> None:
         self._node = node
@@ -166,7 +165,8 @@ class SessionCookies:
         await self._app(scope, receive, sending)
 
     async def _renew(self, request: Request) -> None:
-        """Write down that a session is in use, where that was not done for a while."""
+        """Record that a session is in use, and renew its cookies, if that was not done for a
+        while."""
         node, state = self._node, request.state
         session: Session | None = getattr(state, "session", None)
         if session is None or hasattr(state, "cookies"):
@@ -181,8 +181,8 @@ class SessionCookies:
 def without_dialogue(
     status: int, headers: Iterable[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes]]:
-    """The headers of a response to a browser. On a challenge of a kind that they know, browsers ask
-    people for a name and a password, which an API key is not; our pages show where to sign in."""
+    """The headers of a response to a browser. A 401 with `Basic` would make it ask for a name and a
+    password, which an API key is not; our pages show where to sign in."""
     if status != 401:
         return list(headers)
     return [
@@ -192,5 +192,5 @@ def without_dialogue(
 
 
 def asked_by_browser(asked: Headers) -> bool:
-    """Whether a request with these headers is a browser's."""
+    """Whether a request with these headers was sent by a browser."""
     return "sec-fetch-mode" in asked or asked.get("user-agent", "").startswith("Mozilla/")

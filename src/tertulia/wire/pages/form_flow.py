@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tertulia.domain.accounts.passwords import MAX_LENGTH
-from tertulia.domain.accounts.signup import HasAccount, Over
+from tertulia.domain.accounts.signup import HasAccount, LinkExpired
 from tertulia.model.errors import OrganizationDeactivated, Refused, Unavailable
 from tertulia.model.users import User
 from tertulia.service.config import Config
@@ -198,7 +198,7 @@ def _refused(node: HttpNode, error: Refused | Unavailable) -> Response:
     """A page for what cannot be mended by filling in the form once more."""
     title, status, back = "That did not work", error_response(error)[0], None
     match error:
-        case Over():
+        case LinkExpired():
             title, status = "This link is over", 410
         case HasAccount():
             title, status, back = "You have an account already", 409, TO_SIGN_IN

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute
 
 from tertulia.domain import names
 from tertulia.domain.accounts import addresses, signup
-from tertulia.domain.accounts.signup import HasAccount, Joining, Over
+from tertulia.domain.accounts.signup import HasAccount, LinkExpired, NewMember
 from tertulia.model.errors import Refused
 from tertulia.model.invitations import Confirmation, Invitation
 from tertulia.model.users import User
@@ -92,7 +92,7 @@ async def _ask_address(page: PageRequest, invitation: Invitation | None) -> Resp
                 node.vault.nonce(),
                 node.config.mail_site,
             )
-        except Over:
+        except LinkExpired:
             raise
         except Refused as refusal:
             trouble = str(refusal)
@@ -129,7 +129,7 @@ async def _make_account(
         try:
             user = await _joined(page, by, address or page.value("email"))
             await sign_in.sign_in(page.node, page.request, user, way="link")
-        except (Over, HasAccount):
+        except (LinkExpired, HasAccount):
             raise
         except Refused as refusal:
             trouble = str(refusal)
@@ -152,7 +152,7 @@ async def _joined(page: PageRequest, by: Invitation | Confirmation, address: str
         None,
         verb,
         by.id,
-        Joining(
+        NewMember(
             address=address,
             full_name=full_name,
             credential=await node.vault.credential(0, password),
@@ -196,7 +196,7 @@ async def _confirm(page: PageRequest) -> Response:
     if not isinstance(confirmation, Confirmation) or confirmation.user_id is None:
         return _unknown(page)
     if confirmation.expires_at <= now:
-        raise Over("This link was not used in time.")
+        raise LinkExpired("This link was not used in time.")
     user = state.users[confirmation.user_id]
     if page.is_post:
         await page.node.log.submit(

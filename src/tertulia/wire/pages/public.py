@@ -93,7 +93,7 @@ def _named(node: HttpNode, request: Request) -> User | None:
     return (
         None
         if viewer is None
-        else users.account_with(node.state, viewer, name, node.config.address_host, node.clock())
+        else users.account_with(node.state, viewer, name, node.config.address_host)
     )
 
 
@@ -110,7 +110,7 @@ def _may_see(node: HttpNode, request: Request, user: User) -> bool:
     viewer = _viewer(node, request)
     if viewer is None and "authorization" not in request.headers:
         return node.admits_spectators
-    return viewer is not None and permissions.sees_user(node.state, viewer, user, node.clock())
+    return viewer is not None and permissions.sees_user(node.state, viewer, user)
 
 
 def packaged(name: str) -> Callable[[], bytes]:

@@ -102,7 +102,7 @@ class Connection(Protocol):
         """Close it, whatever is still to be sent."""
 
 
-class Patience:
+class ClientTimeout:
     """How much longer the server waits for one connection."""
 
     __slots__ = ("_at", "_progress", "_turn", "left", "silent_since", "wait")
@@ -162,7 +162,7 @@ class Connections:
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
         self._is_trusted = trusting(limits.trusted)
         self._reserved: dict[Connection, None] = {}
-        self._watched: dict[Connection, Patience] = {}
+        self._watched: dict[Connection, ClientTimeout] = {}
         """Those that keep the server waiting, and some that did until a moment ago."""
         self._silent: list[Connection] = []
         """Those that did so for long at the last sweep, the longest last."""
@@ -212,7 +212,7 @@ class Connections:
         if connection in self._watched:
             return
         loop = asyncio.get_running_loop()
-        self._watched[connection] = Patience(connection, self.limits, loop.time())
+        self._watched[connection] = ClientTimeout(connection, self.limits, loop.time())
         if self._timer is None:
             self._timer = loop.call_later(self.limits.sweep_seconds, self._sweep)
 

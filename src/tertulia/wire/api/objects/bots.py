@@ -23,30 +23,30 @@ def administers_bot(state: State, viewer: User, bot: User) -> bool:
     return permissions.is_administrator(state, viewer) or bot.bot.owner_id == viewer.id
 
 
-def bot_object(state: State, viewer: User, user: User, now: float) -> BotObject:
+def bot_object(state: State, viewer: User, user: User) -> BotObject:
     """The bot. Channels that the viewer may not know of are left out."""
     bot = user.bot
     if bot is None:
         raise ValueError(f"user {user.id} is no bot")
     return BotObject(
         user_id=user.id,
-        default_sending_stream=_channel(state, viewer, bot.default_sending_channel_id, now),
-        default_events_register_stream=_channel(state, viewer, bot.default_events_channel_id, now),
+        default_sending_stream=_channel(state, viewer, bot.default_sending_channel_id),
+        default_events_register_stream=_channel(state, viewer, bot.default_events_channel_id),
         default_all_public_streams=bot.default_all_public_channels,
     )
 
 
-def bot_objects(state: State, viewer: User, now: float) -> list[BotObject]:
+def bot_objects(state: State, viewer: User) -> list[BotObject]:
     """All the bots that the viewer administers, in ascending order of ID."""
     return [
-        bot_object(state, viewer, user, now)
+        bot_object(state, viewer, user)
         for user in (state.users[user_id] for user_id in sorted(state.users.bots))
         if administers_bot(state, viewer, user)
     ]
 
 
-def _channel(state: State, viewer: User, channel_id: int | None, now: float) -> str | None:
+def _channel(state: State, viewer: User, channel_id: int | None) -> str | None:
     channel = state.channels.get(channel_id)
-    if channel is None or not permissions.sees_channel(state, viewer, channel, now):
+    if channel is None or not permissions.sees_channel(state, viewer, channel):
         return None
     return channel.name

@@ -211,11 +211,10 @@ def add_subscribers(
     channel: Channel,
     shown: ChannelObject,
     wanted: str,
-    now: float,
     lately: frozenset[int] = frozenset(),
 ) -> None:
     """Add the list of subscribers, as far as the viewer may know it."""
-    visible = viewer is None or permissions.sees_subscribers(state, viewer, channel, now)
+    visible = viewer is None or permissions.sees_subscribers(state, viewer, channel)
     list_subscribers(state, channel, shown, wanted, lately, visible=visible)
 
 

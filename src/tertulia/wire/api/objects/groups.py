@@ -81,7 +81,7 @@ class UserGroupObject(Struct, kw_only=True):
     can_remove_members_group: GroupSettingValue
 
 
-def user_group(state: State, group: UserGroup, now: float) -> UserGroupObject:
+def user_group(state: State, group: UserGroup) -> UserGroupObject:
     """The group with its direct members as of now."""
     return UserGroupObject(
         id=group.id,

@@ -119,7 +119,7 @@ def message_object(
     apply_markdown: bool,
     client_gravatar: bool,
     empty_topic_name: bool,
-    attached: MessageDetails = NO_DETAILS,
+    details: MessageDetails = NO_DETAILS,
 ) -> MessageObject:
     """The message as all viewers see it who know of its sender or not (`sees_sender`), and see
     their real address or not (`sees_address`). Without reactions."""
@@ -138,7 +138,7 @@ def message_object(
         host,
         apply_markdown=apply_markdown,
         empty_topic_name=empty_topic_name,
-        attached=attached,
+        details=details,
     )
 
 
@@ -150,7 +150,7 @@ def _message_object(
     *,
     apply_markdown: bool,
     empty_topic_name: bool,
-    attached: MessageDetails,
+    details: MessageDetails,
 ) -> MessageObject:
     channel_id = message.channel_id
     recipient: str | list[Participant]
@@ -183,19 +183,18 @@ def _message_object(
         recipient_id=recipient_id(message),
         avatar_url=sender.avatar_url,
         is_me_message=message.is_me,
-        submessages=[submessage_object(part) for part in attached.submessages],
+        submessages=[submessage_object(part) for part in details.submessages],
     )
 
 
-class Showing:
-    """Messages as one viewer (None: a spectator) may see them at one moment."""
+class MessageObjects:
+    """Makes message objects for one viewer (None: a spectator)."""
 
     def __init__(
         self,
         state: State,
         viewer: User | None,
         host: str,
-        now: float,
         *,
         apply_markdown: bool,
         client_gravatar: bool,
@@ -204,14 +203,13 @@ class Showing:
         self._state = state
         self._viewer = viewer
         self._host = host
-        self._now = now
         self._apply_markdown = apply_markdown
         self._client_gravatar = client_gravatar
         self._empty_topic_name = empty_topic_name
         self._senders: dict[int, _Sender] = {}
 
-    def shown(self, message: Message, attached: MessageDetails) -> MessageObject:
-        """The message, as yet without flags."""
+    def of(self, message: Message, details: MessageDetails) -> MessageObject:
+        """The object of the message, without flags."""
         sender = self._senders.get(message.sender_id)
         if sender is None:
             sender = self._senders[message.sender_id] = self._sender(message.sender_id)
@@ -222,12 +220,12 @@ class Showing:
             self._host,
             apply_markdown=self._apply_markdown,
             empty_topic_name=self._empty_topic_name,
-            attached=attached,
+            details=details,
         )
-        if attached.reactions:
-            reactors = {reaction.user_id for reaction in attached.reactions}
+        if details.reactions:
+            reactors = {reaction.user_id for reaction in details.reactions}
             by = {user_id: self._reactor(user_id) for user_id in reactors}
-            shown.reactions = [reaction_object(one, by[one.user_id]) for one in attached.reactions]
+            shown.reactions = [reaction_object(one, by[one.user_id]) for one in details.reactions]
         return shown
 
     def _sender(self, user_id: int) -> _Sender:
@@ -254,7 +252,7 @@ class Showing:
     def _knows_of(self, user: User) -> bool:
         """Spectators see the names of all who write and react."""
         viewer = self._viewer
-        return viewer is None or permissions.sees_user(self._state, viewer, user, self._now)
+        return viewer is None or permissions.sees_user(self._state, viewer, user)
 
 
 def unread_key(user_ids: Sequence[int]) -> str:

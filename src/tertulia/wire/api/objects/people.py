@@ -13,12 +13,12 @@ from tertulia.wire.api.shard_ranges import ShardRange, shard_ranges
 from tertulia.wire.http.fragments import Fragments, Part, array_items
 
 
-class Sight(Enum):
-    """What a viewer sees of an account."""
+class AccountVisibility(Enum):
+    """How much of an account a viewer sees."""
 
-    USUAL = "what all of the viewer's role see of it"
-    OWN = "all of it, which others of the role do not see"
-    UNKNOWN = "that it is there"
+    USUAL = "as everybody of the viewer's role sees it"
+    OWN = "the viewer's own, with an address that the role may not see"
+    UNKNOWN = "only that it exists"
 
 
 class Look(NamedTuple):
@@ -32,35 +32,37 @@ class Look(NamedTuple):
 
 
 def active(user: User) -> bool:
-    """People and bots."""
+    """Whether the account is a person or bot that is active."""
     return user.is_active and not user.is_system_bot
 
 
 def deactivated(user: User) -> bool:
-    """People and bots that were."""
+    """Whether the account is a person or bot that was deactivated."""
     return not user.is_active and not user.is_system_bot
 
 
 def system_bot(user: User) -> bool:
-    """The server's own accounts."""
+    """Whether the account is one of the server's own."""
     return user.is_system_bot
 
 
 def everybody(user: User) -> bool:
-    """All but the server's own accounts."""
+    """Whether the account is not one of the server's own."""
     return not user.is_system_bot
 
 
-def by_sight(state: State, viewer: User | None, now: float) -> list[ShardRange[Sight]]:
-    """All accounts, by what the viewer sees of them."""
-    usual = Sight.USUAL
-    others: dict[int, Sight] = {}
+def by_visibility(state: State, viewer: User | None) -> list[ShardRange[AccountVisibility]]:
+    """All accounts, by how much the viewer sees of them."""
+    usual = AccountVisibility.USUAL
+    others: dict[int, AccountVisibility] = {}
     if viewer is not None:
-        if not permissions.sees_everybody(state, viewer, now):
-            usual = Sight.UNKNOWN
-            others = dict.fromkeys(permissions.acquaintances(state, viewer), Sight.USUAL)
+        if not permissions.sees_everybody(state, viewer):
+            usual = AccountVisibility.UNKNOWN
+            others = dict.fromkeys(
+                permissions.contacts_and_bots(state, viewer), AccountVisibility.USUAL
+            )
         if not permissions.shows_address(state, viewer, permissions.role_of(state, viewer)):
-            others[viewer.id] = Sight.OWN
+            others[viewer.id] = AccountVisibility.OWN
     return shard_ranges(state.user_shards, usual, others)
 
 
@@ -68,15 +70,15 @@ def people(
     fragments: Fragments,
     state: State,
     viewer: User | None,
-    found: Sequence[ShardRange[Sight]],
+    found: Sequence[ShardRange[AccountVisibility]],
     which: Callable[[User], bool],
     look: Look,
     host: str,
     *,
     unknown_too: bool = False,
 ) -> Iterator[Part]:
-    """A list of those accounts that are `which`, for `json_array`. With `unknown_too`, accounts of
-    which the viewer does not know have a stand-in; otherwise they are left out."""
+    """The accounts for which `which` is true, as parts for `json_array`. Accounts that the viewer
+    does not know are left out, or with `unknown_too` have a stand-in."""
 
     def usual(user_ids: Iterable[int]) -> bytes:
         return array_items(
@@ -117,11 +119,11 @@ def people(
 
     joined_at = state.realm.created_at
     for one in found:
-        if one.kind is Sight.USUAL:
+        if one.kind is AccountVisibility.USUAL:
             key: Hashable = (which, look, one.first, one.size)
             yield fragments.get(key, one.version, partial(usual, one.ids))
-        elif one.kind is Sight.OWN:
+        elif one.kind is AccountVisibility.OWN:
             yield own(one.ids)
         elif unknown_too:
-            key = (which, Sight.UNKNOWN, one.first, one.size)
+            key = (which, AccountVisibility.UNKNOWN, one.first, one.size)
             yield fragments.get(key, (one.version, joined_at), partial(unknown, one.ids))

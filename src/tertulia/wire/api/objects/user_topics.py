@@ -32,9 +32,7 @@ def user_topic(topic: UserTopic, *, empty_topic_name: bool) -> UserTopicObject:
     )
 
 
-def muted_topics(
-    state: State, user: User, now: float, *, empty_topic_name: bool
-) -> list[MutedTopic]:
+def muted_topics(state: State, user: User, *, empty_topic_name: bool) -> list[MutedTopic]:
     """The muted topics in the legacy format, of channels that the user sees."""
     return [
         (
@@ -44,5 +42,5 @@ def muted_topics(
         )
         for topic in state.user_topics.of_user[user.id]
         if topic.visibility is Visibility.MUTED
-        and permissions.sees_channel(state, user, state.channels[topic.channel_id], now)
+        and permissions.sees_channel(state, user, state.channels[topic.channel_id])
     ]

@@ -59,10 +59,10 @@ def stand_in(user: User, host: str) -> str:
     return f"user{user.id}@{host}"
 
 
-def presence_key(state: State, viewer: User, user: User, now: float, host: str) -> str:
+def presence_key(state: State, viewer: User, user: User, host: str) -> str:
     """By which address presence of old is told: never a real one of somebody whom the viewer does
     not see."""
-    seen = permissions.sees_user(state, viewer, user, now)
+    seen = permissions.sees_user(state, viewer, user)
     return api_email(state, user, host, sees_address=seen)
 
 

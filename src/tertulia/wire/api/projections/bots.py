@@ -79,7 +79,7 @@ def bot_view(context: ProjectionContext, change: UserChanged, viewer: Viewer) ->
     had = permissions.is_administrator(state, user) or was.owner_id == user.id
     if not administers_bot(state, user, state.users[change.user_id]):
         return BotView("delete", None) if had else None
-    shown = bot_object(state, user, state.users[change.user_id], context.at)
+    shown = bot_object(state, user, state.users[change.user_id])
     if not had:
         return BotView("add", shown) if now.owner_id == user.id else None
     return BotView("update", shown)

@@ -63,11 +63,11 @@ class ChannelCreatedProjection(ForEverybody[ChannelCreated]):
         self, context: ProjectionContext, change: ChannelCreated, viewer: Viewer
     ) -> Hashable | None:
         state, user = context.state, viewer.user
-        if not permissions.sees_unsubscribed(state, user, change.channel, context.at):
+        if not permissions.sees_unsubscribed(state, user, change.channel):
             return None
         present = state.channels[change.channel.id]
         if excluded(present, viewer.registration) or not permissions.sees_channel(
-            state, user, present, context.at
+            state, user, present
         ):
             return None
         return (
@@ -125,7 +125,7 @@ class ChannelChangedProjection(ForEverybody[ChannelChanged]):
         return _ChangeView(
             shown,
             defaults,
-            permissions.sees_subscribers(state, user, channel, context.at),
+            permissions.sees_subscribers(state, user, channel),
             (
                 user.id,
                 registration.include_subscribers,

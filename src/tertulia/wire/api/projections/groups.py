@@ -29,7 +29,11 @@ from tertulia.wire.api.projection import (
     Viewer,
     to_everybody,
 )
-from tertulia.wire.api.projections.channel_sight import SightChanges, sight_changes, sight_events
+from tertulia.wire.api.projections.channel_visibility import (
+    ChannelVisibilityChanges,
+    visibility_changes,
+    visibility_events,
+)
 
 
 class GroupAddEvent(Event, kw_only=True, tag="user_group"):
@@ -128,7 +132,7 @@ class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
         group = revised(state.groups[change.group_id], change.values)
         match view:
             case _Shown.APPEARED:
-                yield GroupAddEvent(group=user_group(state, group, context.at))
+                yield GroupAddEvent(group=user_group(state, group))
             case _Shown.GONE:
                 yield GroupRemoveEvent(group_id=group.id)
             case _:
@@ -141,7 +145,7 @@ class UserGroupChangedProjection(ForEverybody[UserGroupChanged]):
 
 class _MembersView(NamedTuple):
     known: bool
-    sight: SightChanges
+    channels: ChannelVisibilityChanges
 
 
 class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
@@ -154,8 +158,8 @@ class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
         self, context: ProjectionContext, change: UserGroupMembersChanged, viewer: Viewer
     ) -> Hashable | None:
         known = _knows(viewer, deactivated=change.deactivated)
-        sight = sight_changes(context, change.sight, viewer)
-        return _MembersView(known, sight) if known or sight else None
+        channels = visibility_changes(context, change.sight, viewer)
+        return _MembersView(known, channels) if known or channels else None
 
     def events(
         self, context: ProjectionContext, change: UserGroupMembersChanged, view: Any
@@ -170,7 +174,7 @@ class UserGroupMembersChangedProjection(ForEverybody[UserGroupMembersChanged]):
                     yield GroupSubgroupsEvent(
                         op=op, group_id=change.group_id, direct_subgroup_ids=list(group_ids)
                     )
-        yield from sight_events(context, view.sight)
+        yield from visibility_events(context, view.channels)
 
 
 class FullMembersChangedProjection(Projection[FullMembersChanged]):
@@ -184,13 +188,13 @@ class FullMembersChangedProjection(Projection[FullMembersChanged]):
     def view(
         self, context: ProjectionContext, change: FullMembersChanged, viewer: Viewer
     ) -> Hashable:
-        return sight_changes(context, change.sight, viewer)
+        return visibility_changes(context, change.sight, viewer)
 
     def events(
         self, context: ProjectionContext, change: FullMembersChanged, view: Any
     ) -> Iterable[Event]:
         yield from _changed(SystemGroup.FULL_MEMBERS.value, change.joined, change.left)
-        yield from sight_events(context, view)
+        yield from visibility_events(context, view)
 
 
 def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Iterable[Event]:
@@ -202,9 +206,7 @@ def _changed(group_id: int, added: Iterable[int], removed: Iterable[int]) -> Ite
 PROJECTIONS: Final[Projections] = (
     to_everybody(
         UserGroupCreated,
-        lambda context, change: GroupAddEvent(
-            group=user_group(context.state, change.group, context.at)
-        ),
+        lambda context, change: GroupAddEvent(group=user_group(context.state, change.group)),
         only_if=lambda _, change, viewer: _knows(viewer, deactivated=change.group.deactivated),
     ),
     UserGroupChangedProjection(),

@@ -30,7 +30,7 @@ def named_in_sight(
             (channel_id, name)
             for channel_id, name in named.channels
             if not excluded(channels[channel_id], viewer.registration)
-            and permissions.sees_channel(state, user, channels[channel_id], context.at)
+            and permissions.sees_channel(state, user, channels[channel_id])
         ),
         groups=tuple((group_id, name) for group_id, name in named.groups if group_id in known),
         realm=named.realm,

@@ -80,7 +80,7 @@ class MessagesDeletedProjection(Projection[MessagesDeleted]):
             channel_id=change.channel_id,
             direct_id=change.direct_id,
         )
-        if not permissions.reads_message(state, user, one, context.at):
+        if not permissions.reads_message(state, user, one):
             held = next((ids for ids, users in change.holders if user.id in users), ())
             return _HeldView(held) if held else None
         capabilities = viewer.registration.capabilities

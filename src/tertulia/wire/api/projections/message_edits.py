@@ -78,7 +78,7 @@ class MessageEditedProjection(Projection[MessageEdited]):
         state, user, message = context.state, viewer.user, change.message
         if (
             change.gone
-            or not permissions.reads_message(state, user, message, context.at)
+            or not permissions.reads_message(state, user, message)
             or not reads_where_it_is(context, change, viewer)
         ):
             return None

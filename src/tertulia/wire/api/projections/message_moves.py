@@ -173,8 +173,8 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
         before: Spans | None = None
         if change.changes_channel:
             source = state.channels[change.channel_id]
-            before = permissions.readable_spans(state, user, source, context.at)
-        after = permissions.readable_spans(state, user, channel, context.at)
+            before = permissions.readable_spans(state, user, source)
+        after = permissions.readable_spans(state, user, channel)
         news = None
         if change.arrivals and before is not None:
             news = self._news(context, moved, viewer, before, after)
@@ -299,7 +299,7 @@ class MessagesMovedProjection(Projection[MessagesMoved]):
 def _reads(context: ProjectionContext, user: User, arrival: Arrival) -> bool:
     """Whether the user may read an arrival that has been moved to another channel since."""
     there = MessagePlace(id=arrival.message_id, channel_id=arrival.moved_to)
-    return permissions.reads_message(context.state, user, there, context.at)
+    return permissions.reads_message(context.state, user, there)
 
 
 def _unknown(context: ProjectionContext, user: User, people: BitMap) -> tuple[int, ...]:
@@ -357,7 +357,7 @@ def _news_events(
             apply_markdown=view.apply_markdown,
             client_gravatar=view.client_gravatar,
             empty_topic_name=empty_topic_name,
-            attached=MessageDetails(submessages=arrival.submessages),
+            details=MessageDetails(submessages=arrival.submessages),
         )
         shown.reactions = [reaction_object(one, by(one.user_id)) for one in arrival.reactions]
         yield MessageEvent(message=shown, flags=flags)

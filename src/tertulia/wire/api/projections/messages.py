@@ -87,7 +87,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 or (registration.all_public_channels and _is_public(context, message, viewer))
             )
             # Who has left a private channel since cannot read what they received in it any more.
-            or not permissions.reads_message(state, user, message, context.at)
+            or not permissions.reads_message(state, user, message)
             or not reads_where_it_is(context, change, viewer)
         ):
             return None
@@ -118,7 +118,7 @@ class MessageSentProjection(Projection[MessageSent]):
                 apply_markdown=view.apply_markdown,
                 client_gravatar=view.client_gravatar,
                 empty_topic_name=view.empty_topic_name,
-                attached=MessageDetails(submessages=(change.widget,) if change.widget else ()),
+                details=MessageDetails(submessages=(change.widget,) if change.widget else ()),
             ),
             flags=list(view.flags),
             local_message_id=UNSET if view.local_id is None else view.local_id,
@@ -132,16 +132,14 @@ def reads_where_it_is(
     if change.moved_to is None:
         return True
     there = msgspec.structs.replace(change.message, channel_id=change.moved_to)
-    return permissions.reads_message(context.state, viewer.user, there, context.at)
+    return permissions.reads_message(context.state, viewer.user, there)
 
 
 def _is_public(context: ProjectionContext, message: Message, viewer: Viewer) -> bool:
     if message.channel_id is None:
         return False
     channel = context.state.channels[message.channel_id]
-    return not channel.is_private and permissions.reads_channel(
-        context.state, viewer.user, channel, context.at
-    )
+    return not channel.is_private and permissions.reads_channel(context.state, viewer.user, channel)
 
 
 PROJECTIONS: Final[Projections] = (

@@ -90,7 +90,7 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
         )
         return _View(
             lost=change.lost.get(viewer_id, ()),
-            gained=tuple((user_id, sight) for user_id, sight in gained if sight is not None),
+            gained=tuple((user_id, account) for user_id, account in gained if account is not None),
         )
 
     def events(
@@ -99,8 +99,8 @@ class RealmChangedProjection(ForEverybody[changes.RealmChanged]):
         yield from self._settings(context, change)
         for user_id in view.lost:
             yield people.removed(user_id)
-        for user_id, sight in view.gained:
-            yield people.added(context, user_id, sight)
+        for user_id, account in view.gained:
+            yield people.added(context, user_id, account)
 
     def _settings(
         self, context: ProjectionContext, change: changes.RealmChanged

@@ -166,15 +166,15 @@ def is_shown_to_all(state: State, user: User) -> bool:
     return user.is_bot or visibility is AddressVisibility.EVERYONE
 
 
-def added(context: ProjectionContext, user_id: int, sight: AccountView) -> UserAddEvent:
+def added(context: ProjectionContext, user_id: int, account: AccountView) -> UserAddEvent:
     """The account, with all that may be seen of it."""
     return UserAddEvent(
         person=user_shown(
             context.state,
             context.state.users[user_id],
             context.host,
-            sees_address=sight.address,
-            client_gravatar=sight.client_gravatar,
+            sees_address=account.address,
+            client_gravatar=account.client_gravatar,
             with_profile=True,
         )
     )
@@ -198,9 +198,9 @@ def named(user: User) -> UserUpdateEvent:
     return UserUpdateEvent(person=PersonName(user_id=user.id, full_name=user.full_name))
 
 
-def delivery_email(user: User, sight: AccountView) -> UserUpdateEvent:
+def delivery_email(user: User, account: AccountView) -> UserUpdateEvent:
     """The account's real address, where it is seen."""
-    shown = user.address if sight.address else None
+    shown = user.address if account.address else None
     return UserUpdateEvent(person=PersonDeliveryEmail(user_id=user.id, delivery_email=shown))
 
 
@@ -218,9 +218,9 @@ def timezone(context: ProjectionContext, user: User) -> UserUpdateEvent:
     )
 
 
-def avatar(user: User, sight: AccountView) -> UserUpdateEvent:
+def avatar(user: User, account: AccountView) -> UserUpdateEvent:
     """The account's picture."""
-    url = avatar_url(user, gravatar_by_client=sight.client_gravatar, sees_address=sight.address)
+    url = avatar_url(user, gravatar_by_client=account.client_gravatar, sees_address=account.address)
     return UserUpdateEvent(
         person=PersonAvatar(
             user_id=user.id,
@@ -228,14 +228,14 @@ def avatar(user: User, sight: AccountView) -> UserUpdateEvent:
             avatar_url=url,
             avatar_url_medium=None
             if url is None
-            else avatar_address(user, sees_address=sight.address, medium=True),
+            else avatar_address(user, sees_address=account.address, medium=True),
             avatar_version=user.avatar_version,
         )
     )
 
 
-def address_seen(user: User, sight: AccountView) -> Iterable[UserUpdateEvent]:
+def address_seen(user: User, account: AccountView) -> Iterable[UserUpdateEvent]:
     """The real address came into sight, or went out of it, and the default picture with it."""
-    yield delivery_email(user, sight)
+    yield delivery_email(user, account)
     if user.avatar_source == "G":
-        yield avatar(user, sight)
+        yield avatar(user, account)

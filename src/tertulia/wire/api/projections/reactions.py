@@ -41,7 +41,7 @@ def follows_message(
     they received it, are subscribed to its channel or have a relation of their own to it, or the
     queue follows all public channels."""
     state, user = context.state, viewer.user
-    if not permissions.reads_message(state, user, place, context.at):
+    if not permissions.reads_message(state, user, place):
         return False
     if user.id in own or state.received(user.id, place):
         return True

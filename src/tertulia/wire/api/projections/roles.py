@@ -17,7 +17,11 @@ from tertulia.wire.api.projections.administration import (
     default_channel_groups,
 )
 from tertulia.wire.api.projections.bots import BotAddEvent, BotDeleteEvent, BotGone
-from tertulia.wire.api.projections.channel_sight import SightChanges, sight_changes, sight_events
+from tertulia.wire.api.projections.channel_visibility import (
+    ChannelVisibilityChanges,
+    visibility_changes,
+    visibility_events,
+)
 from tertulia.wire.api.projections.channels import DefaultChannelsEvent, default_channels
 from tertulia.wire.api.projections.people import AccountView, account_view
 
@@ -28,7 +32,7 @@ class OwnView(NamedTuple):
     addresses: tuple[tuple[int, AccountView], ...]
     bots_lost: tuple[int, ...]
     bots_gained: tuple[BotObject, ...]
-    channels: SightChanges
+    channels: ChannelVisibilityChanges
     defaults: bool | None
     """Whether the default channels came into sight (or went out of it)."""
 
@@ -82,14 +86,16 @@ def _defaults(context: ProjectionContext, was: User, became: User, present: User
     return not permissions.is_guest(state, present)
 
 
-def _moves(context: ProjectionContext, change: UserChanged, viewer: Viewer) -> SightChanges:
+def _moves(
+    context: ProjectionContext, change: UserChanged, viewer: Viewer
+) -> ChannelVisibilityChanges:
     own, subscribers = (change.user_id,), change.subscribers
     gained = [
         ChannelSight(channel_id=channel_id, gained=own, subscribers=subscribers.get(channel_id, ()))
         for channel_id in change.gained
     ]
     lost = [ChannelSight(channel_id=channel_id, lost=own) for channel_id in change.lost]
-    return sight_changes(context, [*lost, *gained, *change.sight], viewer)
+    return visibility_changes(context, [*lost, *gained, *change.sight], viewer)
 
 
 def _in_sight(
@@ -97,12 +103,12 @@ def _in_sight(
 ) -> tuple[tuple[int, AccountView], ...]:
     users = context.state.users
     found = ((user_id, account_view(context, users[user_id], viewer)) for user_id in user_ids)
-    return tuple((user_id, sight) for user_id, sight in found if sight is not None)
+    return tuple((user_id, account) for user_id, account in found if account is not None)
 
 
 def _addresses(context: ProjectionContext, was: User, became: User) -> Iterable[int]:
     state = context.state
-    for user in permissions.users_seen(state, became, context.at):
+    for user in permissions.users_seen(state, became):
         saw = permissions.sees_address(state, was, user)
         if saw != permissions.sees_address(state, became, user):
             yield user.id
@@ -117,26 +123,26 @@ def _bots(
         return (), ()
     bots = [
         user
-        for user in permissions.users_seen(state, None, context.at)
+        for user in permissions.users_seen(state, None)
         if administers_bot(state, was, user) != administers_bot(state, became, user)
     ]
     if saw_all:
         return tuple(bot.id for bot in bots), ()
     if not permissions.is_administrator(state, present):
         return (), ()
-    return (), tuple(bot_object(state, present, bot, context.at) for bot in bots)
+    return (), tuple(bot_object(state, present, bot) for bot in bots)
 
 
 def own_events(context: ProjectionContext, view: OwnView) -> Iterable[Event]:
     """The events of that view."""
     users = context.state.users
-    for user_id, sight in view.addresses:
-        yield from people.address_seen(users[user_id], sight)
+    for user_id, account in view.addresses:
+        yield from people.address_seen(users[user_id], account)
     for user_id in view.bots_lost:
         yield BotDeleteEvent(bot=BotGone(user_id=user_id))
     for bot in view.bots_gained:
         yield BotAddEvent(bot=bot)
-    yield from sight_events(context, view.channels)
+    yield from visibility_events(context, view.channels)
     if view.defaults is not None:
         yield (
             default_channels(context.state)

@@ -82,7 +82,7 @@ class ExportConsentEvent(Event, kw_only=True, tag="realm_export_consent"):
 
 class _View(NamedTuple):
     own: LegacyEvents | None
-    sight: AccountView | None
+    account: AccountView | None
     address_changed: bool
     consent: bool = False
     """Whether the viewer administers exports."""
@@ -125,11 +125,11 @@ class SettingsChangedProjection(Projection[SettingsChanged]):
                 )
         if view.consent and _CONSENT in change.values:
             yield ExportConsentEvent(user_id=change.user_id, consented=change.values[_CONSENT])
-        if view.sight is None:
+        if view.account is None:
             return
         user = context.state.users[change.user_id]
         if view.address_changed:
-            yield from people.address_seen(user, view.sight)
+            yield from people.address_seen(user, view.account)
         if _is_new_name(change) and not user.is_bot:
             yield people.email(context, user)
         if "presence_enabled" in change.values:

@@ -90,7 +90,7 @@ def subscription_added(
     user, channel = state.users[user_id], state.channels[channel_id]
     shown = subscription_object(state, state.subscriptions[(channel_id, user_id)], now, nulls=nulls)
     wanted = "false" if include_subscribers == "false" else "true"
-    add_subscribers(state, user, channel, shown, wanted, now)
+    add_subscribers(state, user, channel, shown, wanted)
     if count is not None:
         shown.subscriber_count = count
     return SubscriptionAddEvent(subscriptions=[shown])
@@ -123,7 +123,7 @@ class SubscribedProjection(ForEverybody[Subscribed]):
             sees = sees_subscribers(context, user, channel)
             return _PeerView() if sees else None
         # A viewer who has lost sight of the channel since gets that from a later entry.
-        if not permissions.sees_channel(state, user, channel, context.at):
+        if not permissions.sees_channel(state, user, channel):
             return None
         return _OwnView(
             user.id,
@@ -131,8 +131,7 @@ class SubscribedProjection(ForEverybody[Subscribed]):
             registration.capabilities.notification_settings_null,
             # A viewer who sees the channel only as a subscriber may never have got it; to get it
             # twice does no harm.
-            user.id in change.gained
-            or not permissions.sees_unsubscribed(state, user, channel, context.at),
+            user.id in change.gained or not permissions.sees_unsubscribed(state, user, channel),
         )
 
     def events(self, context: ProjectionContext, change: Subscribed, view: Any) -> Iterable[Event]:
@@ -216,7 +215,7 @@ class SubscriptionChangedProjection(ForOwner[SubscriptionChanged]):
         if excluded(channel, viewer.registration, archived=change.archived):
             return None
         # A viewer who has lost sight of the channel since may never have got the subscription.
-        return () if permissions.sees_channel(state, viewer.user, channel, context.at) else None
+        return () if permissions.sees_channel(state, viewer.user, channel) else None
 
     def events(
         self, context: ProjectionContext, change: SubscriptionChanged, view: Any

@@ -59,7 +59,7 @@ class UserTopicChangedProjection(ForOwner[UserTopicChanged]):
             user = context.state.users[change.user_id]
             yield MutedTopicsEvent(
                 muted_topics=muted_topics(
-                    context.state, user, context.at, empty_topic_name=view.empty_topic_name
+                    context.state, user, empty_topic_name=view.empty_topic_name
                 )
             )
 

@@ -85,7 +85,7 @@ class UserVisibilityChangedProjection(Projection[UserVisibilityChanged]):
     ) -> Hashable | None:
         state, user, shared = context.state, viewer.user, self._shared(context, change)
         gained = shared.gained.get(user.id, BitMap())
-        if not permissions.sees_everybody(state, user, context.at):
+        if not permissions.sees_everybody(state, user):
             gained = gained & state.contacts.of(user.id)
         own = BitMap([user.id])
         lost, gained = shared.lost.get(user.id, BitMap()) - own, gained - own

@@ -44,7 +44,7 @@ from tertulia.wire.api.projections.visibility import sees_user
 
 
 class _CreatedView(NamedTuple):
-    sight: AccountView | None
+    account: AccountView | None
     stand_ins: bool
     bot: BotObject | None
 
@@ -62,12 +62,12 @@ class UserCreatedProjection(ForEverybody[UserCreated]):
             return None  # Their queues are younger.
         shown = None
         if administers_bot(state, viewer.user, user):
-            shown = bot_object(state, viewer.user, user, context.at)
+            shown = bot_object(state, viewer.user, user)
         return _CreatedView(account_view(context, user, viewer), wants_stand_ins(viewer), shown)
 
     def events(self, context: ProjectionContext, change: UserCreated, view: Any) -> Iterable[Event]:
-        if view.sight is not None:
-            yield people.added(context, change.user.id, view.sight)
+        if view.account is not None:
+            yield people.added(context, change.user.id, view.account)
         elif view.stand_ins:
             yield people.unknown(context, change.user.id)
         yield from members_added(change.group_ids, change.user.id)
@@ -76,7 +76,7 @@ class UserCreatedProjection(ForEverybody[UserCreated]):
 
 
 class _ChangedView(NamedTuple):
-    sight: AccountView | None
+    account: AccountView | None
     email_shown: bool
     bot: BotView | None
     own: OwnView | None
@@ -95,7 +95,7 @@ class UserChangedProjection(ForEverybody[UserChanged]):
     ) -> Hashable | None:
         user = context.state.users[change.user_id]
         return _ChangedView(
-            sight=account_view(context, user, viewer),
+            account=account_view(context, user, viewer),
             email_shown=people.is_shown_to_all(context.state, user),
             bot=bot_view(context, change, viewer),
             own=own_view(context, change, viewer),
@@ -109,7 +109,7 @@ class UserChangedProjection(ForEverybody[UserChanged]):
         if view.legacy is not None:
             zone = change.values["timezone"]
             yield from own_setting_events(context, change.user_id, view.legacy, "timezone", zone)
-        if view.sight is not None:
+        if view.account is not None:
             yield from self._seen(context, change, view)
         yield from members_removed(change.left, change.user_id)
         yield from members_added(change.joined, change.user_id)
@@ -121,16 +121,16 @@ class UserChangedProjection(ForEverybody[UserChanged]):
     def _seen(
         self, context: ProjectionContext, change: UserChanged, view: _ChangedView
     ) -> Iterable[Event]:
-        user, values, sight = context.state.users[change.user_id], change.values, view.sight
-        if sight is None:
+        user, values, account = context.state.users[change.user_id], change.values, view.account
+        if account is None:
             return
         if "is_deleted" in values:
             yield UserUpdateEvent(person=PersonDeleted(user_id=user.id))
         if "full_name" in values:
             yield people.named(user)
         if "address" in values:
-            if sight.address:
-                yield people.delivery_email(user, sight)
+            if account.address:
+                yield people.delivery_email(user, account)
             if view.email_shown:
                 yield people.email(context, user)
         if "joined_at" in values:
@@ -138,8 +138,8 @@ class UserChangedProjection(ForEverybody[UserChanged]):
             yield UserUpdateEvent(person=joined)
         if "timezone" in values:
             yield people.timezone(context, user)
-        if self._is_other_picture(user, values, sight):
-            yield people.avatar(user, sight)
+        if self._is_other_picture(user, values, account):
+            yield people.avatar(user, account)
         if "role" in values:
             yield UserUpdateEvent(person=PersonRole(user_id=user.id, role=int(values["role"])))
         if "bot" in values:
@@ -148,11 +148,11 @@ class UserChangedProjection(ForEverybody[UserChanged]):
                 yield UserUpdateEvent(person=PersonBotOwner(user_id=user.id, bot_owner_id=owner_id))
 
     @staticmethod
-    def _is_other_picture(user: User, values: Mapping[str, Any], sight: AccountView) -> bool:
+    def _is_other_picture(user: User, values: Mapping[str, Any], account: AccountView) -> bool:
         """Whether the picture is another, or is drawn of another name."""
         if not values.keys().isdisjoint({"avatar_source", "avatar_version"}):
             return True
-        by_address = user.avatar_source == "G" and sight.address
+        by_address = user.avatar_source == "G" and account.address
         drawn = user.avatar_source != "U" and not by_address
         return ("address" in values and by_address) or ("full_name" in values and drawn)
 
@@ -189,7 +189,7 @@ def _lists_seen(
         channel_id
         for channel_id in change.channel_ids
         if not excluded(state.channels[channel_id], viewer.registration)
-        and permissions.sees_subscribers(state, user, state.channels[channel_id], context.at)
+        and permissions.sees_subscribers(state, user, state.channels[channel_id])
     )
 
 

@@ -37,7 +37,7 @@ def sees(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user sees the channel, and did when the entry was written: one who sees it as
     a subscriber only, and became that later, did not."""
     state = context.state
-    if permissions.sees_unsubscribed(state, user, channel, context.at):
+    if permissions.sees_unsubscribed(state, user, channel):
         return True
     subscription = state.subscription(user.id, channel.id)
     return (
@@ -51,9 +51,9 @@ def sees_user(context: ProjectionContext, user: User, other: User) -> bool:
     """Whether the user may know of the other account, and did when the entry was written: a client
     that has slept gets the account first by the entry that let its owner know of it."""
     state = context.state
-    return permissions.sees_user(
-        state, user, other, context.at
-    ) and not state.contacts.gained_since(context.entry.seq, user.id, other.id)
+    return permissions.sees_user(state, user, other) and not state.contacts.gained_since(
+        context.entry.seq, user.id, other.id
+    )
 
 
 def sees_account(
@@ -66,7 +66,7 @@ def sees_account(
 def sees_subscribers(context: ProjectionContext, user: User, channel: Channel) -> bool:
     """Whether the user sees the channel's subscribers, and did when the entry was written."""
     return sees(context, user, channel) and permissions.sees_subscribers(
-        context.state, user, channel, context.at
+        context.state, user, channel
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain.organization import domains, linkifiers, playgrounds
-from tertulia.domain.organization.linkifiers import Given
+from tertulia.domain.organization.linkifiers import LinkifierValues
 from tertulia.wire.api.objects.administration import (
     DomainObject,
     LinkifierObject,
@@ -162,8 +162,8 @@ async def change_linkifier(call: Call, params: ChangeLinkifier) -> Answer:
     return Answer()
 
 
-def _given(params: AddLinkifier | ChangeLinkifier) -> Given:
-    return Given(
+def _given(params: AddLinkifier | ChangeLinkifier) -> LinkifierValues:
+    return LinkifierValues(
         pattern=params.pattern,
         url_template=params.url_template,
         example_input=params.example_input,

@@ -46,7 +46,7 @@ async def get_bots(call: Call, params: NoParams) -> OwnBots:
 
 
 def _own(call: Call, bot: User) -> OwnBot:
-    shown = bot_object(call.state, call.user, bot, call.now)
+    shown = bot_object(call.state, call.user, bot)
     return OwnBot(
         username=bot.address,
         full_name=bot.full_name,
@@ -106,7 +106,7 @@ async def create_bot(call: Call, params: CreateBot) -> CreatedBot:
     )
     async with deleted_on_failure(call.node.files, picture):
         bot: User = await call.submit(bots.create, new)
-    shown = bot_object(call.state, call.user, bot, call.now)
+    shown = bot_object(call.state, call.user, bot)
     return CreatedBot(
         user_id=bot.id,
         api_key=vault.api_key(new.credential),
@@ -186,7 +186,7 @@ async def update_bot(call: Call, params: UpdateBot) -> UpdatedBot:
         bot: User = await call.submit(bots.change, params.bot_id, revision)
     if picture:
         await delete(call.node.files, before)
-    shown = bot_object(call.state, call.user, bot, call.now)
+    shown = bot_object(call.state, call.user, bot)
     owner = call.state.users.get(bot.bot.owner_id) if bot.bot else None
     host = call.node.config.address_host
     return UpdatedBot(

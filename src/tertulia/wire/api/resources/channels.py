@@ -68,7 +68,7 @@ async def get_streams(call: Call, params: GetChannels) -> Channels:
 
 
 def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) -> bool:
-    state, now = call.state, call.now
+    state = call.state
     owner_id = user.bot.owner_id if user.bot is not None else None
     if (
         params.include_owner_subscribed
@@ -76,7 +76,7 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
         and state.is_subscribed(owner_id, channel.id)
     ):
         return True
-    if not permissions.sees_channel(state, user, channel, now):
+    if not permissions.sees_channel(state, user, channel):
         return False
     return (
         params.include_all
@@ -87,10 +87,7 @@ def _is_wanted(call: Call, user: User, channel: Channel, params: GetChannels) ->
         )
         or (params.include_web_public and channel.is_web_public)
         or (params.include_subscribed and state.is_subscribed(user.id, channel.id))
-        or (
-            params.include_can_access_content
-            and permissions.reads_channel(state, user, channel, now)
-        )
+        or (params.include_can_access_content and permissions.reads_channel(state, user, channel))
     )
 
 
@@ -109,7 +106,7 @@ class ChannelId(Answer, kw_only=True):
 async def get_stream_id(call: Call, params: GetChannelId) -> ChannelId:
     """The ID of the channel of that name."""
     channel = call.state.channel_named(params.stream)
-    if channel is None or not permissions.sees_channel(call.state, call.user, channel, call.now):
+    if channel is None or not permissions.sees_channel(call.state, call.user, channel):
         raise Refused(f"There is no channel '{params.stream[: names.MAX_CHANNEL_NAME]}'")
     return ChannelId(stream_id=channel.id)
 
@@ -128,7 +125,7 @@ class ChannelAnswer(Answer, kw_only=True):
 
 async def get_stream(call: Call, params: OneChannel) -> ChannelAnswer:
     """One channel, archived or not."""
-    channel = channels.known(call.state, call.user, params.stream_id, call.now)
+    channel = channels.known(call.state, call.user, params.stream_id)
     return ChannelAnswer(stream=channel_object(call.state, channel, call.now))
 
 
@@ -140,8 +137,8 @@ class Subscribers(Answer, kw_only=True):
 
 async def get_subscribers(call: Call, params: OneChannel) -> Subscribers:
     """Who is subscribed to a channel."""
-    channel = channels.known(call.state, call.user, params.stream_id, call.now)
-    if not permissions.sees_subscribers(call.state, call.user, channel, call.now):
+    channel = channels.known(call.state, call.user, params.stream_id)
+    if not permissions.sees_subscribers(call.state, call.user, channel):
         raise Refused("You are not allowed to see who is subscribed.")
     return Subscribers(subscribers=list(call.state.subscribers(channel.id)))
 
@@ -158,8 +155,8 @@ class GetEmailAddress(Params, kw_only=True, frozen=True):
 
 async def get_email_address(call: Call, params: GetEmailAddress) -> Answer:
     """The address by which a channel takes in e-mail: this server takes in none."""
-    state, user, now = call.state, call.user, call.now
-    channel = channels.known(state, user, params.stream_id, now)
+    state, user = call.state, call.user
+    channel = channels.known(state, user, params.stream_id)
     sender = user if params.sender_id is None else state.users.get(params.sender_id)
     if sender is None or not (
         sender.id == user.id
@@ -168,7 +165,7 @@ async def get_email_address(call: Call, params: GetEmailAddress) -> Answer:
     ):
         raise Refused("There is no such sender.")
     permissions.require(
-        permissions.may_send_to(state, user, channel, now),
+        permissions.may_send_to(state, user, channel),
         "You are not allowed to send messages to this channel.",
     )
     raise Refused("This server takes in no e-mail: channels have no addresses.")
@@ -268,18 +265,18 @@ class CreatedChannel(Answer, kw_only=True):
 
 async def create_channel(call: Call, params: CreateChannel) -> CreatedChannel:
     """Create a channel with its first subscribers."""
-    wanted = subscriptions.Wanted(
+    wanted = subscriptions.SubscribeRequest(
         channels=(new_channel(call, params.name, params.description, params),),
         principals=tuple(params.subscribers),
         announce=params.announce,
-        tell_subscribed=params.send_new_subscription_messages,
+        notify_subscribed=params.send_new_subscription_messages,
         must_be_new=True,
     )
     outcome = await bulk_subscriptions.subscribe(call, wanted)
     (channel,) = outcome.created
     return CreatedChannel(
         id=channel.id,
-        new_subscription_messages_sent=outcome.told if wanted.tell_subscribed else UNSET,
+        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
     )
 
 

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from tertulia.domain.messages import drafts
 from tertulia.model.drafts import DraftKind
-from tertulia.wire.api.objects.composing import DRAFT_TYPES, DraftObject, draft_object
+from tertulia.wire.api.objects.drafts import DRAFT_TYPES, DraftObject, draft_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import SAFE_INTEGER, Int, Params, Path
 from tertulia.wire.http.routing import Answer

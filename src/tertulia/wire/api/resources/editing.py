@@ -145,7 +145,7 @@ async def get_history(call: Call, params: GetHistory) -> MessageHistory:
     if policy == "none":
         raise Refused("The history of messages is not shown here.")
     found = await call.node.store.read(rows.edits, [message.id])
-    edits = permissions.history_open(call.state, call.user, found.get(message.id, []), call.now)
+    edits = permissions.history_open(call.state, call.user, found.get(message.id, []))
     versions = _versions(message, edits, empty_topic_name=params.allow_empty_topic_name)
     if policy == "moves":
         for version in versions:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from tertulia.domain.messages.flags import Updated
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.domain.names import topic_name
 from tertulia.model.errors import Refused
 from tertulia.model.messages import Flag
@@ -67,7 +67,7 @@ class UpdateFlagsInNarrow(Params, kw_only=True, frozen=True):
     num_before: Annotated[int, Meta(ge=0, le=2**31)]
     num_after: Annotated[int, Meta(ge=0, le=2**31)]
     narrow: Annotated[
-        tuple[Asked, ...],
+        tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
         Meta(description="Terms that must all hold; empty for all messages received."),
     ]

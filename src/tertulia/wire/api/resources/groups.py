@@ -37,10 +37,10 @@ class UserGroups(Answer, kw_only=True):
 
 async def get_user_groups(call: Call, params: GetUserGroups) -> UserGroups:
     """The organization's groups, those of the roles among them."""
-    state, now = call.state, call.now
+    state = call.state
     return UserGroups(
         user_groups=[
-            user_group(state, group, now)
+            user_group(state, group)
             for group in sorted(state.groups, key=lambda group: group.id)
             if params.include_deactivated_groups or not group.deactivated
         ]

@@ -5,16 +5,22 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tertulia.domain import permissions
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.model.errors import NoSuchMessage
 from tertulia.model.messages import Message
 from tertulia.model.users import User
-from tertulia.service.messages.history import Beside, Query, beside, find_messages, one_message
+from tertulia.service.messages.history import (
+    MessageExtras,
+    Query,
+    beside,
+    find_messages,
+    one_message,
+)
 from tertulia.store import message_details
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
 from tertulia.wire.api.objects.message_flags import flags_of
-from tertulia.wire.api.objects.messages import MessageObject, Showing, add_history
+from tertulia.wire.api.objects.messages import MessageObject, MessageObjects, add_history
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path, Reads
 from tertulia.wire.http.routing import Answer
@@ -41,7 +47,7 @@ class GetMessages(Params, kw_only=True, frozen=True):
         list[Int] | None, Meta(description="These messages, instead of those around an anchor.")
     ] = None
     narrow: Annotated[
-        tuple[Asked, ...],
+        tuple[NarrowTerm, ...],
         Reads(wire_narrow.read, wire_narrow.SCHEMA),
         Meta(description="Terms that must all hold; empty for all messages received."),
     ] = ()
@@ -103,22 +109,21 @@ def _spectator_or_user(call: Call, params: GetMessages) -> User | None:
 
 
 def shown_to(
-    call: Call, user: User | None, found: list[Message], beside: Beside, params: GetMessages
+    call: Call, user: User | None, found: list[Message], beside: MessageExtras, params: GetMessages
 ) -> list[MessageObject]:
     """The messages as the user (None: a spectator) sees them, in the way that was asked for."""
     shown = []
     user = None if user is None else call.state.users[user.id]
-    showing = Showing(
+    objects = MessageObjects(
         call.state,
         user,
         call.node.config.address_host,
-        call.node.clock(),
         apply_markdown=params.apply_markdown,
         client_gravatar=params.client_gravatar and user is not None,
         empty_topic_name=params.allow_empty_topic_name,
     )
     for message in found:
-        one = showing.shown(message, beside.details.get(message.id, message_details.NO_DETAILS))
+        one = objects.of(message, beside.details.get(message.id, message_details.NO_DETAILS))
         one.flags = (
             ["read"]
             if user is None
@@ -128,7 +133,7 @@ def shown_to(
             add_history(
                 call.state,
                 one,
-                permissions.history_open(call.state, user, beside.edits[message.id], call.now),
+                permissions.history_open(call.state, user, beside.edits[message.id]),
                 empty_topic_name=params.allow_empty_topic_name,
             )
         shown.append(one)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from tertulia.domain.messages.narrow import Asked
+from tertulia.domain.messages.narrow import NarrowTerm
 from tertulia.service.messages.history import beside, find_messages
 from tertulia.wire.api import narrow as wire_narrow
 from tertulia.wire.api.highlighting import highlight
@@ -19,7 +19,7 @@ class MatchesNarrow(Params, kw_only=True, frozen=True):
     """Messages, and a narrow in which they may be."""
 
     msg_ids: list[Int]
-    narrow: Annotated[tuple[Asked, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
+    narrow: Annotated[tuple[NarrowTerm, ...], Reads(wire_narrow.read, wire_narrow.SCHEMA)]
 
 
 class Match(Struct, kw_only=True):

@@ -60,7 +60,7 @@ class IsMember(Answer, kw_only=True):
 async def get_group_membership(call: Call, params: GetMember) -> IsMember:
     """Whether an account is in a user group."""
     members = _members(call, params.user_group_id, direct=params.direct_member_only)
-    user = permissions.visible_user(call.state, call.user, params.user_id, call.now)
+    user = permissions.visible_user(call.state, call.user, params.user_id)
     return IsMember(is_user_group_member=user.id in members)
 
 

@@ -87,15 +87,13 @@ def presences(
         if user is None or not user.is_active:
             continue
         if node.config.can_access_all_users_group_limits_presence and not permissions.sees_user(
-            state, viewer, user, now
+            state, viewer, user
         ):
             continue
         if modern:
             shown[str(user.id)] = _modern(latest)
         else:
-            shown[presence_key(state, viewer, user, now, node.config.address_host)] = legacy(
-                latest, now
-            )
+            shown[presence_key(state, viewer, user, node.config.address_host)] = legacy(latest, now)
     return shown, presence.last_update_id
 
 
@@ -124,8 +122,8 @@ def all_presences(node: HttpNode, viewer: User, days: int, now: float) -> tuple[
             (one.version, presence.stamp(one.first, oldest)),
             partial(made, one.ids),
         )
-        for one in people.by_sight(state, viewer, now)
-        if not limited or one.kind is not people.Sight.UNKNOWN
+        for one in people.by_visibility(state, viewer)
+        if not limited or one.kind is not people.AccountVisibility.UNKNOWN
     )
     return shown, presence.last_update_id
 
@@ -207,7 +205,7 @@ async def get_presence_by_email(call: Call, params: GetPresenceByEmail) -> OnePr
 
 
 def _presence_of(call: Call, user_id: int | None) -> OnePresence:
-    user = permissions.visible_user(call.state, call.user, user_id, call.now)
+    user = permissions.visible_user(call.state, call.user, user_id)
     if user.is_bot:
         raise Refused("Bots have no presence.")
     latest = call.node.delivery.presence.of(user.id)

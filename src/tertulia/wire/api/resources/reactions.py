@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tertulia.domain.messages.reactions import Asked
+from tertulia.domain.messages.reactions import RequestedEmoji
 from tertulia.model.errors import Refused
 from tertulia.model.reactions import EmojiKind
 from tertulia.service.messages import reactions as service
@@ -37,8 +37,8 @@ class AddReaction(Params, kw_only=True, frozen=True):
 
 async def add_reaction(call: Call, params: AddReaction) -> Answer:
     """React to a message with an emoji."""
-    asked = _asked(params.emoji_name, params.emoji_code, params.reaction_type)
-    await service.add_reaction(call, params.message_id, asked)
+    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
+    await service.add_reaction(call, params.message_id, emoji)
     return Answer()
 
 
@@ -53,18 +53,20 @@ class RemoveReaction(Params, kw_only=True, frozen=True):
 
 async def remove_reaction(call: Call, params: RemoveReaction) -> Answer:
     """Take one's own reaction back."""
-    asked = _asked(params.emoji_name, params.emoji_code, params.reaction_type)
-    await service.remove_reaction(call, params.message_id, asked)
+    emoji = _requested_emoji(params.emoji_name, params.emoji_code, params.reaction_type)
+    await service.remove_reaction(call, params.message_id, emoji)
     return Answer()
 
 
-def _asked(name: str | None, code: str | None, reaction_type: str | None) -> Asked:
+def _requested_emoji(
+    name: str | None, code: str | None, reaction_type: str | None
+) -> RequestedEmoji:
     kind: EmojiKind | None = None
     if reaction_type is not None:
         kind = REACTION_TYPES.get(reaction_type)
         if kind is None:
             raise Refused(f"There are no reactions of the type '{reaction_type[:50]}'.")
-    return Asked(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
+    return RequestedEmoji(name=name, code=code, kind=kind, neutral=reaction_type == NEUTRAL_TYPE)
 
 
 class Submit(Params, kw_only=True, frozen=True):

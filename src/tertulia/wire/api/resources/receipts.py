@@ -37,14 +37,12 @@ async def get_read_receipts(call: Call, params: OfMessage) -> ReadReceipts:
     if not call.state.realm.enable_read_receipts:
         raise Refused("The organization does not show who has read a message.")
     holders = await call.node.store.read(message_details.holders, message.id)
-    shown = _shown(call.state, message, call.user, holders, call.now)
+    shown = _shown(call.state, message, call.user, holders)
     read = await call.node.store.read(message_details.have_read, message.id, shown)
     return ReadReceipts(user_ids=read)
 
 
-def _shown(
-    state: State, message: Message, viewer: User, holders: tuple[int, ...], now: float
-) -> list[int]:
+def _shown(state: State, message: Message, viewer: User, holders: tuple[int, ...]) -> list[int]:
     """The people whose reading of the message the viewer may be told of."""
     if message.channel_id is None:
         received = set(state.directs[message.direct_id].members)
@@ -59,5 +57,5 @@ def _shown(
         and not state.users[user_id].is_bot
         and (settings := state.settings.get(user_id)) is not None
         and settings.send_read_receipts
-        and permissions.sees_user(state, viewer, state.users[user_id], now)
+        and permissions.sees_user(state, viewer, state.users[user_id])
     ]

@@ -103,7 +103,7 @@ async def fetch_api_key(call: Call, params: FetchApiKey) -> ApiKey:
     checked = await sign_in.by_password(call.node, call.request, address, params.password)
     if checked.is_new_place:
         place = sign_in.place_of(call.node, call.request)
-        await call.node.log.submit(checked.user.id, account_mails.tell_of_sign_in, place)
+        await call.node.log.submit(checked.user.id, account_mails.mail_new_sign_in, place)
     return await _signed_in(call, checked.user, "password")
 
 

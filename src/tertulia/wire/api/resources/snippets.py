@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tertulia.domain.messages import snippets
-from tertulia.wire.api.objects.composing import SnippetObject, snippet_object
+from tertulia.wire.api.objects.drafts import SnippetObject, snippet_object
 from tertulia.wire.http.call import Call
 from tertulia.wire.http.parameters import Int, Params, Path
 from tertulia.wire.http.routing import Answer

@@ -92,5 +92,5 @@ class GetStatus(Params, kw_only=True, frozen=True):
 
 async def get_status(call: Call, params: GetStatus) -> OneStatus:
     """What somebody says that they are doing."""
-    user = permissions.visible_user(call.state, call.user, params.user_id, call.now)
+    user = permissions.visible_user(call.state, call.user, params.user_id)
     return OneStatus(status=StatusObject(**status_object(call.state, user)))

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tertulia.domain import permissions
 from tertulia.domain.channels import channels, subscriptions
-from tertulia.domain.channels.subscriptions import Property, Wanted
+from tertulia.domain.channels.subscriptions import Property, SubscribeRequest
 from tertulia.model.errors import Refused
 from tertulia.service import bulk_subscriptions
 from tertulia.wire.api.objects.channels import (
@@ -47,7 +47,7 @@ async def get_subscriptions(call: Call, params: GetSubscriptions) -> OwnSubscrip
             continue
         subscription = state.subscriptions[(channel_id, user.id)]
         one = subscription_object(state, subscription, now, nulls=True)
-        add_subscribers(state, user, channel, one, params.include_subscribers, now, seen)
+        add_subscribers(state, user, channel, one, params.include_subscribers, seen)
         shown.append(one)
     return OwnSubscriptions(subscriptions=shown)
 
@@ -67,12 +67,12 @@ class SubscriptionStatus(Answer, kw_only=True):
 
 async def get_subscription_status(call: Call, params: GetSubscriptionStatus) -> SubscriptionStatus:
     """Whether somebody is subscribed to a channel."""
-    state, user, now = call.state, call.user, call.now
+    state, user = call.state, call.user
     other = state.users.get(params.user_id)
-    if other is None or not permissions.sees_user(state, user, other, now):
+    if other is None or not permissions.sees_user(state, user, other):
         raise Refused("No such user")
-    channel = channels.known(state, user, params.stream_id, now)
-    if other.id != user.id and not permissions.sees_subscribers(state, user, channel, now):
+    channel = channels.known(state, user, params.stream_id)
+    if other.id != user.id and not permissions.sees_subscribers(state, user, channel):
         raise Refused("You are not allowed to see who is subscribed.")
     return SubscriptionStatus(
         is_subscribed=other.is_active and state.is_subscribed(other.id, channel.id)
@@ -93,15 +93,15 @@ class ChannelsOf(Answer, kw_only=True):
 
 async def get_user_channels(call: Call, params: GetChannelsOf) -> ChannelsOf:
     """The channels that somebody is subscribed to, as far as the caller may know."""
-    state, user, now = call.state, call.user, call.now
+    state, user = call.state, call.user
     other = state.users.get(params.user_id)
-    if other is None or not permissions.sees_user(state, user, other, now):
+    if other is None or not permissions.sees_user(state, user, other):
         raise Refused("No such user")
     found = [
         channel_id
         for channel_id in (state.channel_ids_of(other.id) if other.is_active else [])
         if not state.channels[channel_id].is_archived
-        and permissions.sees_subscribers(state, user, state.channels[channel_id], now)
+        and permissions.sees_subscribers(state, user, state.channels[channel_id])
     ]
     return ChannelsOf(subscribed_channel_ids=sorted(found))
 
@@ -151,7 +151,7 @@ class SubscribeAnswer(Answer, kw_only=True):
 
 async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
     """Subscribe oneself or others to channels, creating those that do not exist."""
-    wanted = Wanted(
+    wanted = SubscribeRequest(
         channels=tuple(
             new_channel(call, one.name, one.description, params) for one in params.subscriptions
         ),
@@ -159,14 +159,14 @@ async def subscribe(call: Call, params: Subscribe) -> SubscribeAnswer:
         colors=_colors(params.subscriptions),
         refusals_are_fatal=params.authorization_errors_fatal,
         announce=params.announce,
-        tell_subscribed=params.send_new_subscription_messages,
+        notify_subscribed=params.send_new_subscription_messages,
     )
     outcome = await bulk_subscriptions.subscribe(call, wanted)
     return SubscribeAnswer(
         subscribed=_by_user(outcome.subscribed),
         already_subscribed=_by_user(outcome.already_subscribed),
         unauthorized=UNSET if wanted.refusals_are_fatal else outcome.unauthorized,
-        new_subscription_messages_sent=outcome.told if wanted.tell_subscribed else UNSET,
+        new_subscription_messages_sent=outcome.notified if wanted.notify_subscribed else UNSET,
     )
 
 
@@ -239,7 +239,7 @@ async def update_subscriptions(call: Call, params: ExchangeSubscriptions) -> Exc
     if not params.add and not params.delete:
         raise Refused('Nothing to do: neither "add" nor "delete" names a channel.')
     usual = NewChannelOptions()
-    wanted = Wanted(
+    wanted = SubscribeRequest(
         channels=tuple(new_channel(call, one.name, one.description, usual) for one in params.add),
         colors=_colors(params.add),
     )

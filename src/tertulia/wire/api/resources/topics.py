@@ -43,7 +43,7 @@ async def get_topics(call: Call, params: GetTopics) -> Topics:
     if channel is None or not (
         permissions.open_to_spectators(channel)
         if user is None
-        else permissions.reads_channel(state, user, channel, call.now)
+        else permissions.reads_channel(state, user, channel)
     ):
         raise Refused("There is no such channel.")
     if user is None or channel.history_public:

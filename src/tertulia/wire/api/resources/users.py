@@ -51,7 +51,7 @@ def _everybody(call: Call, params: GetUsers) -> Users:
         client_gravatar=params.client_gravatar,
         with_profile=params.include_custom_profile_fields,
     )
-    found = people.by_sight(state, viewer, call.now)
+    found = people.by_visibility(state, viewer)
     listed = people.people(fragments, state, viewer, found, people.everybody, look, host)
     return fragmented(Users, {"members": json_array(listed)})
 
@@ -75,7 +75,7 @@ async def get_users(call: Call, params: GetUsers) -> Users:
             )
             for user in wanted
             if not user.is_system_bot
-            and (viewer is None or permissions.sees_user(state, viewer, user, call.now))
+            and (viewer is None or permissions.sees_user(state, viewer, user))
         ]
     )
 
@@ -161,7 +161,7 @@ async def get_user_by_email(call: Call, params: GetUserByEmail) -> OneUser:
 
 
 def _one(call: Call, user_id: int | None, params: GetUser | GetUserByEmail) -> OneUser:
-    user = permissions.visible_user(call.state, call.user, user_id, call.now)
+    user = permissions.visible_user(call.state, call.user, user_id)
     return OneUser(
         user=shown_to(
             call.state,
@@ -240,7 +240,7 @@ async def update_user(call: Call, params: UpdateUser) -> Answer:
 
 async def update_user_by_email(call: Call, params: UpdateUserByEmail) -> Answer:
     """Change an account named by its address, for administrators."""
-    user = permissions.visible_user(call.state, call.user, _id_of(call, params.email), call.now)
+    user = permissions.visible_user(call.state, call.user, _id_of(call, params.email))
     return await _update(call, user.id, params)
 
 

@@ -42,7 +42,7 @@ class SnapshotContext:
             every = sorted(self.state.channels, key=lambda channel: channel.id)
             seen = [channel for channel in every if permissions.open_to_spectators(channel)]
         else:
-            seen = permissions.channels_seen(self.state, self.viewer, self.now)
+            seen = permissions.channels_seen(self.state, self.viewer)
         return {channel.id: channel for channel in seen if not excluded(channel, self.registration)}
 
     @cached_property

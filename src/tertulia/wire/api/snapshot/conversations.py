@@ -158,7 +158,6 @@ def muted_topics(context: SnapshotContext) -> dict[str, Any]:
     shown = shown_muted_topics(
         context.state,
         context.viewer,
-        context.now,
         empty_topic_name=context.registration.capabilities.empty_topic_name,
     )
     return {"muted_topics": shown}

@@ -7,8 +7,8 @@ from typing import Any, Final
 from tertulia.domain.messages import drafts as author_drafts
 from tertulia.domain.messages import reminders as reader_reminders
 from tertulia.domain.messages import scheduled as author_scheduled
-from tertulia.wire.api.objects.composing import draft_object, snippet_object
 from tertulia.wire.api.objects.devices import DeviceObject
+from tertulia.wire.api.objects.drafts import draft_object, snippet_object
 from tertulia.wire.api.objects.navigation import view_object
 from tertulia.wire.api.objects.scheduled import reminder_object, scheduled_object
 from tertulia.wire.api.snapshot.context import Sections, SnapshotContext

@@ -21,7 +21,7 @@ from tertulia.wire.http.fragments import JsonParts, encode, json_array, json_obj
 def accounts(context: SnapshotContext) -> dict[str, Any]:
     """Everybody that the viewer may know of, and the viewer's own account."""
     state, viewer = context.state, context.viewer
-    found = people.by_sight(state, viewer, context.now)
+    found = people.by_visibility(state, viewer)
     role = None if viewer is None else permissions.role_of(state, viewer)
     look = people.Look(
         role=role,
@@ -57,10 +57,10 @@ def accounts(context: SnapshotContext) -> dict[str, Any]:
 
 def _own(context: SnapshotContext, viewer: User) -> dict[str, Any]:
     """The viewer's account, and what it may do."""
-    state, realm, now = context.state, context.state.realm, context.now
+    state, realm = context.state, context.state.realm
 
     def may(setting: Any) -> bool:
-        return permissions.holds_as_member(state, viewer, setting, now)
+        return permissions.holds_as_member(state, viewer, setting)
 
     may_private = may(realm.can_create_private_channel_group)
     may_public = may(realm.can_create_public_channel_group)
@@ -111,7 +111,7 @@ def _spectator() -> dict[str, Any]:
 def bots(context: SnapshotContext) -> dict[str, Any]:
     """The bots that the viewer administers."""
     viewer = context.viewer
-    return {"realm_bots": [] if viewer is None else bot_objects(context.state, viewer, context.now)}
+    return {"realm_bots": [] if viewer is None else bot_objects(context.state, viewer)}
 
 
 def groups(context: SnapshotContext) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def groups(context: SnapshotContext) -> dict[str, Any]:
     def all_groups() -> bytes:
         return encode(
             [
-                user_group(state, group, context.now)
+                user_group(state, group)
                 for group in sorted(state.groups, key=lambda group: group.id)
                 if with_deactivated or not group.deactivated
             ]
@@ -165,8 +165,8 @@ def statuses(context: SnapshotContext) -> dict[str, Any]:
             context.node.fragments.get(
                 ("user_status", one.first, one.size), one.version, partial(statuses_of, one.ids)
             )
-            for one in people.by_sight(state, viewer, context.now)
-            if one.kind is not people.Sight.UNKNOWN
+            for one in people.by_visibility(state, viewer)
+            if one.kind is not people.AccountVisibility.UNKNOWN
         )
     }
 

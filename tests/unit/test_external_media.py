@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tertulia.markup.elsewhere import Elsewhere
+from tertulia.markup.external_media import ExternalMedia
 from tertulia.markup.render import Renderer
 from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
@@ -16,7 +16,9 @@ from tests.unit.test_markup_safety import PARTS, checked
 
 PIC, FILM, PAGE = "https://a.example/x.png", "https://a.example/x.mp4", "https://a.example/page"
 TUBE, VIMEO = "https://www.youtube.com/watch?v=abcdefghijk", "https://vimeo.com/123456"
-RENDERER = Renderer(SITE, Elsewhere(proxied=lambda url: f"/P/{url[8:]}", asks_pages=True))
+RENDERER = Renderer(
+    SITE, ExternalMedia(proxy_address=lambda url: f"/P/{url[8:]}", fetches_pages=True)
+)
 FOUND = LinkPreview(title="A <b>", description='"D"', image="https://i.example/p.png")
 
 
@@ -227,7 +229,7 @@ def test_the_server_can_do_without() -> None:
     content = f"{PIC} {FILM} {TUBE} {PAGE} {VIMEO}"
     for renderer, pages in (
         (Renderer(SITE), ()),
-        (Renderer(SITE, Elsewhere(proxied=lambda url: url)), ()),
+        (Renderer(SITE, ExternalMedia(proxy_address=lambda url: url)), ()),
     ):
         rendered = renderer.render(Moment(PREVIEWING, 0, ANN), content, {PAGE: FOUND})
         assert rendered.pages == pages
@@ -250,7 +252,7 @@ def test_no_element_gets_through_that_is_not_allowed(parts: list[str]) -> None:
 def test_nothing_that_a_page_says_can_run(title: str, description: str, image: str) -> None:
     found = LinkPreview(title=title, description=description, image=f"https://i.example/{image}")
     renderer = Renderer(
-        SITE, Elsewhere(lambda url: f"/P/{url.encode('utf-8', 'replace').hex()}", True)
+        SITE, ExternalMedia(lambda url: f"/P/{url.encode('utf-8', 'replace').hex()}", True)
     )
     for url in (PAGE, TUBE, VIMEO):
         checked(renderer.render(Moment(PREVIEWING, 0, ANN), url, {url: found}).html)

@@ -68,9 +68,9 @@ async def test_a_domain_is_there_once(org: Organization) -> None:
     assert await ben.events() == []
 
 
-async def test_a_domain_that_is_not_there_is_refused(org: Organization) -> None:
-    (await org["ann"].patch("/realm/domains/a.com", allow_subdomains=True)).refused()
-    (await org["ann"].delete("/realm/domains/a.com")).refused()
+async def test_a_domain_that_is_not_there_is_refused(unchanged: Organization) -> None:
+    (await unchanged["ann"].patch("/realm/domains/a.com", allow_subdomains=True)).refused()
+    (await unchanged["ann"].delete("/realm/domains/a.com")).refused()
 
 
 @pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.MEMBER, Role.GUEST])
@@ -234,12 +234,13 @@ async def test_clients_that_do_not_know_templates_are_told_nothing(org: Organiza
         {"alternative_url_templates": ["https://example.org/{id}"] * 51},
     ],
 )
-async def test_a_linkifier_that_cannot_be_is_refused(org: Organization, given: Data) -> None:
-    ann = org["ann"]
+async def test_a_linkifier_that_cannot_be_is_refused(kept: Organization, given: Data) -> None:
+    ann = kept["ann"]
     (await ann.post("/realm/filters", **{**ISSUE, **given})).refused()
     present = (await ann.post("/realm/filters", **ISSUE)).ok["id"]
     (await ann.patch(f"/realm/filters/{present}", **given)).refused()
     assert (await ann.get("/realm/linkifiers")).ok["linkifiers"] == [shown(present, **ISSUE)]
+    assert (await ann.delete(f"/realm/filters/{present}")).ok
 
 
 @pytest.mark.parametrize(
@@ -252,9 +253,9 @@ async def test_a_linkifier_that_cannot_be_is_refused(org: Organization, given: D
     ],
 )
 async def test_a_linkifier_of_other_types_is_refused(
-    org: Organization, name: str, value: Any
+    unchanged: Organization, name: str, value: Any
 ) -> None:
-    reply = await org["ann"].post("/realm/filters", **{**ISSUE, name: value})
+    reply = await unchanged["ann"].post("/realm/filters", **{**ISSUE, name: value})
     assert reply.refused("REQUEST_VARIABLE_INVALID")["var_name"] == name
 
 
@@ -347,9 +348,9 @@ async def order_of(org: Organization) -> list[int]:
     return [one["id"] for one in listed]
 
 
-async def test_a_linkifier_that_is_not_there_is_refused(org: Organization) -> None:
-    (await org["ann"].patch("/realm/filters/7", **ISSUE)).refused()
-    (await org["ann"].delete("/realm/filters/7")).refused()
+async def test_a_linkifier_that_is_not_there_is_refused(unchanged: Organization) -> None:
+    (await unchanged["ann"].patch("/realm/filters/7", **ISSUE)).refused()
+    (await unchanged["ann"].delete("/realm/filters/7")).refused()
 
 
 async def test_there_is_no_list_of_old_filters(org: Organization) -> None:

@@ -1,4 +1,4 @@
-"""Where a new account's password comes from."""
+"""Reading the password of a new account."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""What is done while the demonstration is made, by whom, and at which point of the story.
+"""Submits the commands that create the demonstration, each as the person who does it.
 
-All of it goes through the log, as if the people had done it. With each step its number is written
-down, in the same commit: a start that was cut short goes on with the step after it.
+Each step is one commit, which also stores the step's number: after an interruption the next start
+goes on with the step after it.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ import msgspec
 
 from tertulia import pictures
 from tertulia.demo import illustrations
-from tertulia.demo.cast import PEOPLE, PROGRAMS
-from tertulia.demo.script import Calendar, Moved, Said
+from tertulia.demo.people import PEOPLE, PROGRAMS
+from tertulia.demo.script import Calendar, Moved, ScriptedMessage
 from tertulia.domain import names
 from tertulia.domain.accounts import bots
 from tertulia.domain.channels import user_topics
@@ -48,7 +48,7 @@ _EXTENT: Final = {
 
 
 class Clock:
-    """Tells the time of the story."""
+    """The clock while the demonstration is created: it is set to the time of each step."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -58,21 +58,21 @@ class Clock:
 
 
 @dataclass(kw_only=True)
-class Stage:
-    """Where the demonstration is made."""
+class Builder:
+    """Submits commands for people by their short names, and knows which messages were sent."""
 
     log: Log
     vault: Vault
     files: Files
     host: str
-    """Of the bots' addresses."""
+    """The host in the addresses of bots."""
     clock: Clock
     calendar: Calendar
-    labels: dict[str, Said] = field(default_factory=dict)
+    labels: dict[str, ScriptedMessage] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
-    """Of the messages that have been sent, by `id` of what was said."""
+    """IDs of the messages that were sent, by `id()` of the scripted message."""
     done: int = 0
-    """Steps that are on disk, the present one among them when it is."""
+    """Steps that are committed."""
 
     def __post_init__(self) -> None:
         self._renderer = Renderer(in_place=True)
@@ -83,22 +83,22 @@ class Stage:
     async def submit(
         self, who: str | None, verb: Verb[T], *arguments: Any, notes: Sequence[Note] = ()
     ) -> T:
-        """What the one thing that this step does answers."""
+        """Submit the command of this step, with the step's number. Returns its result."""
         noted = (FactNoted(STEP, str(self.done + 1)), *notes)
         actor_id = None if who is None else self.user(who).id
         return await self.log.submit(actor_id, verb, *arguments, notes=noted)
 
-    # Who and where
+    # People and channels
 
     def user(self, name: str) -> User:
-        """The account of somebody by their short name."""
+        """The account with that short name."""
         user = self.log.state.user_with_address(self._addresses[name])
         if user is None:
             raise LookupError(f"{name} is not there yet")
         return user
 
     def ids_of(self, people: Sequence[str]) -> tuple[int, ...]:
-        """Their accounts' IDs."""
+        """The IDs of the accounts with these short names."""
         return tuple(self.user(name).id for name in people)
 
     def channel(self, name: str) -> Channel:
@@ -108,40 +108,40 @@ class Stage:
             raise LookupError(f"{name} is not there yet")
         return channel
 
-    def message(self, said: Said) -> int:
-        """The ID of what was said."""
-        return self.ids[id(said)]
+    def message_id(self, scripted: ScriptedMessage) -> int:
+        """The ID of the message, which was sent."""
+        return self.ids[id(scripted)]
 
     def render(self, moment: Moment, text: str) -> Rendered:
         """Markdown to HTML."""
         return self._renderer.render(moment, text)
 
     def rendered(self, who: str, text: str) -> Rendered:
-        """The same as somebody writes it now."""
+        """Markdown to HTML, written by that person now."""
         return self.render(Moment(self.log.state, self.clock(), self.user(who).id), text)
 
-    # What is said
+    # Messages
 
-    def draft(self, said: Said) -> sending.Draft:
-        """The message, ready to be sent."""
-        content = names.message_content(self.filled(said.who, said.text))
+    def draft(self, scripted: ScriptedMessage) -> sending.Draft:
+        """The draft that sends the message."""
+        content = names.message_content(self.filled(scripted.who, scripted.text))
         return sending.Draft(
-            to=sending.ToChannel(said.topic, name=said.channel)
-            if said.channel
-            else sending.ToPeople(frozenset(self.ids_of(said.people))),
+            to=sending.ToChannel(scripted.topic, name=scripted.channel)
+            if scripted.channel
+            else sending.ToPeople(frozenset(self.ids_of(scripted.people))),
             content=content,
-            rendered=self.rendered(said.who, content),
+            rendered=self.rendered(scripted.who, content),
             client=CLIENT,
             read_by_sender=True,
         )
 
-    async def say(self, said: Said) -> None:
-        """Send it."""
-        sent = await self.submit(said.who, user_topics.send, self.draft(said))
-        self.ids[id(said)] = sent.message_id
+    async def send(self, scripted: ScriptedMessage) -> None:
+        """Send the message."""
+        sent = await self.submit(scripted.who, user_topics.send, self.draft(scripted))
+        self.ids[id(scripted)] = sent.message_id
 
     def filled(self, who: str, text: str) -> str:
-        """What somebody writes, with what stands for the placeholders."""
+        """The person's text, with its placeholders replaced."""
 
         def value(match: re.Match[str]) -> str:
             kind, what = match[1], match[2]
@@ -158,12 +158,12 @@ class Stage:
 
         return _PLACEHOLDER.sub(value, text)
 
-    def _reference(self, said: Said, *, quoted: bool) -> str:
-        link = f"#**{said.channel}>{said.topic}@{self.message(said)}**"
+    def _reference(self, scripted: ScriptedMessage, *, quoted: bool) -> str:
+        link = f"#**{scripted.channel}>{scripted.topic}@{self.message_id(scripted)}**"
         if not quoted:
             return link
-        author = self.user(said.who)
-        text = self.filled(said.who, said.text)
+        author = self.user(scripted.who)
+        text = self.filled(scripted.who, scripted.text)
         return f"@_**{author.full_name}|{author.id}** in {link}:\n```quote\n{text}\n```"
 
     def _address(self, who: str, name: str) -> str:
@@ -191,21 +191,21 @@ class Stage:
         finally:
             draft.discard()
 
-    # What becomes of it
+    # What happens to messages
 
-    async def correct(self, said: Said, text: str) -> None:
-        """Its author edits it."""
-        found = await preconditions.to_edit(self.log, self.message(said))
-        content = names.message_content(self.filled(said.who, text))
-        rendered = self.rendered(said.who, content)
+    async def correct(self, scripted: ScriptedMessage, text: str) -> None:
+        """Have its author edit the message."""
+        found = await preconditions.to_edit(self.log, self.message_id(scripted))
+        content = names.message_content(self.filled(scripted.who, text))
+        rendered = self.rendered(scripted.who, content)
         await self.submit(
-            said.who, editing.edit, found, sending.Composed(content=content, rendered=rendered)
+            scripted.who, editing.edit, found, sending.Composed(content=content, rendered=rendered)
         )
 
-    async def move(self, said: Said, moved: Moved) -> None:
-        """Somebody moves it, alone or with others."""
+    async def move(self, scripted: ScriptedMessage, moved: Moved) -> None:
+        """Move the message, alone or with others of its topic."""
         found, excerpt = await preconditions.to_move(
-            self.log, self.message(said), whole=moved.how != "one", away=True
+            self.log, self.message_id(scripted), whole=moved.how != "one", away=True
         )
         wanted = moving.Move(
             topic=moved.topic,
@@ -215,21 +215,25 @@ class Stage:
         )
         await self.submit(moved.who, moving.move, found, excerpt, wanted, self.render)
 
-    async def react(self, all_of: Sequence[tuple[Said, str, str]]) -> None:
-        """People react to messages: what was said, who, with which emoji; nobody twice to the same.
-        They do so in one commit, as they are submitted at once."""
-        asked = [(self.message(said), self.user(who).id) for said, who, _ in all_of]
-        looks = await self._seen(asked)
+    async def react(self, reactions_made: Sequence[tuple[ScriptedMessage, str, str]]) -> None:
+        """Add reactions: message, person and emoji. Nobody reacts twice to the same message. They
+        are submitted at once, and so are one commit."""
+        asked = [
+            (self.message_id(scripted), self.user(who).id) for scripted, who, _ in reactions_made
+        ]
+        found = await self._detailed(asked)
         await asyncio.gather(
             *(
-                self.submit(who, reactions.react, _reacted(seen), reactions.Asked(name=emoji))
-                for (_, who, emoji), seen in zip(all_of, looks, strict=True)
+                self.submit(
+                    who, reactions.react, _reacted(seen), reactions.RequestedEmoji(name=emoji)
+                )
+                for (_, who, emoji), seen in zip(reactions_made, found, strict=True)
             )
         )
 
-    async def take_part(self, said: Said, what: str, who: str, value: str) -> None:
-        """Somebody does something with a poll or a list of things to do."""
-        (seen,) = await self._seen([(self.message(said), self.user(who).id)])
+    async def use_widget(self, scripted: ScriptedMessage, what: str, who: str, value: str) -> None:
+        """Have somebody use a poll or a to-do list."""
+        (seen,) = await self._detailed([(self.message_id(scripted), self.user(who).id)])
         await self.submit(
             who,
             widgets.submit,
@@ -241,21 +245,21 @@ class Stage:
             _submission(what, value, len(seen.details.submessages)),
         )
 
-    async def _seen(
+    async def _detailed(
         self, asked: Sequence[tuple[int, int]]
     ) -> list[message_details.DetailedMessage]:
-        """Messages as users have them, by both their IDs."""
-        looks = await self.log.store.read(
+        """Messages with their details, by pairs of message ID and user ID."""
+        found = await self.log.store.read(
             lambda c: [
                 message_details.detailed_message(c, user_id, message_id)
                 for message_id, user_id in asked
             ]
         )
-        return [seen for seen in looks if seen is not None]
+        return [seen for seen in found if seen is not None]
 
 
-def _reacted(seen: message_details.DetailedMessage) -> reactions.Reacted:
-    return reactions.Reacted(
+def _reacted(seen: message_details.DetailedMessage) -> reactions.ReactedMessage:
+    return reactions.ReactedMessage(
         seq=seen.head,
         message=seen.message,
         flags=seen.relation.flags,
@@ -265,8 +269,7 @@ def _reacted(seen: message_details.DetailedMessage) -> reactions.Reacted:
 
 
 def _submission(what: str, value: str, number: int) -> str:
-    """What somebody does with a widget, as clients write it. `number` is one that nothing in the
-    widget has."""
+    """The content of the submessage for an action. `number` is not used in the widget yet."""
     match what:
         case "vote":
             done: dict[str, Any] = {"type": "vote", "key": f"canned,{value}", "vote": 1}

@@ -1,4 +1,4 @@
-"""Channels, topics and messages, as parts of addresses that clients know."""
+"""Addresses of channels, topics and messages in clients: `/#narrow/...`."""
 
 from tertulia.model.channels import Channel, topic_key
 from tertulia.state.organization import State
@@ -7,8 +7,8 @@ _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def encoded(text: str) -> str:
-    """The text as a part of a fragment. Dots stand for percent signs, which many programs would
-    decode in passing."""
+    """The text percent-encoded for a URL fragment, with dots instead of percent signs, which many
+    programs would decode on the way."""
     return "".join(
         chr(byte) if byte in _KEPT else f".{byte:02X}"
         for byte in text.encode("utf-8", "surrogatepass")
@@ -16,21 +16,21 @@ def encoded(text: str) -> str:
 
 
 def channel_address(channel: Channel) -> str:
-    """Where the channel is in a client, from the root of the site."""
+    """The channel's address, from the root of the site."""
     return f"/#narrow/channel/{channel.id}-{encoded(channel.name.replace(' ', '-'))}"
 
 
 def topic_address(channel: Channel, topic: str) -> str:
-    """Where the topic is."""
+    """The topic's address."""
     return f"{channel_address(channel)}/topic/{encoded(topic)}"
 
 
 def newest_message(state: State, channel: Channel, topic: str) -> int | None:
-    """The topic's newest message, by which it is found again when it has moved."""
+    """The ID of the topic's newest message: a link with it finds the topic after it was moved."""
     known = state.topics.of_channel[channel.id].get(topic_key(topic))
     return None if known is None else known.last_message_id
 
 
 def message_address(channel: Channel, topic: str, message_id: int) -> str:
-    """Where a message is, in its topic."""
+    """The message's address, in its topic."""
     return f"{topic_address(channel, topic)}/near/{message_id}"

@@ -1,12 +1,12 @@
-"""Where the team talks: folders, channels and groups."""
+"""Folders, channels, groups and custom emoji of the demonstration."""
 
 from typing import Final, NamedTuple
 
 GENERAL: Final = "general"
 
 
-class Place(NamedTuple):
-    """A channel."""
+class ChannelPlan(NamedTuple):
+    """A channel to be created."""
 
     name: str
     description: str
@@ -25,49 +25,49 @@ FOLDERS: Final = (
 )
 BEHIND, FRONT = FOLDERS[0][0], FOLDERS[1][0]
 CHANNELS: Final = (
-    Place(
+    ChannelPlan(
         "kitchen",
         "What we bake, brew and run out of. The oven writes here, too.",
         BEHIND,
         "iris marco june lucia layla arjun haruka zola saga pia oven",
         "-14 08:00",
     ),
-    Place(
+    ChannelPlan(
         "recipes",
         "One topic is one recipe. **Weigh, do not guess.**",
         BEHIND,
         "iris june layla arjun haruka lucia oksana saga pia",
         "-14 08:02",
     ),
-    Place(
+    ChannelPlan(
         "workshop",
         "Machines and programs: whatever has a screw or a semicolon in it.",
         BEHIND,
         "iris marco minh haruka june zola",
         "-14 08:04",
     ),
-    Place(
+    ChannelPlan(
         "deliveries",
         "Who brings what, and when. The doorbell writes here.",
         BEHIND,
         "iris marco june theo lucia arjun zola doorbell",
         "-14 08:06",
     ),
-    Place(
+    ChannelPlan(
         "evenings",
         "Readings, music and the conversation that gave us our name.",
         FRONT,
         "iris marco june oksana haruka layla minh lucia",
         "-14 08:08",
     ),
-    Place(
+    ChannelPlan(
         "long table",
         "Everything that is not work. :miga: is on topic, always.",
         FRONT,
         "*",
         "-14 08:10",
     ),
-    Place(
+    ChannelPlan(
         "numbers",
         "Rent, tax, and what is left. Please do not quote from here.",
         "",
@@ -75,7 +75,7 @@ CHANNELS: Final = (
         "-14 08:12",
         is_private=True,
     ),
-    Place(
+    ChannelPlan(
         "summer terrace",
         "Eight tables, four parasols, one wasp. Until next year!",
         FRONT,
@@ -83,7 +83,7 @@ CHANNELS: Final = (
         "-14 08:14",
         archived_at="-9 18:00",
     ),
-    Place(
+    ChannelPlan(
         "winter menu",
         "What is on the board from December on: ideas, tastings, decisions.",
         FRONT,
@@ -97,4 +97,4 @@ GROUPS: Final = (
     ("bakers", "Who can be called to the oven", "june layla arjun"),
 )
 EMOJI: Final = ("tertulia", "miga", "burnt_toast")
-"""Of the café's own; `portraits` draws them."""
+"""Custom emoji, drawn by `portraits`."""

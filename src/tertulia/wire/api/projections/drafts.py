@@ -4,7 +4,7 @@ from typing import Final
 
 from tertulia.model import changes
 from tertulia.wire.api.events import Event
-from tertulia.wire.api.objects.composing import (
+from tertulia.wire.api.objects.drafts import (
     DraftObject,
     SnippetObject,
     draft_object,

@@ -1,18 +1,18 @@
-"""A formula as it is shown: by KaTeX, or as MathML where that is missing.
+"""Rendering one formula: by KaTeX, or as MathML where KaTeX is missing.
 
-What is here runs in a worker: there is no bound to what a formula takes.
+It runs in a worker, since a formula may take any time.
 """
 
 from typing import Final
 
 from tertulia.markup import katex, mathml
-from tertulia.markup.elements import opened
+from tertulia.markup.elements import open_tag
 
-_DISPLAY: Final = opened("span", {"class": "katex-display"})
+_DISPLAY: Final = open_tag("span", {"class": "katex-display"})
 
 
 def typeset(tex: str, display: bool) -> str | None:
-    """The formula without the frame that sets a block apart; None where it is wrong."""
+    """The formula as HTML, without the element around a block; None where it is wrong."""
     try:
         found = katex.formula(tex, display=display)
     except katex.Missing:
@@ -23,6 +23,6 @@ def typeset(tex: str, display: bool) -> str | None:
 
 
 def load(_tex: str, _display: bool) -> None:
-    """Load what lays formulas out."""
+    """Load the renderer, before the time of a formula is counted."""
     if not katex.is_installed():
         mathml.formula("x", display=False)

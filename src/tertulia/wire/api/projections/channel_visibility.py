@@ -1,4 +1,4 @@
-"""Channels that come into sight of users who are not subscribed to them, and go out of it."""
+"""Channels that users who are not subscribed to them gain or lose sight of."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -14,15 +14,15 @@ from tertulia.wire.api.projections.visibility import channel_appeared, channel_g
 
 
 class Appeared(NamedTuple):
-    """A channel that came into sight, with its subscribers of that moment."""
+    """A channel that the viewer gained sight of, with its subscribers at that moment."""
 
     channel_id: int
     subscribers: tuple[int, ...]
     sees_subscribers: bool
 
 
-class SightChanges(NamedTuple):
-    """The channels of one viewer."""
+class ChannelVisibilityChanges(NamedTuple):
+    """The channels that one viewer gained and lost sight of."""
 
     lost: tuple[int, ...] = ()
     gained: tuple[Appeared, ...] = ()
@@ -31,26 +31,27 @@ class SightChanges(NamedTuple):
         return bool(self.lost or self.gained)
 
 
-def sight_changes(
-    context: ProjectionContext, sight: Iterable[ChannelSight], viewer: Viewer
-) -> SightChanges:
-    """The channels that the viewer gained and lost. A gained one is shown if it is still in sight;
-    a lost one is always taken away, as the client may know of it even where it was archived."""
+def visibility_changes(
+    context: ProjectionContext, changes: Iterable[ChannelSight], viewer: Viewer
+) -> ChannelVisibilityChanges:
+    """The channels that the viewer gained and lost sight of. A gained one is left out if the viewer
+    does not see it any more; a lost one is always reported, since the client may know it even if
+    it was archived."""
     state, user = context.state, viewer.user
     lost: list[int] = []
     gained: list[Appeared] = []
-    for one in sight:
+    for one in changes:
         channel = state.channels[one.channel_id]
         if _has(one.lost, user.id):
             lost.append(channel.id)
         elif (
             _has(one.gained, user.id)
             and not excluded(channel, viewer.registration, archived=one.archived)
-            and permissions.sees_channel(state, user, channel, context.at)
+            and permissions.sees_channel(state, user, channel)
         ):
-            sees = permissions.sees_subscribers(state, user, channel, context.at)
+            sees = permissions.sees_subscribers(state, user, channel)
             gained.append(Appeared(channel.id, one.subscribers, sees))
-    return SightChanges(tuple(lost), tuple(gained))
+    return ChannelVisibilityChanges(tuple(lost), tuple(gained))
 
 
 def _has(ascending: Sequence[int], user_id: int) -> bool:
@@ -58,13 +59,15 @@ def _has(ascending: Sequence[int], user_id: int) -> bool:
     return index < len(ascending) and ascending[index] == user_id
 
 
-def sight_events(context: ProjectionContext, sight: SightChanges) -> Iterable[Event]:
-    """The events that take the channels away and bring them, each with its subscribers as if they
-    came after it."""
+def visibility_events(
+    context: ProjectionContext, changes: ChannelVisibilityChanges
+) -> Iterable[Event]:
+    """The events for the channels: lost ones are deleted; gained ones are created, followed by an
+    event with their subscribers."""
     state = context.state
-    for channel_id in sight.lost:
+    for channel_id in changes.lost:
         yield channel_gone(channel_id)
-    for channel_id, subscribers, sees_subscribers in sight.gained:
+    for channel_id, subscribers, sees_subscribers in changes.gained:
         follow = sees_subscribers and bool(subscribers)
         count = 0 if follow else len(subscribers)
         yield channel_appeared(state, state.channels[channel_id], context.at, count)

@@ -1,4 +1,4 @@
-"""What stands between two fences: code, a quotation, something to be opened, a formula."""
+"""Blocks between fences: code, quotations, spoilers, formulas."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from markdown_it.rules_block import StateBlock
 
 from tertulia.markup.blocks import line
-from tertulia.markup.page import MAX_NESTING
+from tertulia.markup.render_context import MAX_NESTING
 
 _FENCE: Final = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>.*)$")
 _LANGUAGE: Final = re.compile(r"\{?\.?([\w+#./-]*)\}?")
@@ -20,17 +20,17 @@ class Fence:
 
     sign: str
     word: str
-    """The language, or what else is to become of the text."""
+    """The language, or the kind of block: `quote`, `spoiler`, `math`."""
     rest: str
 
     def closes(self, text: str) -> bool:
-        """Whether the line ends the block."""
+        """Whether the line is the closing fence."""
         text = text.rstrip()
         return len(text) >= len(self.sign) and not text.strip(self.sign[0])
 
 
 def fence_in(text: str) -> Fence | None:
-    """The fence that the line opens."""
+    """The opening fence that the line is, or None."""
     match = _FENCE.match(text)
     if match is None or (match["fence"][0] == "`" and "`" in match["info"]):
         return None
@@ -42,8 +42,8 @@ def fence_in(text: str) -> Fence | None:
     return Fence(match["fence"], word[1], rest.strip())
 
 
-def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
-    """A block between fences, or to the end of what it stands in."""
+def fence_rule(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """A block between fences; without a closing one, to the end of the block around it."""
     if state.is_code_block(begin):
         return False
     fence = fence_in(line(state, begin))
@@ -60,7 +60,7 @@ def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
         token = state.push("formula" if word == "math" else "fence", "", 0)
         token.info = "" if word in _WITH_BLOCKS else fence.word
         content = state.getLines(begin + 1, last, state.sCount[begin], True)
-        # The last line of a message has no end of its own.
+        # The last line of a message has no newline.
         token.content = content if not content or content.endswith("\n") else content + "\n"
     state.line = following
     return True
@@ -69,9 +69,9 @@ def fenced(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
 def _end(
     state: StateBlock, fence: Fence, begin: int, end: int, *, holds_blocks: bool
 ) -> tuple[int, int]:
-    """Where the content ends, and where it goes on after it: behind the line that closes the fence,
-    or with the first one that is out of what the fence stands in. In one that holds blocks, others
-    may be opened and closed before."""
+    """The line at which the content ends, and the one at which parsing goes on: the line after the
+    closing fence, or the first that is not in the block around the fence. In a fence that holds
+    blocks, inner fences are skipped."""
     inner: list[Fence] = []
     for number in range(begin, end):
         if not state.isEmpty(number) and state.sCount[number] < state.blkIndent:

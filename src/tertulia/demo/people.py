@@ -1,4 +1,4 @@
-"""Who works at the café, and the two programs that write beside them."""
+"""The people of the café's team, and two bots."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,23 +11,23 @@ DAY: Final = 86400
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
-    """Somebody of the team."""
+    """A person of the team."""
 
     name: str
-    """By which the talk calls them; the beginning of their address."""
+    """Their name in the talk, and the local part of their address."""
     full_name: str
     role: Role = Role.MEMBER
     picture: str = ""
-    """Of `portraits`; empty for those who have none of their own."""
+    """The name of a picture in `portraits`; empty for the default one."""
     timezone: str = "Europe/Madrid"
     status: tuple[str, str] = ("", "")
     """An emoji's name, and a text."""
     profile: dict[str, str] = field(default_factory=dict)
     """Values by the fields' names."""
     away: int = 60
-    """Seconds since they were last there."""
+    """Seconds since they were last online."""
     introduced: bool = False
-    """Whether the demonstration says how to sign in as them."""
+    """Whether the server prints how to sign in as them."""
 
     @property
     def address(self) -> str:

@@ -1,9 +1,8 @@
-"""What messages link elsewhere on the web, and how it is shown with them.
+"""Pictures, videos and pages of other servers that a message links, and how they are shown.
 
-Who reads the message never asks those servers: pictures and films come from an address of this
-server (`Elsewhere.proxied`), which fetches them when they are looked at. What a page says about
-itself is fetched when the message has been sent, and then the message is rendered once more, with
-that (`Elsewhere.previews`).
+Readers never ask those servers: pictures and videos have an address of this server
+(`ExternalMedia.proxy_address`), which fetches them when somebody looks at them. Pages are fetched
+after the message was sent; then it is rendered again, with `ExternalMedia.previews`.
 """
 
 import re
@@ -13,14 +12,15 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from tertulia.markup.elements import element, literal
+from tertulia.markup.elements import element, escaped
 from tertulia.model.previews import LinkPreview
 
 MAX_PAGES: Final = 5
-"""Of so many pages, one message has previews at most: of the first ones."""
+"""One message has previews of so many linked pages, the first ones."""
 MAX_ADDRESS: Final = 2000
+"""Characters; a longer link is not shown."""
 _PICTURES: Final = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
-_FILMS: Final = (".mp4", ".webm")
+_VIDEOS: Final = (".mp4", ".webm")
 _YOUTUBE: Final = frozenset(
     {"youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com"}
     | {"youtube-nocookie.com", "www.youtube-nocookie.com"}
@@ -30,30 +30,30 @@ _VIMEO: Final = re.compile(r"/(?:video/|channels/[\w-]+/)?(?P<id>[0-9]{5,12})/?"
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ExternalMedia:
     """What may be shown of other servers."""
 
-    proxied: Callable[[str], str] | None = None
-    """The address at which this server gives out what is at that one; None where it does not."""
-    asks_pages: bool = False
-    """Whether the server looks at linked pages at all, where an organization wants it."""
+    proxy_address: Callable[[str], str] | None = None
+    """This server's address for a file of another server; None where nothing is shown of them."""
+    fetches_pages: bool = False
+    """Whether the server fetches linked pages, if the organization wants previews."""
     previews: Mapping[str, LinkPreview | None] = field(default_factory=dict)
-    """What linked pages say about themselves, as far as it is known; None where they say nothing
-    or could not be had."""
+    """What was found in linked pages that have been fetched, by URL; None for a page without a
+    description, or that could not be fetched."""
 
 
 class Kind(Enum):
     """How a link is shown."""
 
     PICTURE = auto()
-    FILM = auto()
+    VIDEO = auto()
     YOUTUBE = auto()
     VIMEO = auto()
     PAGE = auto()
 
 
 def kind_of(href: str) -> Kind | None:
-    """How the link would be shown; None where it leads nowhere on the web."""
+    """How the link is shown; None where it is no link to the web."""
     if not href.startswith(("http://", "https://")) or len(href) > MAX_ADDRESS:
         return None
     parts = urlsplit(href)
@@ -62,8 +62,8 @@ def kind_of(href: str) -> Kind | None:
     path = parts.path.lower()
     if path.endswith(_PICTURES):
         return Kind.PICTURE
-    if path.endswith(_FILMS):
-        return Kind.FILM
+    if path.endswith(_VIDEOS):
+        return Kind.VIDEO
     if _youtube_id(href) is not None:
         return Kind.YOUTUBE
     if _vimeo_id(href) is not None:
@@ -71,54 +71,54 @@ def kind_of(href: str) -> Kind | None:
     return Kind.PAGE
 
 
-def picture(elsewhere: Elsewhere, href: str, title: str | None) -> str:
+def picture(media: ExternalMedia, href: str, title: str | None) -> str:
     """The picture at that address."""
-    shown = element("img", {"src": _address(elsewhere, href)})
+    shown = element("img", {"src": _address(media, href)})
     return _box("message_inline_image", {"href": href, "title": title}, shown)
 
 
-def film(elsewhere: Elsewhere, href: str, title: str | None) -> str:
-    """The film at that address."""
+def video(media: ExternalMedia, href: str, title: str | None) -> str:
+    """A player of the video at that address."""
     player = element(
         "video",
         {
             "data-video-original-url": href,
             "preload": "metadata",
-            "src": _address(elsewhere, href),
+            "src": _address(media, href),
         },
     )
     kind = "message_inline_image message_inline_video"
     return _box(kind, {"href": href, "title": title}, player)
 
 
-def youtube(elsewhere: Elsewhere, href: str) -> str:
-    """A video of YouTube, with the picture that stands for it. Its address follows from that of the
-    video: nobody is asked."""
-    video = _youtube_id(href)
+def youtube(media: ExternalMedia, href: str) -> str:
+    """A video of YouTube with its thumbnail, whose address follows from the video's: nothing is
+    fetched for it."""
+    video_id = _youtube_id(href)
     shown = element(
-        "img", {"src": _address(elsewhere, f"https://i.ytimg.com/vi/{video}/mqdefault.jpg")}
+        "img", {"src": _address(media, f"https://i.ytimg.com/vi/{video_id}/mqdefault.jpg")}
     )
-    return _box("youtube-video message_inline_image", {"data-id": video, "href": href}, shown)
+    return _box("youtube-video message_inline_image", {"data-id": video_id, "href": href}, shown)
 
 
-def vimeo(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
-    """A video of Vimeo, which is played by Vimeo's player; None where it has no picture."""
+def vimeo(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
+    """A video of Vimeo, in Vimeo's player; None where it has no picture."""
     if not found.image:
         return None
     player = (
         f'<iframe src="https://player.vimeo.com/video/{_vimeo_id(href)}" width="640" height="360"'
         ' frameborder="0" allow="autoplay; fullscreen" allowfullscreen></iframe>'
     )
-    shown = element("img", {"src": _address(elsewhere, found.image)})
+    shown = element("img", {"src": _address(media, found.image)})
     attributes = {"data-id": player, "href": href, "title": found.title or None}
     return _box("embed-video message_inline_image", attributes, shown)
 
 
-def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
+def page_preview(media: ExternalMedia, href: str, found: LinkPreview) -> str | None:
     """A page with its title, its description and its picture; None where it has no picture."""
     if not found.image:
         return None
-    address = _address(elsewhere, found.image)
+    address = _address(media, found.image)
     shown = element(
         "a",
         {
@@ -129,10 +129,10 @@ def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
     )
     said = ""
     if found.title:
-        link = element("a", {"href": href, "title": found.title}, literal(found.title))
+        link = element("a", {"href": href, "title": found.title}, escaped(found.title))
         said += element("div", {"class": "message_embed_title"}, link)
     if found.description:
-        said += element("div", {"class": "message_embed_description"}, literal(found.description))
+        said += element("div", {"class": "message_embed_description"}, escaped(found.description))
     return element(
         "div",
         {"class": "message_embed"},
@@ -140,10 +140,10 @@ def page(elsewhere: Elsewhere, href: str, found: LinkPreview) -> str | None:
     )
 
 
-def _address(elsewhere: Elsewhere, href: str) -> str:
-    if elsewhere.proxied is None:
+def _address(media: ExternalMedia, href: str) -> str:
+    if media.proxy_address is None:
         raise ValueError("nothing is shown of other servers")
-    return elsewhere.proxied(href)
+    return media.proxy_address(href)
 
 
 def _box(kind: str, attributes: Mapping[str, str | None], inner: str) -> str:

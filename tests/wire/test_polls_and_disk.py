@@ -64,6 +64,8 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
     server: Loopback, counting: Counting
 ) -> None:
     line, answer, sending = await held(server, counting)
+    log = server.org.node.log
+    generation = log.generation
     assert counting.gate is not None
     counting.breaks = {"commit"}
     counting.gate.set()
@@ -71,7 +73,7 @@ async def test_an_answer_that_may_show_what_was_not_written_is_none(
     assert (refused.status, refused.told["result"]) == (503, "error")
     (await sending).refused("SERVER_NOT_READY", 503)
     counting.breaks = set()
-    await until(lambda: server.org.node.log._durability.is_settled)
+    assert await log.was_reloaded(generation)
     assert (await line.ask(SERVER_SETTINGS)).status == 200
     (queue,) = server.org.node.delivery.queues.all()
     events = (await line.ask(poll(queue.record.id, -1, server.org["ann"]))).events

@@ -1,0 +1,211 @@
+"""Code and formulas: the parts of a message that can take long, and are rendered by a worker.
+
+`prepare` is called before a message is rendered. It has a worker render these parts within a limit
+of time, and caches their HTML, which rendering then takes from the cache. A part that took too long
+is cached as plain text, and is not tried again while it is in the cache.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from tertulia.markup import code, formula_rendering, mathml
+from tertulia.markup.elements import escaped
+from tertulia.workers import TEXTS, Allowance, Exceeded, Failed, Job, Unanswered
+
+logger = logging.getLogger("tertulia.markup")
+
+MAX_CACHED: Final = 16 * 1024 * 1024
+"""Characters in each cache."""
+MAX_CODE_SECONDS: Final = 0.4
+"""CPU time for all code of one message; a usual block takes a hundredth of that. Code can be
+written so that some grammars take quadratic or exponential time: it is not highlighted."""
+MAX_FORMULA_SECONDS: Final = 1.0
+"""CPU time for all formulas of one message."""
+MAX_FORMULA_SIZE: Final = 400_000
+"""Characters of HTML of all formulas of one message."""
+MAX_WAIT: Final = 5.0
+"""Seconds that a message waits for its code, and again for its formulas, on a busy server."""
+
+MAX_LOST: Final = 3
+LOST_SECONDS: Final = 600.0
+"""A language whose code ended so many workers within so many seconds is not highlighted until these
+have passed."""
+
+
+class Code(NamedTuple):
+    """A block of code, and the name of its language."""
+
+    source: str
+    name: str
+
+
+class Formula(NamedTuple):
+    """A formula in TeX, and whether it is a block of its own."""
+
+    tex: str
+    display: bool
+
+
+Part = TypeVar("Part", Code, Formula)
+
+
+class RenderCache(Generic[Part]):
+    """HTML by part, the least recently used one being dropped first; None for a formula that is
+    wrong."""
+
+    def __init__(self) -> None:
+        self._html: OrderedDict[Part, str | None] = OrderedDict()
+        self.size = 0
+
+    def __contains__(self, part: Part) -> bool:
+        return part in self._html
+
+    def __getitem__(self, part: Part) -> str | None:
+        self._html.move_to_end(part)
+        return self._html[part]
+
+    def __setitem__(self, part: Part, html: str | None) -> None:
+        if part in self._html:
+            self.size -= _size(part, self._html.pop(part))
+        self._html[part] = html
+        self.size += _size(part, html)
+        while self.size > MAX_CACHED:
+            old, gone = self._html.popitem(last=False)
+            self.size -= _size(old, gone)
+
+
+def _size(part: Code | Formula, html: str | None) -> int:
+    return len(part[0]) + len(html or "") + 100
+
+
+code_cache: Final[RenderCache[Code]] = RenderCache()
+formula_cache: Final[RenderCache[Formula]] = RenderCache()
+
+HIGHLIGHT: Final[Job[str | None]] = Job(
+    "tertulia.markup.code:highlighted", str, load="tertulia.markup.code:load"
+)
+TYPESET: Final[Job[str | None]] = Job(
+    "tertulia.markup.formula_rendering:typeset",
+    str | None,
+    load="tertulia.markup.formula_rendering:load",
+)
+
+
+@dataclass
+class PartsToRender:
+    """The code and formulas of a message that are not in the caches."""
+
+    codes: list[Code] = field(default_factory=list)
+    formulas: list[Formula] = field(default_factory=list)
+
+
+async def prepare(to_render: PartsToRender) -> None:
+    """Have a worker render the parts within the limits of one message, and cache what it makes."""
+    await _prepare(to_render.codes, code_cache, HIGHLIGHT, MAX_CODE_SECONDS, _plain_code)
+    await _prepare(to_render.formulas, formula_cache, TYPESET, MAX_FORMULA_SECONDS, _plain_formula)
+
+
+async def _prepare(
+    parts: Iterable[Part],
+    cache: RenderCache[Part],
+    job: Job[str | None],
+    seconds: float,
+    plain: Callable[[Part], str],
+) -> None:
+    allowance = Allowance(seconds, MAX_WAIT)
+    for part in dict.fromkeys(parts):
+        is_wanted = partial(_is_wanted, part)
+        if not is_wanted():
+            continue
+        try:
+            cache[part] = await TEXTS.call(job, *part, allowance=allowance, is_wanted=is_wanted)
+        except Exceeded:
+            cache[part] = plain(part)
+            if isinstance(part, Code):
+                _lost.note(part.name)
+        except Unanswered as error:
+            logger.info("a part of a message stays plain: %s", error)
+            return
+        except Failed as error:
+            logger.warning("a part of a message stays plain: %s: %s", error.kind, error)
+            cache[part] = plain(part)
+
+
+class LostLanguages:
+    """Languages whose code lately took so long that its worker was ended. After several times the
+    language is not highlighted for a while: a worker that is replaced all the time serves
+    nobody."""
+
+    def __init__(self) -> None:
+        self._lost: dict[str, list[float]] = {}
+        """Times of the newest losses, by name of the language."""
+
+    def note(self, name: str) -> None:
+        """Note that a worker was ended for code of the language."""
+        self._lost[name] = [*self._lost.get(name, []), time.monotonic()][-MAX_LOST:]
+
+    def is_paused(self, name: str) -> bool:
+        """Whether the language is not highlighted at the moment."""
+        lost = self._lost.get(name, [])
+        return len(lost) >= MAX_LOST and time.monotonic() - lost[0] < LOST_SECONDS
+
+
+_lost: Final = LostLanguages()
+
+
+def _is_wanted(part: Code | Formula) -> bool:
+    return not (isinstance(part, Code) and _lost.is_paused(part.name))
+
+
+def _plain_code(part: Code) -> str:
+    return escaped(part.source)
+
+
+def _plain_formula(part: Formula) -> str:
+    return mathml.source(part.tex, display=part.display)
+
+
+@dataclass
+class ExpensiveParts:
+    """Renders code and formulas of one message: from the caches, or in place, or as plain text."""
+
+    in_place: bool = True
+    """Whether to compute in this process what is not in the caches: for texts of our own."""
+    to_render: PartsToRender | None = None
+    """Gathers what is not in the caches, for `prepare`."""
+    room: int = MAX_FORMULA_SIZE
+    """Characters of HTML left for formulas."""
+
+    def code(self, source: str, name: str) -> str:
+        """The code as HTML, highlighted if possible."""
+        part = Code(source, name)
+        if part in code_cache:
+            return code_cache[part] or ""
+        if self.to_render is not None:
+            self.to_render.codes.append(part)
+        elif self.in_place:
+            code_cache[part] = found = code.highlighted(source, name)
+            return found
+        return _plain_code(part)
+
+    def formula(self, tex: str, *, display: bool) -> str | None:
+        """The formula as HTML; None where it is wrong."""
+        part = Formula(tex, display)
+        if self.room <= 0:
+            return _plain_formula(part)
+        if part in formula_cache:
+            found = formula_cache[part]
+        elif self.to_render is not None:
+            self.to_render.formulas.append(part)
+            return None
+        elif self.in_place:
+            formula_cache[part] = found = formula_rendering.typeset(tex, display)
+        else:
+            return _plain_formula(part)
+        self.room -= len(found or "")
+        return found
