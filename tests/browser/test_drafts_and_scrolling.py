@@ -103,6 +103,35 @@ def test_a_search_is_helped_along_and_finds(sqlite_town: Town, ann: Window) -> N
     expect(ann.message("A crow is not")).to_be_hidden()
 
 
+def test_a_search_never_leaves_out_what_was_asked_for(sqlite_town: Town, ann: Window) -> None:
+    """A name's beginning is enough where one has it; what means nothing is said, not dropped."""
+    send(sqlite_town.server, sqlite_town.ben, "links", ["See https://example.com/ben"])
+    send(sqlite_town.server, sqlite_town.ann, "links", ["See https://example.com/ann"])
+    page = ann.page
+    ann.go("inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    page.keyboard.press("/")
+    search = page.get_by_role("combobox").last
+    search.press_sequentially("sender:zoe has:link")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(
+        "Nobody here is called “zoe”"
+    )
+    search.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert "narrow" not in page.url
+    search.fill("sender:zoe")
+    search.press("Enter")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
+    assert "narrow" not in page.url
+
+    search.fill("")
+    search.press_sequentially("has:link sender:be")
+    search.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(ann.message("example.com/ben")).to_be_visible()
+    expect(ann.message("example.com/ann")).to_be_hidden()
+
+
 HOW = ["at once", "slowly", "on a slow machine"]
 """How answers come."""
 LINES = 600

@@ -2,6 +2,7 @@
 
 import type { Conversation, ConversationKey } from "../data/conversations";
 import { keyOf } from "../data/conversations";
+import type { Route } from "../live/router.svelte";
 
 /** A message that is begun elsewhere than in its conversation. */
 export interface Fresh {
@@ -18,11 +19,18 @@ export interface Fresh {
 /** A box that can be written in. */
 export interface Box {
   key: ConversationKey | null;
+  /** Whether nothing is written in it. */
+  readonly isEmpty: boolean;
   focus(): void;
   /** Put a text on lines of its own at the caret, and go there. */
   insertBlock(text: string): void;
   insert(text: string): void;
   addFiles(files: Iterable<File>): void;
+}
+
+/** Whether messages are written on such a page. */
+export function isWrittenTo({ view }: Route): boolean {
+  return ["narrow", "inbox", "recent", "feed", "topics"].includes(view);
 }
 
 class Composing {
@@ -42,6 +50,11 @@ class Composing {
     return () => {
       this.#boxes = this.#boxes.filter((other) => other !== box);
     };
+  }
+
+  /** Whether a new message is begun, with something written in it. */
+  get isBegun(): boolean {
+    return this.fresh !== null && this.box?.isEmpty === false;
   }
 
   /** Begin a message to a topic. */
@@ -82,11 +95,13 @@ class Composing {
     else this.direct(to.people);
   }
 
-  close(): void {
+  /** The draft is kept. The focus goes back to where it was, unless one goes elsewhere. */
+  close(goesBack = true): void {
     this.fresh = null;
     const opener = this.#opener;
     this.#opener = null;
-    if (opener?.isConnected) queueMicrotask(() => opener.focus({ preventScroll: true }));
+    if (goesBack && opener?.isConnected)
+      queueMicrotask(() => opener.focus({ preventScroll: true }));
   }
 }
 

@@ -43,12 +43,18 @@ export function registerKeys(app: App): () => void {
     return true;
   };
   return register({
-    c: () => composing.topic(channelHere(app)),
-    x: () => composing.direct(),
+    c: () => begin(() => composing.topic(channelHere(app))),
+    x: () => begin(() => composing.direct()),
     r: here,
     Enter: here,
     ArrowLeft: () => editLast(app),
   });
+}
+
+/** Begin a message, unless one is begun: that one is gone on with. */
+function begin(anew: () => void): void {
+  if (composing.isBegun) composing.box?.focus();
+  else anew();
 }
 
 /** The channel that is shown, or that of the topic that is shown. */

@@ -67,6 +67,42 @@ describe("reconciling", () => {
   });
 });
 
+describe("what was sent from here", () => {
+  it("is no news when the server keeps it otherwise, nor when it comes late", () => {
+    const mine = local("Lunch at one or ", { known: known("Lunch "), at: 3400, sent: [1, 2] });
+    expect(reconciled([mine], server("Lunch at", 2), name)).toEqual([mine]);
+    expect(reconciled([mine], server("Lunch", 1), name)).toEqual([mine]);
+    const theirs = reconciled([mine], server("Dinner", 7), name);
+    expect(theirs.map((one) => one.content)).toEqual(["Dinner", "Lunch at one or "]);
+  });
+
+  it("is known again where its creation was not answered", () => {
+    const mine = local("Lunch and more", { serverId: null, at: 3000, sent: [1] });
+    expect(reconciled([mine], server("Lunch", 1, 8), name)).toEqual([{ ...mine, serverId: 8 }]);
+    expect(reconciled([mine], server("Lunch", 2, 8), name)).toHaveLength(2);
+  });
+
+  it("is not taken for deleted before it is heard of", () => {
+    const mine = local("x", { known: known("x"), sent: [1] });
+    expect(reconciled([mine], new Map(), name, () => false)).toEqual([mine]);
+    expect(reconciled([mine], new Map(), name, () => true)).toEqual([]);
+  });
+
+  it("is brought back by nothing when it is gone", () => {
+    const gone = local("", { sent: [1], gone: 10_000 });
+    const at = (now: number, draft: LocalDraft, there: Map<number, Draft>) =>
+      reconciled([draft], there, name, () => true, now);
+    expect(at(10_500, gone, server("x", 1))).toEqual([gone]);
+    expect(at(900_000, gone, new Map())).toEqual([gone]);
+    const deleted = { ...gone, deleted: true };
+    expect(at(10_500, deleted, new Map())).toEqual([deleted]);
+    expect(at(900_000, deleted, server("x", 1))).toEqual([deleted]);
+    expect(at(900_000, deleted, new Map())).toEqual([]);
+    const unanswered = { ...gone, serverId: null };
+    expect(at(10_500, unanswered, server("x", 1))).toEqual([gone]);
+  });
+});
+
 describe("destinations", () => {
   it("are conversations", () => {
     expect(destination(letterTo(TOPIC, ""), 1)).toEqual(TOPIC);

@@ -219,9 +219,9 @@ function operands(
   }
 }
 
-/** Where the text itself leads, if it says anything. */
+/** Where the text itself leads; null where it says nothing, or where a part of it is unclear. */
 export function searchFor(data: JumpKnown, text: string): Suggestion | null {
-  const { narrow, near } = asked(text, data);
-  if (!narrow.length) return null;
+  const { narrow, near, unclear } = asked(text, data);
+  if (!narrow.length || unclear.length) return null;
   return { kind: "search", text: text.trim(), fragment: fragmentOf(narrow, data, near) };
 }

@@ -77,6 +77,28 @@ describe("searches", () => {
     expect(found.near).toBe(12);
     expect(found.unclear.map((part) => part.text)).toEqual(["channel:nowhere", "is:odd"]);
   });
+
+  it.each<[string, Narrow]>([
+    ["sender:ana", [{ operator: "sender", operand: 5 }]],
+    ["-sender:mar", [{ operator: "sender", operand: 5, negated: true }]],
+    ["dm:iri,ana", [{ operator: "dm", operand: [5] }]],
+    ["channel:shi", [{ operator: "channel", operand: 7 }]],
+    ["is:star", [{ operator: "is", operand: "starred" }]],
+  ])("%s means the only one that begins so", (text, narrow) => {
+    expect(asked(text, data)).toEqual({ narrow, unclear: [] });
+  });
+
+  it.each([
+    ["sender:zoe", "nobody", []],
+    ["sender:june", "several", ["June (6)", "June (7)"]],
+    ["channel:nowhere", "channel", []],
+    ["has:beans", "choice", ["link", "image", "attachment", "reaction"]],
+    ["id:x", "number", []],
+    ["near:x", "number", []],
+    ["sender:", "missing", []],
+  ])("%s is unclear, and why", (text, why, could) => {
+    expect(asked(`has:link ${text}`, data).unclear).toMatchObject([{ why, could }]);
+  });
 });
 
 describe("what is being typed", () => {

@@ -1,7 +1,9 @@
 /** Searches as one types them: `channel:general sender:me -is:muted "flat white"`. */
 
+import { normalized } from "./finding";
 import { userName } from "./names";
 import type { Data } from "./data";
+import { isFound } from "./people";
 import { operandOf, type Named, type Narrow, type Term } from "./narrow";
 
 /** What can be asked for, by the present names, in the order in which it is suggested. */
@@ -87,17 +89,25 @@ function quoted(text: string): string {
   return /[\s"+]/.test(text) || !text ? `"${text.replace(/"/g, "")}"` : text;
 }
 
+/** A part that cannot be searched for, such as a channel that is not there. */
+export interface Unclear extends Part {
+  operator: Operator;
+  why: "missing" | "nobody" | "channel" | "several" | "choice" | "number";
+  /** What it could mean: names of those that are called so, or what can be chosen from. */
+  could: readonly string[];
+}
+
 export interface Asked {
   narrow: Term[];
   near?: number;
-  /** Parts that say nothing, such as a channel that is not there. */
-  unclear: Part[];
+  /** Parts that say nothing. Without them it would be another search. */
+  unclear: Unclear[];
 }
 
-/** The narrow of what is typed. Plain words and phrases make one search for all of them. */
+/** The narrow of what is typed. A beginning of a name that only one has stands for it. Plain words and phrases make one search for all of them. */
 export function asked(text: string, data: Data): Asked {
   const narrow: Term[] = [];
-  const unclear: Part[] = [];
+  const unclear: Unclear[] = [];
   const wordsOfText: string[] = [];
   let near: number | undefined;
   for (const part of partsOf(text)) {
@@ -107,13 +117,19 @@ export function asked(text: string, data: Data): Asked {
     }
     if (part.operator === "near") {
       near = Number(part.operand) || undefined;
-      if (near === undefined) unclear.push(part);
+      if (near === undefined) {
+        const why = part.operand ? "number" : "missing";
+        unclear.push({ ...part, operator: part.operator, why, could: [] });
+      }
       continue;
     }
-    const operand = part.operand ? operandIn(part.operator, part.operand, data) : null;
-    if (operand === null) unclear.push(part);
+    const { operator } = part;
+    const found: Found = part.operand
+      ? operandIn(operator, part.operand, data)
+      : { why: "missing", could: CHOICES[operator] ?? [] };
+    if ("why" in found) unclear.push({ ...part, operator, ...found });
     else {
-      const term = { operator: part.operator, operand };
+      const term = { operator, operand: found.operand };
       narrow.push(part.negated ? { ...term, negated: true } : term);
     }
   }
@@ -121,60 +137,103 @@ export function asked(text: string, data: Data): Asked {
   return near === undefined ? { narrow, unclear } : { narrow, near, unclear };
 }
 
-function operandIn(operator: Operator, text: string, data: Data): Term["operand"] | null {
+type Found = { operand: Term["operand"] } | Pick<Unclear, "why" | "could">;
+
+function operandIn(operator: Operator, text: string, data: Data): Found {
   switch (operator) {
-    case "channel": {
-      return operandOf("channel", text.replace(/^#/, ""), data);
-    }
+    case "channel":
+      return channelOf(text.replace(/^#/, ""), data);
     case "dm":
     case "dm-including": {
-      const ids = text.split(",").map((one) => personOf(one.trim(), data));
-      if (!ids.every((id) => id !== null)) return null;
-      const rest = [...new Set(ids as number[])].sort((a, b) => a - b);
-      if (operator === "dm-including") return rest;
+      const ids: number[] = [];
+      for (const name of text.split(",")) {
+        const found = personOf(name.trim(), data);
+        if ("why" in found) return found;
+        ids.push(found.operand as number);
+      }
+      const rest = [...new Set(ids)].sort((a, b) => a - b);
+      if (operator === "dm-including") return { operand: rest };
       const others = rest.filter((id) => id !== data.me);
-      return others.length ? others : rest;
+      return { operand: others.length ? others : rest };
     }
     case "sender":
     case "mentions":
       return personOf(text, data);
     case "id":
-      return /^\d+$/.test(text) ? text : null;
+      return /^\d+$/.test(text) ? { operand: text } : { why: "number", could: [] };
     case "is":
     case "in":
-    case "channels": {
-      const lower = text.toLowerCase();
-      const known = lower === "private" && operator === "is" ? "dm" : lower;
-      return CHOICES[operator]?.includes(known) ? known : null;
-    }
+    case "channels":
     case "has": {
       const lower = text.toLowerCase();
-      const known = HAS_PLURALS[lower] ?? lower;
-      return CHOICES.has?.includes(known) ? known : null;
+      const known = operator === "has" ? (HAS_PLURALS[lower] ?? lower) : lower;
+      const wanted = known === "private" && operator === "is" ? "dm" : known;
+      const choices = CHOICES[operator] ?? [];
+      const could = choices.filter((one) => one.startsWith(wanted));
+      const one = choices.includes(wanted) ? wanted : could.length === 1 ? could[0] : undefined;
+      return one === undefined ? { why: "choice", could: choices } : { operand: one };
     }
     default:
-      return text;
+      return { operand: text };
   }
 }
 
-/** Somebody by name, by address, by ID with or without a name, or `me`. */
-function personOf(text: string, data: Data): number | null {
+/** The only one of these, or why it cannot be said which. */
+function onlyOne<T>(
+  found: readonly T[],
+  none: "nobody" | "channel",
+  name: (one: T) => string,
+  id: (one: T) => number,
+): Found {
+  const [first] = found;
+  if (first === undefined) return { why: none, could: [] };
+  if (found.length > 1) return { why: "several", could: found.slice(0, MOST_NAMED).map(name) };
+  return { operand: id(first) };
+}
+
+/** So many of those that a name may stand for are said. */
+const MOST_NAMED = 4;
+
+/** A channel by name, ID, or the beginning of a word of its name. */
+function channelOf(text: string, data: Data): Found {
+  const operand = operandOf("channel", text, data);
+  if (typeof operand === "number" && data.channels.has(operand)) return { operand };
+  const wanted = normalized(text);
+  const found = [...data.channels.values()].filter((one) => {
+    const name = normalized(one.name);
+    return name.startsWith(wanted) || name.split(/[\s\-_/.]+/).some((w) => w.startsWith(wanted));
+  });
+  const present = found.filter((one) => !one.is_archived);
+  return onlyOne(
+    present.length ? present : found,
+    "channel",
+    (one) => one.name,
+    (one) => one.stream_id,
+  );
+}
+
+/**
+ * Somebody by name or the beginning of one, by address, by ID with or without a name, or `me`.
+ * Those who are still here come before those who have gone.
+ */
+function personOf(text: string, data: Data): Found {
   const wanted = text.toLowerCase();
-  if (wanted === "me") return data.me;
-  const id = /^(\d+)(?:-|$)/.exec(text)?.[1];
-  if (id && data.users.has(Number(id))) return Number(id);
-  const numbered = /\|(\d+)$/.exec(text)?.[1];
-  if (numbered && data.users.has(Number(numbered))) return Number(numbered);
-  for (const user of data.users.values()) {
-    if (
-      user.full_name.toLowerCase() === wanted ||
-      user.email.toLowerCase() === wanted ||
-      user.delivery_email?.toLowerCase() === wanted
-    ) {
-      return user.user_id;
-    }
-  }
-  return null;
+  if (wanted === "me") return { operand: data.me };
+  const id = /^(\d+)(?:-|$)/.exec(text)?.[1] ?? /\|(\d+)$/.exec(text)?.[1];
+  if (id && data.users.has(Number(id))) return { operand: Number(id) };
+  const all = [...data.users.values()];
+  const exact = all.filter((user) =>
+    [user.full_name, user.email, user.delivery_email].some((one) => one?.toLowerCase() === wanted),
+  );
+  const found = exact.length ? exact : all.filter((user) => isFound(user, normalized(text)));
+  const present = found.filter((user) => user.is_active !== false);
+  return onlyOne(
+    present.length ? present : found,
+    "nobody",
+    ({ full_name, user_id }) =>
+      personText(user_id, data) === full_name ? full_name : `${full_name} (${user_id})`,
+    (user) => user.user_id,
+  );
 }
 
 /** A narrow as one would type it: `asked` of it is the narrow again. */

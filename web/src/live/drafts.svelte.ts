@@ -3,11 +3,23 @@
  */
 
 import type { ConversationKey } from "../data/conversations";
-import { draftFor, isDirty, reconciled, shape, type Letter, type LocalDraft } from "../data/drafts";
-import { del, isPassing, patch, post, Refused } from "../wire/http";
+import {
+  asSent,
+  createdAs,
+  draftFor,
+  isDirty,
+  reconciled,
+  seconds,
+  shape,
+  type Letter,
+  type LocalDraft,
+} from "../data/drafts";
+import { del, get, isPassing, patch, post, Refused } from "../wire/http";
 import type { ServerEvent } from "../wire/events";
+import type { Draft as ServerDraft } from "../wire/objects";
 import { Kept, newId } from "./browserStorage";
 import type { Store } from "./store.svelte";
+import { claimWindow, type Windows } from "./windows";
 
 export type { LocalDraft, Letter };
 
@@ -15,8 +27,12 @@ const PAUSE = 1000;
 const LONGEST = 4000;
 
 export class Drafts {
+  /** With those that are gone and that the server may still have. */
+  #records = $state.raw<ReadonlyMap<string, LocalDraft>>(new Map());
   /** All that there are, here and on the server. */
-  all = $state.raw<ReadonlyMap<string, LocalDraft>>(new Map());
+  readonly all: ReadonlyMap<string, LocalDraft> = $derived(
+    new Map([...this.#records].filter(([, draft]) => draft.gone === undefined)),
+  );
   /** Called to show one: the part for writing sets it. */
   onOpen: ((draft: LocalDraft) => void) | null = null;
 
@@ -24,8 +40,9 @@ export class Drafts {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #waitingSince = 0;
   #syncing = false;
-  #deleting = new Set<number>();
-  /** Taken out to be sent or edited: what the server still says of it does not bring it back. */
+  /** Drafts of the server's that were heard of: of others, nobody knows that they are deleted. */
+  #heard = new Set<number>();
+  #windows: Windows | null = null;
   #stops: (() => void)[] = [];
 
   constructor(
@@ -37,8 +54,9 @@ export class Drafts {
       .names()
       .map((name) => this.#kept.read<LocalDraft>(name))
       .filter((one): one is LocalDraft => one !== null && typeof one.content === "string");
-    this.all = new Map(local.map((one) => [one.localId, one]));
-    this.#reconcile();
+    this.#records = new Map(local.map((one) => [one.localId, one]));
+    this.restarted();
+    void claimWindow().then((windows) => (this.#windows = windows));
     this.#stops.push(
       store.onEvent((event) => {
         if (event.type === "drafts") this.#reconcile();
@@ -49,7 +67,7 @@ export class Drafts {
     const soon = () => document.visibilityState === "hidden" && void this.#sync();
     document.addEventListener("visibilitychange", soon);
     this.#stops.push(() => document.removeEventListener("visibilitychange", soon));
-    if (this.#work().length) this.#later();
+    if ([...this.#records.values()].some(isDirty)) this.#later();
   }
 
   stop(): void {
@@ -59,6 +77,9 @@ export class Drafts {
 
   /** After registering anew: what the server has may be other. */
   restarted(): void {
+    for (const { serverId } of this.#records.values()) {
+      if (serverId !== null) this.#heard.add(serverId);
+    }
     this.#reconcile();
   }
 
@@ -69,7 +90,8 @@ export class Drafts {
   /** Keep what is written; without content, nothing is kept. Answers the draft's name. */
   keep(localId: string | null, letter: Letter): string | null {
     const before = localId === null ? undefined : this.all.get(localId);
-    if (!letter.content.trim()) {
+    const { type, to, topic, content } = letter;
+    if (!content.trim()) {
       if (before) this.discard(before.localId);
       return null;
     }
@@ -78,8 +100,13 @@ export class Drafts {
       localId: before?.localId ?? newId(),
       serverId: before?.serverId ?? null,
       known: before?.known ?? null,
-      ...letter,
+      sent: before?.sent ?? [],
+      type,
+      to,
+      topic,
+      content,
       at: Date.now(),
+      window: this.#windows?.own,
     };
     this.#put(draft);
     this.#later();
@@ -95,11 +122,12 @@ export class Drafts {
   discard(id: number | string): void {
     const draft = this.#named(id);
     if (!draft) return;
-    this.#drop(draft.localId);
-    if (draft.serverId !== null) {
-      this.#deleting.add(draft.serverId);
-      void this.#delete(draft.serverId);
+    if (draft.serverId === null && !draft.sent?.length) {
+      this.#drop(draft.localId);
+      return;
     }
+    this.#put({ ...draft, content: "", gone: Date.now() });
+    void this.#sync();
   }
 
   #named(id: number | string): LocalDraft | undefined {
@@ -108,14 +136,14 @@ export class Drafts {
   }
 
   #put(draft: LocalDraft): void {
-    this.all = new Map(this.all).set(draft.localId, draft);
+    this.#records = new Map(this.#records).set(draft.localId, draft);
     this.#kept.write(draft.localId, draft);
   }
 
   #drop(localId: string): void {
-    const rest = new Map(this.all);
+    const rest = new Map(this.#records);
     rest.delete(localId);
-    this.all = rest;
+    this.#records = rest;
     this.#kept.forget(localId);
   }
 
@@ -137,25 +165,38 @@ export class Drafts {
   /** Another window has written one. */
   #reread(name: string): void {
     const draft = this.#kept.read<LocalDraft>(name);
-    const rest = new Map(this.all);
+    const rest = new Map(this.#records);
     if (draft) rest.set(name, draft);
     else rest.delete(name);
-    this.all = rest;
+    this.#records = rest;
   }
 
   #reconcile(): void {
-    const server = new Map(this.store.data.drafts);
-    for (const id of this.#deleting) server.delete(id);
-    const before = this.all;
-    const after = reconciled(before.values(), server, (id) => `s${id}`);
+    const server = this.store.data.drafts;
+    for (const id of server.keys()) this.#heard.add(id);
+    const before = this.#records;
+    const after = reconciled(
+      before.values(),
+      server,
+      (id) => `s${id}`,
+      (id) => this.#heard.has(id),
+    );
     const next = new Map(after.map((one) => [one.localId, one]));
     for (const [name, one] of next) if (before.get(name) !== one) this.#kept.write(name, one);
     for (const name of before.keys()) if (!next.has(name)) this.#kept.forget(name);
-    this.all = next;
+    this.#records = next;
   }
 
-  #work(): LocalDraft[] {
-    return [...this.all.values()].filter(isDirty);
+  /** What the server does not know yet, and no other window tells it. */
+  async #work(): Promise<LocalDraft[]> {
+    const windows = (this.#windows ??= await claimWindow());
+    const work: LocalDraft[] = [];
+    for (const draft of this.#records.values()) {
+      if (!isDirty(draft) || this.#refused.has(shape(draft))) continue;
+      const { window: by = windows.own } = draft;
+      if (by === windows.own || !(await windows.isOpen(by))) work.push(draft);
+    }
+    return work;
   }
 
   #later(): void {
@@ -171,25 +212,41 @@ export class Drafts {
     this.#waitingSince = 0;
     let again = 0;
     try {
-      for (const draft of this.#work()) await this.#syncOne(draft);
+      for (const { localId } of await this.#work()) await this.#syncOne(localId);
+      if ((await this.#work()).length) again = PAUSE;
     } catch (error) {
       again = error instanceof Refused ? (error.retryAfter ?? 15) * 1000 : 15_000;
     } finally {
       this.#syncing = false;
     }
-    if (again) this.#timer = setTimeout(() => void this.#sync(), again);
-    else if (this.#work().some((draft) => !this.#refused.has(shape(draft)))) this.#later();
+    if (!again) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#sync(), again);
   }
 
   /** What the server did not want: it stays here alone until it is other. */
   #refused = new Set<string>();
 
-  async #syncOne(draft: LocalDraft): Promise<void> {
-    const sent = shape(draft);
-    if (this.#refused.has(sent)) return;
-    const { type, to, topic, content } = draft;
-    const body = { type, to, topic, content, timestamp: Math.floor(draft.at / 1000) };
-    let serverId = draft.serverId;
+  async #syncOne(localId: string): Promise<void> {
+    let draft = this.#records.get(localId);
+    if (draft?.serverId === null && draft.sent?.length) {
+      // It was sent, and there was no answer: it may be there.
+      const { drafts } = await get<{ drafts: ServerDraft[] }>("/drafts");
+      draft = this.#records.get(localId);
+      const mine = draft && createdAs(draft, drafts);
+      if (draft && mine) this.#put((draft = { ...draft, serverId: mine.id }));
+    }
+    if (!draft || !isDirty(draft)) return;
+    if (draft.gone !== undefined) await this.#delete(draft);
+    else await this.#write(draft);
+  }
+
+  async #write(draft: LocalDraft): Promise<void> {
+    const written = shape(draft);
+    const { localId, type, to, topic, content } = draft;
+    const body = { type, to, topic, content, timestamp: seconds(draft) };
+    this.#put(asSent(draft));
+    let { serverId } = draft;
     try {
       if (serverId === null) {
         const { ids } = await post<{ ids: number[] }>("/drafts", { drafts: [body] });
@@ -198,33 +255,42 @@ export class Drafts {
         await patch(`/drafts/${serverId}`, { draft: body });
       }
     } catch (error) {
-      if (isPassing(error) || !(error instanceof Refused)) throw error;
-      if (serverId !== null && error.status === 404) serverId = null;
-      else this.#refused.add(sent);
-      const now = this.all.get(draft.localId);
-      if (now && serverId !== draft.serverId) this.#put({ ...now, serverId, known: null });
+      if (!isFinal(error)) throw error;
+      const now = this.#records.get(localId);
+      if (serverId !== null && error.status === 404) {
+        if (now) this.#put({ ...now, serverId: null, known: null, sent: [] });
+      } else {
+        this.#refused.add(written);
+        // What was refused is nowhere.
+        if (now && serverId === null) this.#put({ ...now, sent: [] });
+      }
       return;
     }
-    const now = this.all.get(draft.localId);
-    if (now) {
-      // Its event may have come first, as that of a draft from elsewhere.
-      for (const other of this.all.values()) {
-        if (other.localId !== now.localId && other.serverId === serverId) this.#drop(other.localId);
-      }
-      this.#put({ ...now, serverId, known: sent });
-    } else if (serverId !== null) {
-      // It was sent or thrown away in the meantime.
-      this.#deleting.add(serverId);
-      this.#reconcile();
-      await this.#delete(serverId);
+    const now = this.#records.get(localId);
+    if (!now) return;
+    // Its event may have come first, as that of a draft from elsewhere.
+    for (const other of this.#records.values()) {
+      if (other.localId !== localId && other.serverId === serverId) this.#drop(other.localId);
     }
+    this.#put({ ...now, serverId, known: written });
   }
 
-  async #delete(serverId: number): Promise<void> {
-    try {
-      await del(`/drafts/${serverId}`);
-    } catch (error) {
-      if (isPassing(error)) setTimeout(() => void this.#delete(serverId), 15_000);
+  async #delete(draft: LocalDraft): Promise<void> {
+    if (draft.serverId !== null) {
+      try {
+        await del(`/drafts/${draft.serverId}`);
+      } catch (error) {
+        if (!isFinal(error)) throw error;
+      }
     }
+    const now = this.#records.get(draft.localId);
+    if (!now) return;
+    if (draft.serverId === null) this.#drop(draft.localId);
+    else this.#put({ ...now, deleted: true });
   }
+}
+
+/** Whether asking again changes nothing. Whoever is signed out may sign in again. */
+function isFinal(error: unknown): error is Refused {
+  return error instanceof Refused && error.status !== 401 && !isPassing(error);
 }

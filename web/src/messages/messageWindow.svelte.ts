@@ -11,7 +11,7 @@ import { firstUnread, isLookedThrough, readsBySeeing, type Place } from "../data
 import { Heights } from "../data/rows";
 import { keepBounded, open, type Anchor } from "../live/history";
 import { readMarkerOf } from "../live/markRead.svelte";
-import { told } from "../wire/http";
+import { isPassing, told } from "../wire/http";
 import { Scroller } from "./scroller";
 import { Prefetch } from "./prefetch";
 
@@ -24,6 +24,8 @@ const MOST = 160;
 /** The part in the page moves after so many. */
 const DRIFT = 8;
 const SEEN_AFTER = 200;
+/** How long until what could not be fetched is asked for again, at first and at most, in ms. */
+const RETRY = { first: 2000, longest: 30_000 };
 
 /** Where one was in each list, for coming back. */
 const places = new Map<string, Place>();
@@ -62,6 +64,10 @@ export class MessageWindow {
   #left = false;
   #prefetch: Prefetch;
   #seenTimer: ReturnType<typeof setTimeout> | undefined;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+  /** The message that one came for. */
+  #near: number | undefined;
 
   constructor(
     private readonly app: App,
@@ -81,6 +87,7 @@ export class MessageWindow {
   /** Go where one should begin: a message, what is unread, where one was, or the newest. */
   async begin(near: number | undefined): Promise<void> {
     const { store } = this.app;
+    this.#near = near;
     const unread = isLookedThrough(this.narrow)
       ? null
       : firstUnread(this.narrow, this.list, store.data.unread);
@@ -101,6 +108,12 @@ export class MessageWindow {
   /** To the end, wherever one is. */
   async toEnd(): Promise<void> {
     await this.#go("newest", "near", false);
+  }
+
+  /** To what one has just written, below the newest that there is. */
+  toPending(): void {
+    if (this.list && !this.list.stale && this.list.foundNewest) void this.toEnd();
+    else this.scroller?.toEnd();
   }
 
   /** To the first message of all. */
@@ -134,6 +147,11 @@ export class MessageWindow {
     if (this.#left) return;
     this.trouble = told(error);
     this.opening = false;
+    if (!isPassing(error)) return;
+    const pause = Math.min(RETRY.longest, RETRY.first * 2 ** this.#failures);
+    this.#failures += 1;
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = setTimeout(() => void this.again(), pause);
   }
 
   #aim(anchor: Anchor, found: number | null, how: "unread" | "near" | Place, light: boolean): void {
@@ -141,6 +159,7 @@ export class MessageWindow {
     const id = typeof anchor === "number" ? anchor : found;
     const isAtEnd = anchor === "first_unread" && id !== null && !this.#isUnread(id);
     this.opening = false;
+    this.#failures = 0;
     const here = ids[Math.min(placeOf(ids, id ?? 0), ids.length - 1)];
     if (here === undefined) return;
     if (anchor === "newest" || id === null || isAtEnd) {
@@ -273,8 +292,11 @@ export class MessageWindow {
 
   /** Go on after something could not be fetched. */
   async again(): Promise<void> {
+    clearTimeout(this.#retryTimer);
+    if (!this.trouble || this.#left) return;
     this.trouble = "";
-    if (!this.list) await this.begin(undefined);
+    if (!this.list) await this.begin(this.#near);
+    else if (this.list.stale) await this.refresh();
     else this.follow();
   }
 
@@ -301,6 +323,7 @@ export class MessageWindow {
   leave(): void {
     this.#left = true;
     clearTimeout(this.#seenTimer);
+    clearTimeout(this.#retryTimer);
     const place = this.scroller?.place();
     if (place && !this.target) places.set(this.name, place);
     const reading = readMarkerOf(this.app.store);

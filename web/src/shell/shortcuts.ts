@@ -1,6 +1,6 @@
 /**
- * Keys that do something wherever one is. Keys typed into fields are left alone, but for those
- * with Control and Escape.
+ * Keys that do something wherever one is. Keys typed into fields, and into what stands around a
+ * field to write in, are left alone, but for those with Control and Escape.
  *
  * A key is named as `KeyboardEvent.key` names it: `j`, `V` (with Shift), `ArrowDown`, `?`; with
  * `Control+` before it where Control or Command is held.
@@ -54,6 +54,13 @@ export function takesText(target: EventTarget | null): boolean {
   );
 }
 
+/** Whether one is writing: in a field, or at a button of the box that one writes in. */
+function isWriting(target: EventTarget | null): boolean {
+  return (
+    takesText(target) || (target instanceof Element && target.closest("[data-writing]") !== null)
+  );
+}
+
 /** Within dialogs and menus the keys are theirs. */
 function isBusy(target: EventTarget | null): boolean {
   if (document.querySelector("dialog[open]")) return true;
@@ -66,7 +73,7 @@ function hear(event: KeyboardEvent): void {
   const isForAll = name.startsWith("Control+") || name === "Escape";
   // What is open over the page goes first: the browser closes it, unless the key is taken.
   if (name === "Escape" && document.querySelector('[popover="auto"]:popover-open')) return;
-  if (isBusy(event.target) || (takesText(event.target) && !isForAll)) return;
+  if (isBusy(event.target) || (isWriting(event.target) && !isForAll)) return;
   // What is focused does what Enter and Space do.
   if ((name === "Enter" || name === " ") && isControl(event.target)) return;
   for (const { handlers, scope } of [...registered]) {

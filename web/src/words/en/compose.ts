@@ -71,6 +71,9 @@ export const compose = {
   closeKeeping: "Close (the draft is kept)",
   sentTo: (where: string) => `Sent to ${where}`,
   goThere: "Go there",
+  notHere: (to: string, here: string) => `This message goes to ${to}, not to ${here}.`,
+  writeHere: "Write here instead",
+  kept: (to: string) => `Your message to ${to} is in the drafts.`,
 
   // Files
   files: "Files on their way",

@@ -134,7 +134,18 @@ export const shell = {
     view: "View",
     messages: "Search messages",
     nothing: "Nothing has such a name.",
-    unclear: "This means nothing here, and is left out.",
+    reasons: {
+      missing: (operator: string, could: string) =>
+        could
+          ? `After “${operator}:” goes one of ${could}.`
+          : `Something goes after “${operator}:”.`,
+      nobody: (name: string) => `Nobody here is called “${name}”.`,
+      channel: (name: string) => `You see no channel called “${name}”.`,
+      several: (name: string, could: string) =>
+        `“${name}” may be ${could}: choose one, or write more of the name.`,
+      choice: (operator: string, could: string) => `After “${operator}:” goes one of ${could}.`,
+      number: (operator: string) => `After “${operator}:” goes the number of a message.`,
+    },
     for: (text: string) => text,
     negated: (text: string) => `Leave out: ${text}`,
     explain: {

@@ -69,6 +69,9 @@ export const compose: Words["compose"] = {
   closeKeeping: "Cerrar (se guarda el borrador)",
   sentTo: (where) => `Enviado a ${where}`,
   goThere: "Ir allí",
+  notHere: (to, here) => `Este mensaje va a ${to}, no a ${here}.`,
+  writeHere: "Escribir aquí",
+  kept: (to) => `Tu mensaje a ${to} está en los borradores.`,
 
   files: "Archivos en camino",
   uploading: (name) => `Subiendo ${name}…`,

@@ -136,7 +136,17 @@ export const shell: Words["shell"] = {
     view: "Vista",
     messages: "Buscar mensajes",
     nothing: "Nada se llama así.",
-    unclear: "Esto no significa nada aquí y no se tiene en cuenta.",
+    reasons: {
+      missing: (operator, could) =>
+        could
+          ? `Después de «${operator}:» va uno de estos: ${could}.`
+          : `Falta algo después de «${operator}:».`,
+      nobody: (name) => `Aquí nadie se llama «${name}».`,
+      channel: (name) => `No ves ningún canal que se llame «${name}».`,
+      several: (name, could) => `«${name}» puede ser ${could}: elige uno o escribe más del nombre.`,
+      choice: (operator, could) => `Después de «${operator}:» va uno de estos: ${could}.`,
+      number: (operator) => `Después de «${operator}:» va el número de un mensaje.`,
+    },
     for: (text) => text,
     negated: (text) => `Excluir: ${text}`,
     explain: {

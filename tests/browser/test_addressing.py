@@ -1,0 +1,122 @@
+"""To whom one writes is never in doubt, and no key takes away what was written."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window
+from tests.e2e.conftest import Town
+
+PLACE = "narrow/channel/general/topic/kitchen"
+
+
+@pytest.fixture
+def ann(sqlite_town: Town, opened: Open) -> Window:
+    window = opened(sqlite_town.server, sqlite_town.ann)
+    window.go(PLACE)
+    expect(window.box).to_be_visible()
+    return window
+
+
+def new_message(window: Window) -> Locator:
+    return window.page.get_by_role("region", name="New message")
+
+
+def begin_to_ben(window: Window, text: str) -> None:
+    window.page.get_by_role("main").focus()
+    window.page.keyboard.press("x")
+    expect(window.page.get_by_role("combobox", name="People")).to_be_focused()
+    window.page.keyboard.type("ben")
+    window.page.keyboard.press("Tab")
+    expect(window.page.get_by_role("textbox", name="Write to Ben")).to_be_focused()
+    window.page.keyboard.type(text)
+
+
+def test_an_empty_new_message_goes_with_its_place(ann: Window) -> None:
+    for there in ("narrow/channel/general/topic/garden", "settings/account", "inbox"):
+        ann.go(PLACE)
+        begin_to_ben(ann, " ")
+        ann.go(there)
+        expect(new_message(ann)).to_be_hidden()
+    ann.go(PLACE)
+    expect(ann.page.get_by_role("textbox", name="Write to #general > kitchen")).to_be_visible()
+
+
+def test_a_full_one_says_that_it_does_not_go_here(ann: Window) -> None:
+    begin_to_ben(ann, "For you alone")
+    ann.go("narrow/channel/general/topic/garden")
+    expect(new_message(ann).get_by_role("status")).to_contain_text("goes to Ben, not to #general")
+    new_message(ann).get_by_role("button", name="Write here instead").click()
+    expect(new_message(ann)).to_be_hidden()
+    expect(ann.page.get_by_role("textbox", name="Write to #general > garden")).to_be_focused()
+    expect(ann.box).to_have_value("")
+
+    ann.go("drafts")
+    ann.page.get_by_role("main").get_by_role("button", name="Write on").click()
+    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("For you alone")
+    ann.go(PLACE)
+    new_message(ann).get_by_role("button", name="Go there").click()
+    expect(new_message(ann)).to_be_hidden()
+    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("For you alone")
+    expect(ann.page).to_have_url(re.compile("narrow/dm"))
+    ann.box.fill("")
+
+
+def test_a_full_one_is_kept_where_nothing_is_written(ann: Window) -> None:
+    begin_to_ben(ann, "Kept for later")
+    ann.go("settings/account")
+    expect(new_message(ann)).to_be_hidden()
+    kept = ann.page.get_by_text("Your message to Ben is in the drafts.")
+    expect(kept).to_be_visible()
+    ann.page.get_by_role("button", name="Write on").click()
+    expect(ann.page.get_by_role("textbox", name="Write to Ben")).to_have_value("Kept for later")
+    ann.page.get_by_role("textbox", name="Write to Ben").fill("")
+
+
+def test_tabs_lead_through_a_new_message_as_one_writes_it(ann: Window) -> None:
+    page, keys = ann.page, ann.page.keyboard
+    page.get_by_role("main").focus()
+    keys.press("c")
+    expect(page.get_by_role("combobox", name="Topic")).to_be_focused()
+    keys.type("bread")
+    keys.press("Tab")
+    expect(page.get_by_role("textbox", name="Write to #general > bread")).to_be_focused()
+    keys.type("Who bakes")
+    # No key alone does anything from a button of the box, and what is open stays.
+    keys.press("Tab")
+    expect(new_message(ann).get_by_role("button", name="Attach")).to_be_focused()
+    keys.type("dtcx?[")
+    expect(ann.page).to_have_url(re.compile("kitchen"))
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.get_by_role("textbox", name="Write to")).to_have_value("Who bakes")
+    # Nor does the key that begins one take away the one that was begun.
+    page.get_by_role("main").focus()
+    keys.press("c")
+    box = page.get_by_role("textbox", name="Write to #general > bread")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("Who bakes")
+    box.fill("")
+
+
+def test_the_keyboard_is_where_it_was_after_a_dialog(ann: Window) -> None:
+    ann.box.press_sequentially("In between")
+    for opens in ("Control+k",):
+        ann.page.keyboard.press(opens)
+        expect(ann.page.get_by_role("dialog")).to_be_visible()
+        ann.page.keyboard.press("Escape")
+        expect(ann.page.get_by_role("dialog")).to_be_hidden()
+        expect(ann.box).to_be_focused()
+    ann.page.keyboard.type(", more")
+    expect(ann.box).to_have_value("In between, more")
+    ann.box.fill("")
+    more = ann.page.get_by_role("button", name="More", exact=True).last
+    more.focus()
+    ann.page.keyboard.press("Enter")
+    ann.page.get_by_role("menuitem", name="poll", exact=False).first.focus()
+    ann.page.keyboard.press("Enter")
+    expect(ann.page.get_by_role("dialog")).to_be_visible()
+    ann.page.keyboard.press("Escape")
+    expect(ann.page.get_by_role("dialog")).to_be_hidden()
+    expect(more).to_be_focused()

@@ -1,0 +1,132 @@
+"""What was sent is no draft any more, however late what the server says of it comes."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.browser.conftest import Open
+from tests.browser.driving import Window
+from tests.e2e.conftest import Town
+
+WRITES = re.compile(r"/api/v1/drafts(/\d+)?$")
+GIVE = """
+(element, name) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(2000)], name, {type: "application/x-cake"}));
+    const about = {bubbles: true, cancelable: true, clipboardData: data};
+    element.dispatchEvent(new ClipboardEvent("paste", about));
+}
+"""
+
+
+@pytest.fixture
+def ann(sqlite_town: Town, opened: Open) -> Window:
+    return opened(sqlite_town.server, sqlite_town.ann)
+
+
+def drafts(town: Town, topic: str) -> list[dict[str, Any]]:
+    """Ann's drafts to the topic, on the server."""
+    auth = (town.ann.email, town.ann.api_key)
+    answer = httpx.get(f"{town.server.url}/api/v1/drafts", auth=auth, timeout=60).json()
+    return [draft for draft in answer["drafts"] if draft["topic"] == topic]
+
+
+def eventually(holds: Callable[[], bool], window: Window) -> None:
+    for _ in range(150):
+        if holds():
+            return
+        window.page.wait_for_timeout(100)
+    assert holds()
+
+
+def answering_late(window: Window, milliseconds: int = 600) -> None:
+    """The events of a draft come before the answer to the request that made it."""
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        window.page.wait_for_timeout(milliseconds)
+        route.fulfill(response=answer)
+
+    window.page.route(WRITES, late)
+
+
+def test_a_sent_message_does_not_come_back_as_a_draft(sqlite_town: Town, ann: Window) -> None:
+    """Trailing blanks, which the server does not keep, and pauses in which it is told."""
+    ann.go("narrow/channel/general/topic/lunch")
+    answering_late(ann)
+    for words in ("Lunch at one ", "or at two ", "or not "):
+        with ann.page.expect_request(WRITES):
+            ann.box.press_sequentially(words)
+        ann.box.press_sequentially("and ")
+        ann.page.wait_for_timeout(900)
+    ann.box.press("Control+Enter")
+    expect(ann.message("or not and")).to_be_visible()
+
+    eventually(lambda: not drafts(sqlite_town, "lunch"), ann)
+    ann.page.wait_for_timeout(3000)
+    assert not drafts(sqlite_town, "lunch")
+    expect(ann.box).to_have_value("")
+    expect(ann.link("Drafts")).not_to_contain_text(re.compile(r"\d"))
+    ann.page.reload()
+    expect(ann.box).to_have_value("")
+
+
+def test_files_that_were_sent_do_not_come_back_as_a_draft(sqlite_town: Town, ann: Window) -> None:
+    ann.go("narrow/channel/general/topic/cakes")
+    answering_late(ann)
+    for name in ("one.cake", "two.cake"):
+        with ann.page.expect_request(WRITES):
+            ann.box.evaluate(GIVE, name)
+    expect(ann.box).to_have_value(re.compile(r"one\.cake\]\(/user.*two\.cake\]\(/user"))
+    ann.box.press("Control+Enter")
+    expect(ann.page.get_by_role("link", name="two.cake").first).to_be_visible()
+
+    eventually(lambda: not drafts(sqlite_town, "cakes"), ann)
+    ann.page.wait_for_timeout(3000)
+    assert not drafts(sqlite_town, "cakes")
+    expect(ann.box).to_have_value("")
+
+
+def test_a_sent_message_does_not_come_back_after_a_reload(sqlite_town: Town, ann: Window) -> None:
+    """The page goes before the server has heard that its draft is gone."""
+    ann.go("narrow/channel/general/topic/away")
+    ann.box.press_sequentially("Gone soon")
+    eventually(lambda: len(drafts(sqlite_town, "away")) == 1, ann)
+    ann.page.route(WRITES, lambda route: route.abort())
+    ann.box.press("Control+Enter")
+    expect(ann.message("Gone soon")).to_be_visible()
+    expect(ann.page.get_by_text("Sending")).to_be_hidden()
+    ann.page.reload()
+    expect(ann.message("Gone soon")).to_be_visible()
+    expect(ann.box).to_have_value("")
+    ann.page.unroute(WRITES)
+    ann.page.reload()
+    expect(ann.box).to_have_value("")
+    eventually(lambda: not drafts(sqlite_town, "away"), ann)
+
+
+def test_a_draft_whose_creation_was_not_answered_is_one_draft(
+    sqlite_town: Town, ann: Window
+) -> None:
+    """The page is loaded anew while the server makes it."""
+    ann.go("narrow/channel/general/topic/unanswered")
+
+    def lost(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    ann.page.route(WRITES, lost)
+    ann.box.press_sequentially("Only one")
+    eventually(lambda: len(drafts(sqlite_town, "unanswered")) == 1, ann)
+    ann.page.reload()
+    ann.page.unroute(WRITES)
+    expect(ann.box).to_have_value("Only one")
+    ann.go("drafts")
+    expect(ann.page.get_by_role("main").get_by_text("Only one")).to_have_count(1)
+    ann.page.wait_for_timeout(2500)
+    expect(ann.page.get_by_role("main").get_by_text("Only one")).to_have_count(1)
+    assert len(drafts(sqlite_town, "unanswered")) == 1

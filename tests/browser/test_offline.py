@@ -1,0 +1,53 @@
+"""The network goes and comes back: what was opened and written meanwhile."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.e2e.conftest import Town
+
+
+def test_what_was_opened_while_offline_is_there_when_one_is_back(
+    sqlite_town: Town, opened: Open
+) -> None:
+    ben = opened(sqlite_town.server, sqlite_town.ben)
+    ben.go("narrow/channel/general/topic/harbour")
+    for number in range(30):
+        ben.say(f"Boat {number}")
+    expect(ben.message("Boat 29")).to_be_visible()
+    expect(ben.page.get_by_text("Sending")).to_have_count(0)
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann.go("inbox")
+    expect(ann.page.get_by_role("heading", name="Inbox")).to_be_visible()
+    ann.away = True
+    ann.context.set_offline(True)
+    ann.go("narrow/channel/general/topic/harbour")
+    expect(
+        ann.page.get_by_role("main").get_by_role("button", name="Try again").last
+    ).to_be_visible()
+    ann.say("From the sea")
+    expect(ann.message("From the sea")).to_be_in_viewport()
+    ann.context.set_offline(False)
+    expect(ann.message("Boat 29")).to_be_visible(timeout=30_000)
+    expect(ann.message("From the sea")).to_have_count(1)
+    expect(ben.message("From the sea")).to_be_visible()
+
+
+def test_what_is_sent_while_offline_is_in_sight(sqlite_town: Town, opened: Open) -> None:
+    ann = opened(sqlite_town.server, sqlite_town.ann)
+    ann.go("narrow/channel/general/topic/shore")
+    for number in range(25):
+        ann.say(f"Shell {number}")
+    expect(ann.message("Shell 24")).to_be_visible()
+    expect(ann.page.get_by_text("Sending")).to_have_count(0)
+    ann.away = True
+    ann.context.set_offline(True)
+    ann.page.get_by_role("region", name="Messages").hover()
+    ann.page.mouse.wheel(0, -500)
+    expect(ann.message("Shell 24")).not_to_be_in_viewport()
+    ann.say("First wave\n\nand more of it")
+    expect(ann.message("First wave")).to_be_in_viewport(ratio=0.9)
+    ann.say("Second wave\n\nand more of it")
+    expect(ann.message("Second wave")).to_be_in_viewport(ratio=0.9)
+    expect(ann.message("Second wave").get_by_text("Sending")).to_be_in_viewport()
+    ann.context.set_offline(False)
+    expect(ann.page.get_by_text("Sending")).to_have_count(0, timeout=30_000)
