@@ -1,4 +1,4 @@
-"""Which tests run on PostgreSQL, and which tests run first.
+"""Which tests run on PostgreSQL, and in which order all of them run.
 
 A test that takes the fixture `database_url` (or `org`, or `kept`) runs on SQLite and on PostgreSQL.
 `make test` runs on PostgreSQL all that differs there, and of the rest an eighth, another one each
@@ -8,7 +8,7 @@ many parameters are sent the same part of their made-up requests (`tests/fuzz`).
 
 import datetime
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -61,19 +61,18 @@ PARTS = 8
 EVERYTHING = "all"
 """In place of a day: all parts."""
 
-LONG = (
-    "tests/chaos",
-    "tests/browser",
-    "tests/e2e",
-    "tests/unit/test_database_faults.py",
-    "tests/property",
-    "tests/fuzz",
-    "tests/cli",
-    "tests/unit",
-    "tests/stored",
-)
-"""Run first, in this order: single tests of these take seconds, and towards the end no process
-should have a long one to itself while the others have nothing left."""
+LONG = {
+    "tests/browser": 120,
+    "tests/unit/test_database_faults.py": 90,
+    "tests/e2e": 70,
+    "tests/fuzz": 60,
+    "tests/property": 60,
+    "tests/chaos": 45,
+    "tests/cli": 35,
+    "tests/stored": 10,
+}
+"""Where single tests take seconds, or stand on what takes seconds to start: about how many seconds
+all of them take. Each is one process's own, which begins with it."""
 
 
 def part_of(day: str) -> int | None:
@@ -113,10 +112,32 @@ def divided(items: Iterable[pytest.Item], day: str) -> tuple[list[pytest.Item], 
     return chosen, left
 
 
-def turn(item: pytest.Item) -> int:
-    """What tests are sorted by: the long ones first, the others as they were found."""
-    place = _place(item.nodeid, LONG)
-    return len(LONG) if place is None else place
+def arranged(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+    """The tests in an order in which each process begins with long ones of its own, and is
+    left with short ones, which others can take over when they have nothing left.
+
+    xdist's `worksteal` gives each process a part of the list, all of them of equal length.
+    """
+    long: dict[str, list[pytest.Item]] = {path: [] for path in LONG}
+    short: list[pytest.Item] = []
+    for item in items:
+        place = _place(item.nodeid, (*LONG,))
+        (short if place is None else long[[*LONG][place]]).append(item)
+    own: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    seconds = [0] * processes
+    for path in sorted(LONG, key=LONG.__getitem__, reverse=True):
+        least = seconds.index(min(seconds))
+        own[least] += long[path]
+        seconds[least] += LONG[path]
+    found: list[pytest.Item] = []
+    for number, first in enumerate(own):
+        length = (len(items) - len(found)) // (processes - number)
+        found += first[:length]
+        short = [*first[length:], *short]
+        missing = length - len(first[:length])
+        found += short[:missing]
+        short = short[missing:]
+    return found
 
 
 def _is_on_postgresql(item: pytest.Item) -> bool:

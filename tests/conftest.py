@@ -83,7 +83,8 @@ def _say_chosen(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left = choice.divided(items, config.option.postgres)
-    items[:] = sorted(kept, key=choice.turn)
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = choice.arranged(kept, processes)
     if left:
         config.hook.pytest_deselected(items=left)
 

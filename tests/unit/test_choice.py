@@ -2,6 +2,7 @@
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,35 @@ def test_everything_is_everything() -> None:
 @pytest.mark.parametrize("path", [*choice.DIFFERENT_ON_POSTGRESQL, *choice.LONG])
 def test_what_is_listed_is_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+class Item:
+    """A test, as far as its place in the order is concerned."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 8])
+def test_each_process_begins_with_long_tests_of_its_own(processes: int) -> None:
+    names = [f"tests/wire/test_channels.py::test_{n}" for n in range(200)]
+    names += [f"{path}::test_{n}" for path in choice.LONG for n in range(5)]
+    items: Any = [Item(name) for name in names]
+    found = [item.nodeid for item in choice.arranged(items, processes)]
+    assert sorted(found) == sorted(names)
+    length = len(found) // processes
+    parts = [found[at * length : (at + 1) * length] for at in range(processes)]
+    assert all(not part[0].startswith("tests/wire") for part in parts)
+    assert all(part[-1].startswith("tests/wire") for part in parts)
+    for path in choice.LONG:
+        assert sum(any(name.startswith(path) for name in part) for part in parts) == 1
+
+
+def test_where_nearly_all_are_long_none_is_lost() -> None:
+    names = [f"tests/browser/test_login.py::test_{n}" for n in range(9)] + ["tests/wire/x.py::test"]
+    items: Any = [Item(name) for name in names]
+    found = [item.nodeid for item in choice.arranged(items, 4)]
+    assert sorted(found) == sorted(names)
 
 
 @pytest.mark.parametrize("day", ["", "yesterday", "2026-13-01"])
