@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
     if not resources.files("tertulia").joinpath("web", "index.html").is_file():
         pytest.skip("the web client is not built: make client")
     # Machines that are busy with other tests are slow.
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield found

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ def window(browser: Browser, site: str, **how: Any) -> Iterator[Window]:
     # What a worker keeps is tested by itself.
     how.setdefault("service_workers", "block")
     context = browser.new_context(base_url=site, **how)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     try:
         found = Window(context.new_page(), site)
         yield found
@@ -141,23 +142,37 @@ def settled(page: Page) -> None:
     )
 
 
-def holding(window: Window, asked: Callable[[str], bool]) -> Callable[[], None]:
-    """Hold back the answers to the window's requests for these addresses, which the server has
-    given already, until the returned function is called."""
-    held: list[tuple[Route, APIResponse]] = []
-    is_open = False
+class HeldAnswers:
+    """Answers to a window's requests, which the server has given and the window has not got, until
+    this is called."""
 
-    def hold(route: Route) -> None:
-        if is_open or not asked(route.request.url):
+    def __init__(self, window: Window, asked: Callable[[str], bool]) -> None:
+        self._window = window
+        self._asked = asked
+        self._held: list[tuple[Route, APIResponse]] = []
+        self._is_open = False
+
+    def hold(self, route: Route) -> None:
+        if self._is_open or not self._asked(route.request.url):
             route.continue_()
         else:
-            held.append((route, route.fetch()))
+            self._held.append((route, route.fetch()))
 
-    def let_go() -> None:
-        nonlocal is_open
-        is_open = True
-        for route, response in held:
+    def wait(self) -> None:
+        """Return as soon as there is one."""
+        until = time.monotonic() + 30
+        while not self._held:
+            assert time.monotonic() < until, "nothing was asked for"
+            self._window.page.wait_for_timeout(20)
+
+    def __call__(self) -> None:
+        self._is_open = True
+        for route, response in self._held:
             route.fulfill(response=response)
 
-    window.page.route("**/messages?*", hold)
-    return let_go
+
+def holding(window: Window, asked: Callable[[str], bool]) -> HeldAnswers:
+    """Hold back the answers to the window's requests for messages at these addresses."""
+    held = HeldAnswers(window, asked)
+    window.page.route("**/messages?*", held.hold)
+    return held
