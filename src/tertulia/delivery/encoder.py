@@ -51,6 +51,7 @@ class GuardedEncoder:
         try:
             return self._encoder.audience(entry)
         except Exception:
+            # The view still decides for each queue; nobody may miss the entry for our mistake.
             logger.exception("the audience of entry %d is not known", entry.seq)
             return None
 
@@ -59,6 +60,7 @@ class GuardedEncoder:
         try:
             return self._encoder.events(cached, queue.record)
         except Exception:
+            # A mistake about one queue must not keep the others from their events.
             logger.exception("entry %d cannot be shown to %d", cached.entry.seq, queue.user_id)
             raise NotEncoded from None
 
@@ -76,6 +78,7 @@ class GuardedEncoder:
         try:
             return self._encoder.transient(transient, queue.record, event_id)
         except Exception:
+            # Nothing depends on it, and the other queues have theirs.
             logger.exception("a transient event cannot be shown to %d", queue.user_id)
             return None
 

@@ -1,5 +1,6 @@
 """Kinds of indexes over one table, each of which a copy of the table with changes has too."""
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -15,20 +16,21 @@ from tertulia.state.tables import Index, Table, next_version
 R = TypeVar("R", bound=Struct)
 
 
-class TableIndex(Index, Generic[R]):
+class TableIndex(Index, ABC, Generic[R]):
     """An index over the records of one table."""
 
     def __init__(self, table: Table[R]) -> None:
         self.table = table
         self.follow(table, self._update)
 
+    @abstractmethod
     def _update(self, before: R | None, after: R | None) -> None:
-        raise NotImplementedError
+        """Follow a record that was put, replaced (both) or removed (`after` is None)."""
 
+    @abstractmethod
     def _detach(self, records: Collection[R]) -> None:
         """Own what this has in common with the index of which it is a copy, as far as changes of
         these records (before and after) alter it."""
-        raise NotImplementedError
 
     def with_tables(self, instead: Callable[[Any], Any]) -> Self:
         made = self._copy_over(instead)

@@ -173,8 +173,7 @@ def _delete(connection: Connection, condition: str, number: int) -> None:
 
 
 def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None:
-    """Then others can write for as long: whoever waits for an SQLite file looks only now and then
-    whether it is free."""
+    """Call the function in a transaction, and then leave the database to others for as long."""
     began = time.monotonic()
     connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
     try:
@@ -183,4 +182,6 @@ def _in_transaction(connection: Connection, function: Callable[[], Any]) -> None
         connection.run("ROLLBACK")
         raise
     connection.run("COMMIT")
+    # Only this thread sleeps. Writers that wait for an SQLite file look now and then whether it is
+    # free, and would hardly ever find it so between two transactions of ours.
     time.sleep(time.monotonic() - began)

@@ -7,9 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from urllib.parse import unquote_to_bytes
 
-from python_multipart.exceptions import FormParserError
 from starlette.datastructures import Headers
-from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 
 from tertulia.model.errors import Refused, Unavailable
@@ -156,14 +154,7 @@ async def _arrived(parser: _FileParser, headers: Headers) -> ArrivedFile:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         raise Refused("There is no file in the request: send it as a multipart form.")
-    try:
-        form = await parser.parse()
-    except UnicodeDecodeError:
-        raise BadBody("The parameters are not valid UTF-8.") from None
-    except (MultiPartException, FormParserError, KeyError):
-        raise BadBody("The body is not a valid multipart form.") from None
-    if not parser.has_ended:
-        raise BadBody("The body is a multipart form that breaks off.")
+    form = await parser.parse()
     for _, file in form.multi_items():
         if not isinstance(file, str) and file.filename and parser.draft is not None:
             size = await asyncio.to_thread(parser.draft.finish)

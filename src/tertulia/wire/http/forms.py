@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from python_multipart.exceptions import FormParserError
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -111,7 +111,20 @@ def _unquoted(text: str) -> str:
 class StrictParser(MultiPartParser):
     """Takes UTF-8 only, where the original falls back to Latin-1, and no form without an end."""
 
-    has_ended = False
+    _has_ended = False
+
+    async def parse(self) -> FormData:
+        """The form. BadBody for what is none."""
+        try:
+            form = await super().parse()
+        except UnicodeDecodeError:
+            raise BadBody("The parameters are not valid UTF-8.") from None
+        except (MultiPartException, FormParserError, KeyError):
+            raise BadBody("The body is not a valid multipart form.") from None
+        if not self._has_ended:
+            await form.close()
+            raise BadBody("The body is a multipart form that breaks off.")
+        return form
 
     def on_part_end(self) -> None:
         if self._current_part.file is None:
@@ -119,19 +132,14 @@ class StrictParser(MultiPartParser):
         super().on_part_end()
 
     def on_end(self) -> None:
-        self.has_ended = True
+        self._has_ended = True
 
 
 async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], list[Upload]]:
     parser = StrictParser(
         headers, _stream(body), max_fields=_MAX_FIELDS, max_part_size=max(len(body), 1)
     )
-    try:
-        form = await parser.parse()
-    except UnicodeDecodeError:
-        raise BadBody("The parameters are not valid UTF-8.") from None
-    except (MultiPartException, FormParserError, KeyError):
-        raise BadBody("The body is not a valid multipart form.") from None
+    form = await parser.parse()
     fields: dict[str, str] = {}
     uploads: list[Upload] = []
     for name, value in form.multi_items():
@@ -142,8 +150,6 @@ async def _multipart(headers: Headers, body: bytes) -> tuple[dict[str, str], lis
         else:
             fields[name] = value
     await form.close()
-    if not parser.has_ended:
-        raise BadBody("The body is a multipart form that breaks off.")
     return fields, uploads
 
 
