@@ -10,6 +10,7 @@ from tertulia.model.messages import Rendered
 from tertulia.model.previews import LinkPreview
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
+from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
@@ -43,6 +44,7 @@ class Node:
     """Those that are being made."""
     started: float
     """UNIX seconds."""
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     residents: tuple[str, ...] = ()

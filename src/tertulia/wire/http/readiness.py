@@ -21,6 +21,8 @@ async def problems_of(node: HttpNode) -> list[str]:
     """What keeps the node from its work, each in a sentence for its operator; nothing where all is
     well. Takes some seconds at most."""
     found = await node.log.probed_problems()
+    if node.lifecycle.is_draining:
+        found.append("The node is leaving.")
     if node.state.is_empty:
         found.append("There is no organization yet.")
     return found
