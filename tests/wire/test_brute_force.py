@@ -13,7 +13,7 @@ from tertulia.app import logs
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
 from tertulia.wire.http import attempt_limits, rate_limiter
-from tertulia.wire.http.authentication import DEVICE_COOKIE
+from tertulia.wire.http.cookie_names import DEVICE_COOKIE
 from tertulia.wire.http.errors import TooManyTries
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded

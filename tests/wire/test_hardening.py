@@ -9,7 +9,7 @@ from tertulia.app import config as settings
 from tertulia.app.config import ConfigError
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
-from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tests.browsers import fresh, signed_in
 from tests.mails import mailed, no_postman
 from tests.support import PASSWORD, Organization, TestClock, founded

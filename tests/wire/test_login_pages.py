@@ -14,7 +14,7 @@ from tertulia.model.users import Role
 from tertulia.outbound.mail_templates import RenderedMail
 from tertulia.service.config import Config
 from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tertulia.wire.pages import login
 from tests.browsers import fresh, give_password, ready, signed_in, token_of
 from tests.mails import link_in, mailed, no_postman

@@ -15,7 +15,7 @@ from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
 from tertulia.service.vault import digest
 from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.authentication import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
 from tests.browsers import FIREFOX, fresh, give_password, ready, signed_in, token_of
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened
 from tests.unit.test_log import until

@@ -19,7 +19,7 @@ from tertulia.service.config import Config
 from tertulia.service.vault import VaultError
 from tertulia.store.store import database_at
 from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.authentication import SESSION_COOKIE
+from tertulia.wire.http.cookie_names import SESSION_COOKIE
 from tertulia.wire.http.node import HttpNode
 from tests.browsers import FIREFOX
 from tests.support import PASSWORD

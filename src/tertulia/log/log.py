@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from tertulia.log.catching_up import CatchingUp
 from tertulia.log.commits import Commits
 from tertulia.log.deciding import moment_of
 from tertulia.log.durability import Durability
@@ -69,6 +70,9 @@ class Log:
         self._inbox = Inbox()
         self._durability = Durability()
         self._replica = Replica(store, self.freshness, self._subscribers)
+        self._catching_up = CatchingUp(store, self._replica, self._inbox)
+        self.follow(self._catching_up.on_entries)
+        self.on_reload(self._catching_up.on_reload)
         self._probe = WriteProbe(self._inbox, self.freshness)
         self._writer = self._new_writer()
         self._head_watch = HeadWatch(
@@ -128,6 +132,7 @@ class Log:
     async def close(self) -> None:
         """Finish what is waiting, then stop."""
         self._closing = True
+        await self._catching_up.close()
         await self._writer.close()
         if self._ticks is not None:
             self._ticks.cancel()
@@ -247,6 +252,12 @@ class Log:
     async def catch_up(self) -> None:
         """Fold what other processes have written, and return."""
         await self.snapshot(None, state_only, lambda *_: None)
+
+    async def reached(self, seq: int) -> None:
+        """Return when the state has the entry of that number, which another node is said to have
+        shown; or when it is known that there is none. Unavailable where neither is so within
+        `BEHIND_SECONDS`."""
+        await self._catching_up.reached(seq)
 
     def note(self, note: Note, *, soon: bool = True) -> None:
         """Write this with the next commit, or within a moment; or, if it need not be `soon`, with

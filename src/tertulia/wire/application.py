@@ -1,7 +1,5 @@
 """The ASGI application of a node."""
 
-from functools import partial
-
 from starlette.types import ASGIApp
 
 from tertulia.wire.api import documentation
@@ -9,6 +7,7 @@ from tertulia.wire.api.routes import ROUTES
 from tertulia.wire.files.downloads import file_pages
 from tertulia.wire.files.external_content import external_pages
 from tertulia.wire.files.tus import tus_pages
+from tertulia.wire.http.at_position import at_position
 from tertulia.wire.http.dispatch import dispatcher
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import fresh_only, readiness_pages
@@ -21,6 +20,9 @@ from tertulia.wire.pages.web_client import client_files
 
 def application(node: HttpNode) -> ASGIApp:
     """Everything that the node answers."""
+
+    def guard(app: ASGIApp) -> ASGIApp:
+        return fresh_only(node, at_position(node, app))
 
     return dispatcher(
         node,
@@ -37,5 +39,5 @@ def application(node: HttpNode) -> ASGIApp:
             *join_pages(node),
             *login_pages(node),
         ],
-        partial(fresh_only, node),
+        guard,
     )

@@ -24,6 +24,7 @@ from tertulia.wire.api.resources.uploads import TICKET
 from tertulia.wire.http.authentication import authenticated, owner_of_key
 from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.positions import POSITION
 
 INLINE: Final = frozenset(
     {
@@ -46,7 +47,7 @@ SANDBOX: Final = f"{_POLICY}; sandbox"
 
 FOREIGN: Final = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Headers": "Authorization, Range",
+    "Access-Control-Allow-Headers": f"Authorization, Range, {POSITION}",
     "Access-Control-Expose-Headers": "Accept-Ranges, Content-Disposition, Content-Range, ETag",
 }
 """Web clients may come from another origin; they add their credentials themselves."""

@@ -35,7 +35,8 @@ from tertulia.wire.http.file_bodies import Body, drained
 from tertulia.wire.http.forms import MIB
 from tertulia.wire.http.fragments import body_of
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limits import EXPOSED
+from tertulia.wire.http.positions import POSITION
+from tertulia.wire.http.response_headers import EXPOSED
 from tertulia.wire.http.responses import JsonResponse, failure, success
 from tertulia.wire.http.routing import PREFIX
 
@@ -57,7 +58,8 @@ _HEADERS: Final = {
     "Tus-Resumable": VERSION,
     "Access-Control-Allow-Methods": "POST, HEAD, PATCH, DELETE, OPTIONS",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Tus-Resumable, Upload-Length,"
-    " Upload-Metadata, Upload-Offset, Upload-Checksum, X-HTTP-Method-Override, X-Requested-With",
+    " Upload-Metadata, Upload-Offset, Upload-Checksum, X-HTTP-Method-Override, X-Requested-With,"
+    f" {POSITION}",
     "Access-Control-Expose-Headers": "Location, Tus-Checksum-Algorithm, Tus-Extension,"
     " Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata,"
     f" Upload-Offset, {EXPOSED}",

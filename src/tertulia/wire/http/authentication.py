@@ -17,12 +17,10 @@ from tertulia.model.sessions import Session
 from tertulia.model.users import User
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, digest
+from tertulia.wire.http.cookie_names import SESSION_COOKIE, cookie_name
 from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
 
-SESSION_COOKIE: Final = "tertulia_session"
-CSRF_COOKIE: Final = "tertulia_csrf"
-DEVICE_COOKIE: Final = "tertulia_device"
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The name of the client that is signed in to by cookie."""
@@ -112,12 +110,6 @@ def require_open(node: HttpNode) -> None:
 
 
 # By the cookie
-
-
-def cookie_name(config: Config, name: str) -> str:
-    """What the cookie is called. Where the site is https, browsers take one of that name from
-    nobody but us: not from another server below the same domain, nor over http."""
-    return f"__Host-{name}" if config.is_https else name
 
 
 def session_of(node: HttpNode, request: Request) -> Session | None:

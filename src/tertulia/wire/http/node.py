@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tertulia.service.node import Node
 from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.fragments import Fragments
+from tertulia.wire.http.positions import Positions
 from tertulia.wire.http.rate_limits import RequestLimits
 
 
@@ -14,5 +15,6 @@ class HttpNode(Node):
 
     sign_in_limits: SignInLimits
     request_limits: RequestLimits
+    positions: Positions
     fragments: Fragments = field(default_factory=Fragments)
     """What answers are put together of."""

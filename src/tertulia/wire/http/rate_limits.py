@@ -20,8 +20,6 @@ MAX_ACCOUNTS: Final = 100_000
 LIMIT: Final = "X-RateLimit-Limit"
 REMAINING: Final = "X-RateLimit-Remaining"
 RESET: Final = "X-RateLimit-Reset"
-EXPOSED: Final = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After"
-"""What a script of another server's page may read of it."""
 _LIMIT, _REMAINING, _RESET = (name.lower().encode() for name in (LIMIT, REMAINING, RESET))
 _LINES: Final = b"".join(name + b": %d\r\n" for name in (_LIMIT, _REMAINING, _RESET))
 _MINUTE: Final = 60.0

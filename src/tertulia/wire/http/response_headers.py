@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 
 from tertulia.wire.http import content_policies
-from tertulia.wire.http.rate_limits import EXPOSED
+from tertulia.wire.http.positions import POSITION
+from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
+
+EXPOSED = f"{LIMIT}, {REMAINING}, {RESET}, Retry-After, {POSITION}"
+"""What a script of another server's page may read of every answer."""
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {POSITION}",
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS",
     "Access-Control-Expose-Headers": EXPOSED,
 }

@@ -17,13 +17,12 @@ from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.vault import Vault
-from tertulia.wire.http.authentication import (
+from tertulia.wire.http.authentication import csrf_token, session_of
+from tertulia.wire.http.cookie_names import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
     SESSION_COOKIE,
     cookie_name,
-    csrf_token,
-    session_of,
 )
 from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode

@@ -68,6 +68,8 @@ class Polls:
             or not (last == b"-1" or _is_number(last))
         ):
             return None
+        if not block and self.node.positions.awaited(headers) is not None:
+            return None
         request = Request({"type": "http", "method": "GET", "headers": headers, "state": {}})
         try:
             user = authenticated(self.node, request)
@@ -145,7 +147,7 @@ class WaitingPoll:
         start = self._polls.response_start(connection.headers_of_all)
         connection.reply(
             self,
-            b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._rate_headers),
+            b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._own_headers),
             b"%b%b%b%b%b" % (_BEGINS, joined, _GOES_ON, queue_id, _ENDS),
         )
         log_request("GET", POLLS, self._user_id, 200, self._began)
@@ -157,12 +159,13 @@ class WaitingPoll:
         if self._is_browser:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
-        self._connection.reply(self, head + self._rate_headers, bytes(response.body))
+        self._connection.reply(self, head + self._own_headers, bytes(response.body))
         log_request("GET", POLLS, self._user_id, status, self._began, response.code)
 
     @property
-    def _rate_headers(self) -> bytes:
-        return self._polls.node.request_limits.poll_lines(self._user_id)
+    def _own_headers(self) -> bytes:
+        node = self._polls.node
+        return node.request_limits.poll_lines(self._user_id) + node.positions.line
 
     def cancel(self) -> None:
         """The client went away."""

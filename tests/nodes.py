@@ -1,0 +1,69 @@
+"""Several nodes of one organization in one process, and clients between which and whom something
+spreads the requests."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from tertulia.service.config import Config
+from tests.support import Newcomer, Organization, Person, founded, reopened
+
+
+class Balancer(httpx.AsyncBaseTransport):
+    """Brings each request to the node that a test names."""
+
+    def __init__(self, nodes: Sequence[Organization]) -> None:
+        self.nodes = nodes
+        self.to = 0
+        """The number of the node."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        transport = self.nodes[self.to % len(self.nodes)].http._transport
+        return await transport.handle_async_request(request)
+
+
+@dataclass
+class Client:
+    """A program with an account, which asks now one node and now another. It keeps cookies, unless
+    it is told not to."""
+
+    person: Person
+    balancer: Balancer
+
+    def at(self, number: int) -> Person:
+        """The same, with the next request to that node."""
+        self.balancer.to = number
+        return self.person
+
+
+@dataclass
+class Cluster:
+    """The nodes of an organization of `ann` and `ben`."""
+
+    nodes: list[Organization] = field(default_factory=list)
+
+    def client(self, name: str = "ben", *, keeps_cookies: bool = True) -> Client:
+        """A client of that account; of none for an empty name."""
+        balancer = Balancer(self.nodes)
+        http = httpx.AsyncClient(transport=balancer, base_url="http://chat.test")
+        if not keeps_cookies:
+            http.cookies.jar.set_cookie = lambda _: None  # type: ignore[method-assign]
+        if not name:
+            return Client(Person(http), balancer)
+        known = self.nodes[0][name]
+        return Client(Person(http, known.user_id, known.email, known.api_key), balancer)
+
+
+@asynccontextmanager
+async def cluster(
+    config: Config, count: int, elapsed: Callable[[], float] | None = None
+) -> AsyncIterator[Cluster]:
+    """So many nodes on the configured, empty database."""
+    async with AsyncExitStack() as stack:
+        first = founded(config, elapsed=elapsed, others=[Newcomer("ben")])
+        found = Cluster([await stack.enter_async_context(first)])
+        for _ in range(count - 1):
+            found.nodes.append(await stack.enter_async_context(reopened(config, elapsed=elapsed)))
+        yield found

@@ -1,0 +1,349 @@
+"""Reading one's own writes at any node."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tertulia.log import catching_up
+from tertulia.service.config import Config
+from tertulia.store.database import DatabaseUnavailable
+from tertulia.wire.http.cookie_names import POSITION_COOKIE
+from tertulia.wire.http.positions import COOKIE_SECONDS, POSITION
+from tests import postgres
+from tests.browsers import FIREFOX, give_password
+from tests.nodes import Client, Cluster, cluster
+from tests.support import PASSWORD, Organization, Person, Reply
+from tests.unit.test_log import until
+
+
+@pytest.fixture(scope="module")
+def shared_config(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Config]:
+    with postgres.schema(postgres_url) as url:
+        yield _config(tmp_path_factory.mktemp("nodes"), url)
+
+
+def _config(directory: Path, url: str) -> Config:
+    return Config(
+        data_dir=str(directory / "data"),
+        database_url=url,
+        external_url="http://chat.test",
+        rate_limits=False,
+    )
+
+
+@pytest.fixture(scope="module")
+async def three(shared_config: Config) -> AsyncIterator[Cluster]:
+    """Three nodes, for all tests: each makes what it needs."""
+    async with cluster(shared_config, 3) as found:
+        await found.nodes[0].channel("lounge", "ann", "ben")
+        await found.nodes[0].channel("attic", "ann")
+        yield found
+
+
+@pytest.fixture
+def deaf(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """The same, whose notifications are not heard: the nodes know of each other's changes what they
+    look for themselves."""
+    for node in three.nodes:
+        monkeypatch.setattr(node.node.log._inbox, "add_growth", _only_when_asked(node))
+    return three
+
+
+def _only_when_asked(org: Organization) -> Callable[[], None]:
+    inbox, waiting = org.node.log._inbox, org.node.log._catching_up
+    add_growth = inbox.add_growth
+
+    def when_asked() -> None:
+        if len(waiting):
+            add_growth()
+
+    return when_asked
+
+
+# What one does at one node is there at another one
+
+
+def ids_of(reply: Reply, key: str) -> set[int]:
+    return {one["id"] for one in reply.ok[key]}
+
+
+async def topic(client: Client, here: int, there: int, mark: str) -> bool:
+    await client.at(here).send("lounge", mark, "hello")
+    reply = await client.at(there).get("/users/me/1/topics")
+    return mark in {one["name"] for one in reply.ok["topics"]}
+
+
+async def draft(client: Client, here: int, there: int, mark: str) -> bool:
+    made = {"type": "stream", "to": [1], "topic": "t", "content": mark, "timestamp": 1}
+    (number,) = (await client.at(here).post("/drafts", drafts=[made])).ok["ids"]
+    found = number in ids_of(await client.at(there).get("/drafts"), "drafts")
+    gone = await client.at(there).delete(f"/drafts/{number}")
+    return found and bool(gone.ok)
+
+
+async def status(client: Client, here: int, there: int, mark: str) -> bool:
+    (await client.at(here).post("/users/me/status", status_text=mark[:60])).ok
+    reply = await client.at(there).get(f"/users/{client.person.user_id}/status")
+    return bool(reply.ok["status"]["status_text"] == mark[:60])
+
+
+async def upload(client: Client, here: int, there: int, mark: str) -> bool:
+    path = await client.at(here).upload(f"{mark}.txt")
+    return (await client.at(there).open(f"/user_uploads/{path}")).status_code == 200
+
+
+async def edit(client: Client, here: int, there: int, mark: str) -> bool:
+    message_id = await client.at(here).send("lounge", "edits", "before")
+    (await client.at(here).patch(f"/messages/{message_id}", topic=mark)).ok
+    reply = await client.at(there).get(f"/messages/{message_id}")
+    return bool(reply.ok["message"]["subject"] == mark)
+
+
+async def flags(client: Client, here: int, there: int, mark: str) -> bool:
+    message_id = await client.at(here).send("lounge", "flags", mark)
+    sent = {"messages": [message_id], "op": "add", "flag": "starred"}
+    (await client.at(there).post("/messages/flags", **sent)).ok
+    shown = await client.at(here).post(
+        "/register", fetch_event_types=["starred_messages"], event_types=["message"]
+    )
+    return message_id in shown.ok["starred_messages"]
+
+
+async def subscription(client: Client, here: int, there: int, mark: str) -> bool:
+    wanted = [{"name": mark}]
+    (await client.at(here).post("/users/me/subscriptions", subscriptions=wanted)).ok
+    reply = await client.at(there).get("/users/me/subscriptions")
+    return mark in {one["name"] for one in reply.ok["subscriptions"]}
+
+
+KINDS = (topic, draft, status, upload, edit, flags, subscription)
+Kind = Callable[[Client, int, int, str], Awaitable[bool]]
+
+
+async def misses(client: Client, tries: int, kinds: tuple[Kind, ...] = KINDS) -> list[str]:
+    """What was not there, of so many things that were made at one node and looked for at another
+    one at once."""
+    found = []
+    chance = random.Random(client.person.user_id)
+    for number in range(tries):
+        here, there = chance.sample(range(3), 2)
+        kind = kinds[number % len(kinds)]
+        if not await kind(client, here, there, f"{kind.__name__}-{id(client)}-{number}"):
+            found.append(f"{kind.__name__} {here} {there}")
+    return found
+
+
+async def test_what_one_makes_at_one_node_is_there_at_another_one(three: Cluster) -> None:
+    assert await misses(three.client(), 200) == []
+
+
+async def test_it_is_there_where_nodes_do_not_hear_of_each_other(deaf: Cluster) -> None:
+    ben = deaf.client()
+    assert await misses(ben, 70) == []
+    # It is as this test thinks: without a position nothing comes.
+    forgetful = deaf.client(keeps_cookies=False)
+    assert await misses(forgetful, 8, (topic, status)) != []
+
+
+async def test_programs_send_the_header_back(deaf: Cluster) -> None:
+    """It is with every answer, so what was seen once stays."""
+    ben = deaf.client(keeps_cookies=False)
+    await ben.at(0).send("lounge", "said once", "hello")
+    shown = await ben.at(0).get("/users/me/1/topics")
+    headers = {POSITION: shown.headers[POSITION]}
+    reply = await ben.at(1).raw("GET", "/users/me/1/topics", headers=headers)
+    assert "said once" in {one["name"] for one in reply.ok["topics"]}
+    assert reply.headers[POSITION] == shown.headers[POSITION]
+
+
+async def test_whoever_signs_in_at_one_node_is_signed_in_at_another(deaf: Cluster) -> None:
+    first = deaf.nodes[0]
+    await give_password(first, "ben")
+    browser = deaf.client("")
+    browser.person.http.headers["User-Agent"] = FIREFOX
+    page = await browser.at(0).open("/login")
+    assert POSITION_COOKIE not in page.headers.get("set-cookie", "")
+    sent = {"username": first["ben"].email, "password": PASSWORD}
+    answer = await browser.at(0).http.post("/login", data=sent)
+    assert answer.status_code == 303
+    for number in (1, 2, 0):
+        assert (await browser.at(number).open("/")).status_code == 200
+
+
+# Header and cookie
+
+
+async def test_the_cookie_comes_with_what_changed_something(three: Cluster) -> None:
+    ben = three.client(keeps_cookies=False).at(0)
+    asked = await ben.get("/users/me")
+    assert POSITION in asked.headers
+    assert "set-cookie" not in asked.headers
+    done = await ben.post("/users/me/status", status_text="away now")
+    position = done.headers[POSITION]
+    assert done.headers["set-cookie"] == (
+        f"{POSITION_COOKIE}={position}; HttpOnly; Max-Age={COOKIE_SECONDS}; Path=/; SameSite=Lax"
+    )
+    history, _, seq = position.partition(".")
+    log = three.nodes[0].node.log
+    assert (history, int(seq)) == (log.position.history, log.durable)
+    again = await ben.post("/users/me/status", status_text="away now")
+    assert "set-cookie" not in again.headers
+    refused = await ben.post("/messages", type="stream", to="nowhere", topic="t", content="c")
+    assert refused.status == 400
+    assert refused.headers[POSITION] == position
+
+
+async def test_strangers_are_not_told_how_busy_it_is(three: Cluster) -> None:
+    nobody = three.client("").at(0)
+    for reply in (
+        await nobody.get("/server_settings"),
+        await nobody.post("/sessions", username="nobody@example.com", password="wrong"),
+        await nobody.get("/users/me"),
+    ):
+        assert POSITION not in reply.headers
+        assert "set-cookie" not in reply.headers
+
+
+async def test_a_single_server_says_nothing_of_it(shared: Organization) -> None:
+    reply = await shared["ann"].post("/users/me/status", status_text="here")
+    assert POSITION not in reply.headers
+    assert "set-cookie" not in reply.headers
+    headers = {POSITION: f"{shared.node.log.position.history}.999999999"}
+    (await shared["ann"].raw("GET", "/users/me", headers=headers)).ok
+
+
+# Positions that cannot be
+
+
+@pytest.fixture
+def looks(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Has something for each look at the head by the second node."""
+    store, seen = three.nodes[1].node.store, list[int]()
+    look = store.look
+
+    async def looked() -> Any:
+        seen.append(1)
+        return await look()
+
+    monkeypatch.setattr(store, "look", looked)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "",
+        "x",
+        ".",
+        "{history}",
+        "{history}.",
+        "{history}.-1",
+        "{history}.1e9",
+        "{history}.9999999999999999999999",
+        "{history}.٩٩٩",
+        "{history}.99999999, {history}.99999999",
+        "0123456789abcdef.99999999",
+        "x" * 5000 + ".99999999",
+    ],
+)
+async def test_what_is_no_position_costs_nothing(
+    three: Cluster, looks: list[int], position: str
+) -> None:
+    history = three.nodes[1].node.log.position.history
+    value = position.format(history=history).encode()
+    for headers in ({POSITION: value}, {"Cookie": POSITION_COOKIE.encode() + b"=" + value}):
+        reply = await three.client().at(1).raw("GET", "/users/me", headers=headers)
+        assert reply.ok
+    assert looks == []
+    assert not len(three.nodes[1].node.log._catching_up)
+
+
+async def test_made_up_positions_are_looked_up_once_for_all_who_name_them(
+    three: Cluster, looks: list[int]
+) -> None:
+    log = three.nodes[1].node.log
+
+    async def asked(number: int) -> Reply:
+        headers = {POSITION: f"{log.position.history}.{log.durable + 1 + number * 10**9}"}
+        return await three.client().at(1).raw("GET", "/users/me", headers=headers)
+
+    replies = await asyncio.gather(*(asked(number) for number in range(300)))
+    assert {reply.status for reply in replies} == {200}
+    # Requests that come in while a look is under way wait for the next one.
+    assert 1 <= len(looks) <= 30
+    await until(lambda: log._catching_up._task is None)
+
+
+# A bound for the wait
+
+
+async def test_a_node_that_cannot_catch_up_says_so_in_time(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> Any:
+        raise DatabaseUnavailable("away")
+
+    ben, behind = three.client(), three.nodes[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
+        for name in ("look", "read_log"):
+            patch.setattr(behind.node.store, name, away)
+        await ben.at(0).send("lounge", "while it is away", "hello")
+        reply = await ben.at(1).get("/users/me")
+        reply.refused("SERVER_NOT_READY", 503)
+        assert reply.headers["retry-after"] == "1"
+        # Whoever has seen nothing newer is answered, and the node says what it is.
+        assert (await three.client().at(1).get("/users/me")).ok
+        assert (await behind.http.get("/health")).status_code == 200
+    behind.node.log._inbox.add_growth()
+    reply = await ben.at(1).get("/users/me/1/topics")
+    assert "while it is away" in {one["name"] for one in reply.ok["topics"]}
+    assert not len(behind.node.log._catching_up)
+
+
+async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    log = three.nodes[1].node.log
+    monkeypatch.setattr(catching_up, "MOST_BEHIND", 3)
+    monkeypatch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
+    monkeypatch.setattr(three.nodes[1].node.store, "look", never)
+    headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
+
+    def asked(person: Person) -> Awaitable[Reply]:
+        return person.raw("GET", "/users/me", headers=headers)
+
+    replies = await asyncio.gather(*(asked(three.client().at(1)) for _ in range(5)))
+    assert {reply.status for reply in replies} == {503}
+    task = log._catching_up._task
+    assert task is not None
+    task.cancel()
+    await asyncio.wait([task])
+    log._catching_up._waiting.clear()
+
+
+async def test_a_new_state_answers_those_who_wait(
+    three: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they have seen may not be in it: then it went back in time, and they see that."""
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    log = three.nodes[1].node.log
+    with monkeypatch.context() as patch:
+        patch.setattr(three.nodes[1].node.store, "look", never)
+        headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
+        waiting = asyncio.create_task(three.client().at(1).raw("GET", "/users/me", headers=headers))
+        await until(lambda: len(log._catching_up) == 1)
+        log._subscribers.reloaded(is_other_history=False)
+        assert (await waiting).ok
+        task = log._catching_up._task
+        assert task is not None
+        task.cancel()
+        await asyncio.wait([task])
