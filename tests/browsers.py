@@ -5,7 +5,7 @@ import msgspec
 
 from tertulia.app.composition import asgi
 from tertulia.model.changes import CredentialChanged
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.cookie_names import CSRF_COOKIE, POSITION_COOKIE, SESSION_COOKIE
 from tests.support import PASSWORD, Organization, Person
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -41,6 +41,12 @@ async def give_password(org: Organization, name: str) -> None:
 def ready(browser: Person) -> None:
     """Let the browser's page send the token that it was given."""
     browser.http.headers["X-CSRF-Token"] = browser.http.cookies[CSRF_COOKIE]
+
+
+def cookies_of(browser: Person) -> set[str]:
+    """The names of the cookies that it has, without the one that says what it has seen: that comes
+    where there may be several nodes, and goes by itself."""
+    return set(browser.http.cookies) - {POSITION_COOKIE}
 
 
 def token_of(browser: Person) -> str | None:

@@ -4,6 +4,7 @@ spreads the requests."""
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
 
 import httpx
 
@@ -49,7 +50,7 @@ class Cluster:
         balancer = Balancer(self.nodes)
         http = httpx.AsyncClient(transport=balancer, base_url="http://chat.test")
         if not keeps_cookies:
-            http.cookies.jar.set_cookie = lambda _: None  # type: ignore[method-assign]
+            http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
         if not name:
             return Client(Person(http), balancer)
         known = self.nodes[0][name]

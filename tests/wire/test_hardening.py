@@ -9,7 +9,12 @@ from tertulia.app import config as settings
 from tertulia.app.config import ConfigError
 from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
+from tertulia.wire.http.cookie_names import (
+    CSRF_COOKIE,
+    DEVICE_COOKIE,
+    POSITION_COOKIE,
+    SESSION_COOKIE,
+)
 from tests.browsers import fresh, signed_in
 from tests.mails import mailed, no_postman
 from tests.support import PASSWORD, Organization, TestClock, founded
@@ -74,7 +79,8 @@ async def test_there_nobody_else_can_give_them_our_cookies(config: Config) -> No
         browser = fresh(org, site="https://chat.example.com")
         reply = await browser.post("/sessions", **RIGHT)
         cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
-        names = (SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE)
+        names = {SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE}
+        names |= {POSITION_COOKIE} if org.node.positions.is_on else set()
         assert set(cookies) == {f"__Host-{name}" for name in names}
         for cookie in cookies.values():
             assert "; Secure" in cookie

@@ -15,8 +15,13 @@ from tertulia.model.sessions import LIFETIME
 from tertulia.service.config import Config
 from tertulia.service.vault import digest
 from tertulia.wire.http import attempt_limits
-from tertulia.wire.http.cookie_names import CSRF_COOKIE, DEVICE_COOKIE, SESSION_COOKIE
-from tests.browsers import FIREFOX, fresh, give_password, ready, signed_in, token_of
+from tertulia.wire.http.cookie_names import (
+    CSRF_COOKIE,
+    DEVICE_COOKIE,
+    POSITION_COOKIE,
+    SESSION_COOKIE,
+)
+from tests.browsers import FIREFOX, cookies_of, fresh, give_password, ready, signed_in, token_of
 from tests.support import PASSWORD, Organization, Person, TestClock, founded, reopened
 from tests.unit.test_log import until
 
@@ -43,6 +48,7 @@ async def test_signing_in_gives_two_cookies_and_a_session(org: Organization) -> 
     reply = await browser.post("/sessions", **RIGHT)
     assert (reply.ok["user_id"], reply.ok["email"]) == (org["ann"].user_id, "ann@example.com")
     cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
+    cookies.pop(POSITION_COOKIE, None)
     assert set(cookies) == {SESSION_COOKIE, CSRF_COOKIE, DEVICE_COOKIE}
     assert "HttpOnly" in cookies.pop(DEVICE_COOKIE)
     for cookie in cookies.values():
@@ -61,7 +67,7 @@ async def test_the_cookies_are_secure_where_the_site_is(config: Config) -> None:
     async with founded(secure) as org:
         reply = await fresh(org).post("/sessions", **RIGHT)
         cookies = reply.headers.get_list("set-cookie")
-        assert len(cookies) == 3
+        assert len(cookies) == 3 + org.node.positions.is_on
         assert all("Secure" in cookie for cookie in cookies)
 
 
@@ -365,8 +371,10 @@ async def test_to_end_the_current_one_is_to_sign_out(org: Organization) -> None:
     (session,) = await listed(browser)
     reply = await browser.delete(f"/sessions/{session['id']}")
     reply.ok
-    assert all("Max-Age=0" in cookie for cookie in reply.headers.get_list("set-cookie"))
-    assert set(browser.http.cookies) == {DEVICE_COOKIE}
+    cookies = {c.partition("=")[0]: c for c in reply.headers.get_list("set-cookie")}
+    cookies.pop(POSITION_COOKIE, None)
+    assert all("Max-Age=0" in cookie for cookie in cookies.values())
+    assert cookies_of(browser) == {DEVICE_COOKIE}
     assert len(org.node.state.sessions) == 0
 
 

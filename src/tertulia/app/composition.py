@@ -28,7 +28,6 @@ from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
 from tertulia.wire.http.attempt_limits import SignInLimits
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.positions import Positions
 from tertulia.wire.http.rate_limits import RequestLimits
 
 
@@ -143,7 +142,6 @@ async def opened_node(
             started=log.clock(),
             sign_in_limits=SignInLimits(log.elapsed),
             request_limits=RequestLimits(config, log.clock, log.elapsed),
-            positions=Positions(log, config),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
         )

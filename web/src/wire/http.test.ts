@@ -3,6 +3,7 @@ import { get, post, Refused } from "./http";
 
 interface Told {
   status: number;
+  position?: string;
   body: Record<string, unknown>;
 }
 
@@ -13,13 +14,19 @@ function tooMany(seconds: number): Told {
   return { status: 429, body: { ...body, "retry-after": seconds } };
 }
 
+/** The positions that requests came with. */
+const seen: unknown[] = [];
+
 /** A server that answers with these, one after the other; what it was asked. */
 function server(...told: Told[]): string[] {
   const asked: string[] = [];
+  seen.length = 0;
   const answers = vi.fn((address: string, how: RequestInit) => {
     asked.push(`${how.method} ${address} ${how.body ?? ""}`.trim());
-    const { status, body } = told.shift()!;
-    return Promise.resolve(new Response(JSON.stringify(body), { status }));
+    seen.push((how.headers as Record<string, string>)["Tertulia-Position"]);
+    const { status, body, position } = told.shift()!;
+    const headers: HeadersInit = position ? { "Tertulia-Position": position } : {};
+    return Promise.resolve(new Response(JSON.stringify(body), { status, headers }));
   });
   vi.stubGlobal("fetch", answers);
   return asked;
@@ -70,4 +77,14 @@ test("another refusal is told at once", async () => {
   const asked = server({ status: 400, body: { result: "error", msg: "No.", code: "BAD_REQUEST" } });
   await expect(get("/messages")).rejects.toMatchObject({ status: 400, code: "BAD_REQUEST" });
   expect(asked).toHaveLength(1);
+});
+
+test("what was seen at one node is asked of the next one, and never less", async () => {
+  const at = (position?: string): Told => ({ ...DONE, ...(position && { position }) });
+  server(at(), at("aa.99"), at("aa.100"), at("aa.99"), at(), at("bb.3"), at());
+  for (let number = 0; number < 4; number++) await get("/messages");
+  await post("/messages");
+  await get("/messages");
+  await get("/messages");
+  expect(seen).toEqual([undefined, undefined, "aa.99", "aa.100", "aa.100", "aa.100", "bb.3"]);
 });

@@ -61,6 +61,22 @@ export function unsafeHeaders(): Record<string, string> {
   return { "X-CSRF-Token": csrfToken() };
 }
 
+const POSITION = "Tertulia-Position";
+
+/** How far the newest answer was, where a server has several nodes: none that is behind it answers. */
+let position = "";
+
+function notePosition(told: string | null): void {
+  if (!told) return;
+  const [history, number] = told.split(".");
+  const [known, before] = position.split(".");
+  if (history !== known || Number(number) > Number(before)) position = told;
+}
+
+function positionHeaders(): Record<string, string> {
+  return position ? { [POSITION]: position } : {};
+}
+
 /** Called when the server says that nobody is signed in any more. */
 let signedOut: () => void = () => {};
 
@@ -92,8 +108,9 @@ export async function request<Answer>(
   const form = encoded(parameters);
   const query = method === "GET" && form.size ? `?${form}` : "";
   const how: RequestInit = { method, credentials: "same-origin", signal: signal ?? null };
+  how.headers = positionHeaders();
   if (method !== "GET") {
-    how.headers = unsafeHeaders();
+    how.headers = { ...how.headers, ...unsafeHeaders() };
     how.body = form;
   }
   return answered<Answer>(() => fetch(`/api/v1${path}${query}`, how), signal);
@@ -113,7 +130,7 @@ export async function sendFile<Answer>(
     fetch(`/api/v1${path}`, {
       method: "POST",
       credentials: "same-origin",
-      headers: unsafeHeaders(),
+      headers: { ...positionHeaders(), ...unsafeHeaders() },
       body: form,
     }),
   );
@@ -159,6 +176,7 @@ async function answeredAtOnce<Answer>(pending: Promise<Response>): Promise<Answe
   let body: Record<string, unknown>;
   try {
     response = await pending;
+    notePosition(response.headers.get(POSITION));
     body = (await response.json()) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;

@@ -1,6 +1,7 @@
 """A node as its HTTP interface sees it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tertulia.service.node import Node
 from tertulia.wire.http.attempt_limits import SignInLimits
@@ -15,6 +16,10 @@ class HttpNode(Node):
 
     sign_in_limits: SignInLimits
     request_limits: RequestLimits
-    positions: Positions
     fragments: Fragments = field(default_factory=Fragments)
     """What answers are put together of."""
+
+    @cached_property
+    def positions(self) -> Positions:
+        """What requests and answers say of the log's position."""
+        return Positions(self.log, self.config)

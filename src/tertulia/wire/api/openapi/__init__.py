@@ -33,7 +33,15 @@ account. A response tells of the count in its headers: `X-RateLimit-Limit` reque
 once and again in each minute, `X-RateLimit-Remaining` are left, and at `X-RateLimit-Reset` (UNIX
 seconds) there are all again. What is more is not done and answered with status 429, the code
 RATE_LIMIT_HIT, and how many seconds to wait: `retry-after`, in whole ones in the header
-`Retry-After`."""
+`Retry-After`.
+
+Where several nodes may answer, a response to an account has the header `Tertulia-Position`. Send
+the newest one back with each request, and whichever node answers, it has all that the client has
+seen and done until then; it waits for it up to two seconds, and otherwise says 503 with
+`Retry-After`. Clients that keep cookies need not do anything for what they have done themselves:
+after each change the position is also in a cookie. Of two positions that are equal up to the dot,
+that with the greater number is newer; they mean nothing else to a client. Positions that cannot be
+read, are of another database or were never given out are ignored."""
 
 
 def document(routes: Sequence[Route] = ROUTES) -> Json:
