@@ -18,6 +18,7 @@ from tests.browsers import FIREFOX, give_password
 from tests.nodes import Client, Cluster, cluster
 from tests.support import PASSWORD, Organization, Person, Reply
 from tests.unit.test_log import until
+from tests.wire.loopback import request, serving
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +173,29 @@ async def test_whoever_signs_in_at_one_node_is_signed_in_at_another(deaf: Cluste
     assert answer.status_code == 303
     for number in (1, 2, 0):
         assert (await browser.at(number).open("/")).status_code == 200
+
+
+async def test_a_poll_that_does_not_wait_has_what_its_client_has_done(deaf: Cluster) -> None:
+    ben, there = deaf.client(), deaf.nodes[1]
+    queue = await ben.at(1).register(event_types=["message"])
+    async with serving(there, "below") as server:
+        line = await server.connect()
+        for number in range(3):
+            sent = await ben.at(0).post(
+                "/messages", type="stream", to="lounge", topic="polls", content=str(number)
+            )
+            asked = f"/events?queue_id={queue.queue_id}&last_event_id={queue.last_event_id}"
+            target = f"{asked}&dont_block=true"
+            answer = await line.ask(
+                request(target, ben.person, f"{POSITION}: {sent.headers[POSITION]}")
+            )
+            assert [event["message"]["id"] for event in answer.events] == [sent.ok["id"]]
+            assert answer.header(POSITION.lower()) == sent.headers[POSITION]
+            queue.last_event_id = answer.events[-1]["id"]
+        # The next one is plain, and answers below the application with what it shows.
+        assert await line.ask(request(target, ben.person)) == answer
+        assert server.polls is not None
+        assert server.polls.started == 1
 
 
 # Header and cookie
