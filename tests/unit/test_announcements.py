@@ -10,13 +10,8 @@ import pytest
 
 from tertulia.delivery import announcements
 from tertulia.delivery.announcements import BATCH, MAX_WAITING, Announcements
-from tertulia.model.transients import (
-    EditTyping,
-    PresenceChanged,
-    QueueGone,
-    Transient,
-    Typing,
-)
+from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
+from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
 from tests.support import Organization
 from tests.unit.test_log import until
 
@@ -29,7 +24,7 @@ def presence(user: int, at: int, *, notable: bool = False) -> PresenceChanged:
     return PresenceChanged(user_id=user, active_at=at, idle_at=at, update_id=at, notable=notable)
 
 
-def encoded(transient: Transient) -> str:
+def encoded(transient: Announcement) -> str:
     return msgspec.json.encode(("another node", transient)).decode()
 
 
@@ -37,7 +32,7 @@ class Road:
     """Keeps what is told, each when a test lets it pass."""
 
     def __init__(self) -> None:
-        self.told: list[list[Transient]] = []
+        self.told: list[list[Announcement]] = []
         self.open = asyncio.Event()
         self.announcements = Announcements(self._send)
         self._elsewhere = Announcements(self._send)
@@ -53,7 +48,7 @@ class Road:
         self.announcements.add(typing(999))
         await until(lambda: len(self.told) == 1)
 
-    async def all_told(self) -> list[Transient]:
+    async def all_told(self) -> list[Announcement]:
         """What was told after that."""
         self.open.set()
         await until(lambda: self.announcements._task is None)
@@ -80,6 +75,7 @@ async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
         ([typing(1), typing(1, started=False)], [typing(1, started=False)]),
         ([typing(1), typing(2), typing(1, topic="u")], None),
         ([presence(1, 5), presence(2, 6), presence(1, 7)], [presence(1, 7), presence(2, 6)]),
+        ([SignedInFrom(mark="a"), SignedInFrom(mark="b")], None),
         # What the earlier one had to say is not lost.
         ([presence(1, 5, notable=True), presence(1, 7)], [presence(1, 7, notable=True)]),
         (
@@ -96,12 +92,34 @@ async def test_where_nothing_is_told_it_is_told_at_once(road: Road) -> None:
     ],
 )
 async def test_of_what_waits_about_one_thing_the_latest_is_told(
-    road: Road, added: list[Transient], told: list[Transient] | None
+    road: Road, added: list[Announcement], told: list[Announcement] | None
 ) -> None:
     await road.busy()
     for one in added:
         road.announcements.add(one)
     assert await road.all_told() == (added if told is None else told)
+
+
+async def test_it_is_known_whether_something_waits(road: Road) -> None:
+    charged = LimitsCharged(attempts={"requests": [(7, 20)]})
+    await road.busy()
+    assert not road.announcements.waits(charged)
+    road.announcements.add(charged)
+    assert road.announcements.waits(LimitsCharged(attempts={}))
+    assert await road.all_told() == [charged]
+    assert not road.announcements.waits(charged)
+
+
+async def test_whoever_listens_for_a_kind_is_told_of_others_announcements(road: Road) -> None:
+    heard: list[Announcement] = []
+    road.announcements.listen(SignedInFrom, heard.append)
+    for one in (typing(1), SignedInFrom(mark="a")):
+        road.announcements.on_text(encoded(one))
+    # As a newer version may announce it.
+    road.announcements.on_text('["another node", {"type": "not_known_yet", "x": 1}]')
+    await road.busy()
+    assert heard == [SignedInFrom(mark="a")]
+    assert await road.all_told() == []
 
 
 async def test_thousands_are_few_tellings_and_the_oldest_are_dropped(road: Road) -> None:
@@ -163,7 +181,7 @@ async def test_commits_do_not_wait_for_what_others_are_told(
         await until(begun.is_set)
         for number in range(5):
             await org["ben"].send("lounge", "t", f"m{number}")
-        assert len(org.node.delivery._announcements) <= MAX_WAITING
+        assert len(org.node.delivery.announcements) <= MAX_WAITING
     finally:
         lasting.set()
 

@@ -101,7 +101,9 @@ async def test_what_another_node_tells_of_somebody_unknown_holds_nothing_up(
     """It may know of accounts and conversations that this one has not read of yet."""
     ben = await org["ben"].register()
     async with polling(org, ben) as poll:
-        org.node.delivery.on_announcement(msgspec.json.encode(("another node", unknown)).decode())
+        org.node.delivery.announcements.on_text(
+            msgspec.json.encode(("another node", unknown)).decode()
+        )
         org.node.delivery.publish(typing(org, "ann", "ben"))
         (event,) = decoded(await asyncio.wait_for(poll, 20))
     assert event["type"] == "typing"

@@ -15,6 +15,7 @@ from tertulia.service.config import Config
 from tertulia.wire.http import attempt_limits, rate_limiter
 from tertulia.wire.http.cookie_names import DEVICE_COOKIE
 from tertulia.wire.http.errors import TooManyTries
+from tertulia.wire.http.shared_limits import Limiters
 from tests.browsers import FIREFOX, fresh, ready, signed_in
 from tests.support import PASSWORD, Organization, Person, TestClock, founded
 
@@ -157,7 +158,7 @@ async def test_who_tries_one_link_after_the_other_is_held_up(config: Config, pat
 
 def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
     clock = TestClock(stopped_at=1_800_000_000)
-    tries = attempt_limits.SignInLimits(clock)
+    tries = attempt_limits.SignInLimits(Limiters(clock))
     for number in range(attempt_limits.TRIES_FROM_ANYWHERE):
         tries.require(f"192.0.2.{number}", "ann@example.com")
     for number in range(2 * rate_limiter.MAX_KNOWN):
@@ -167,7 +168,7 @@ def test_a_made_up_account_does_not_make_the_others_forgotten() -> None:
 
 
 def test_of_where_people_signed_in_only_so_much_is_kept() -> None:
-    tries = attempt_limits.SignInLimits(TestClock(stopped_at=1_800_000_000))
+    tries = attempt_limits.SignInLimits(Limiters(TestClock(stopped_at=1_800_000_000)))
     for number in range(rate_limiter.MAX_KNOWN + 5):
         tries.succeeded(f"{number}", "ann@example.com")
     assert not tries.knows("0", "ann@example.com")

@@ -26,9 +26,8 @@ from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
-from tertulia.wire.http.attempt_limits import SignInLimits
+from tertulia.wire.http.limits import Limits
 from tertulia.wire.http.node import HttpNode
-from tertulia.wire.http.rate_limits import RequestLimits
 
 
 @asynccontextmanager
@@ -110,7 +109,7 @@ async def opened_node(
 
     def on_announcement(text: str) -> None:
         for delivery in deliveries:
-            delivery.on_announcement(text)
+            delivery.announcements.on_text(text)
 
     opened = opened_organization(
         config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True
@@ -140,8 +139,7 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
-            sign_in_limits=SignInLimits(log.elapsed),
-            request_limits=RequestLimits(config, log.clock, log.elapsed),
+            limits=Limits(config, log, delivery.announcements, vault),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
         )

@@ -33,6 +33,7 @@ from tertulia.wire.http.errors import error_response
 from tertulia.wire.http.forms import received
 from tertulia.wire.http.request_log import RequestLog
 from tertulia.wire.http.responses import failure
+from tertulia.wire.http.shared_limits import Limiters
 from tertulia.wire.http.sign_in import note_failed, note_signed_in
 from tertulia.wire.pages.form_flow import LOGIN, MAX_BODY, Field, new_password_field
 from tertulia.wire.pages.html import MARK, STYLES, from_template
@@ -93,7 +94,7 @@ class FirstRun:
         self._log = log
         self._code = code
         self._moved = moved
-        self._sign_in_limits = SignInLimits(log.elapsed)
+        self._sign_in_limits = SignInLimits(Limiters(log.elapsed))
         self.busy = asyncio.Lock()
         """Held while somebody makes an organization: the log must stay open."""
 

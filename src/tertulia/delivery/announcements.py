@@ -1,5 +1,5 @@
-"""Transient events on their way to other nodes: on a road of their own, so that no commit waits
-behind them."""
+"""What nodes tell each other and do not write down, on a road of its own, so that no commit waits
+behind it."""
 
 import asyncio
 import logging
@@ -7,13 +7,16 @@ import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Transient, Typing
+from tertulia.model.announcements import Announcement, LimitsCharged, SignedInFrom
+from tertulia.model.transients import EditTyping, PresenceChanged, QueueGone, Typing
 
 logger = logging.getLogger("tertulia.delivery")
+
+A = TypeVar("A", bound=Announcement)
 
 MAX_WAITING: Final = 5_000
 """So many wait at most; beyond that the oldest are dropped."""
@@ -24,8 +27,8 @@ BATCH: Final = 250
 PAUSE_SECONDS: Final = 0.02
 """Between two batches, where there is always one more."""
 
-_Waiting = OrderedDict[Hashable, tuple[float, Transient]]
-"""Transient events by what they are about, each with the time since when."""
+_Waiting = OrderedDict[Hashable, tuple[float, Announcement]]
+"""Announcements by what they are about, each with the time since when."""
 
 
 class Announcements:
@@ -39,28 +42,47 @@ class Announcements:
         self._gone: _Waiting = OrderedDict()
         """Queues that were deleted, which is never too late to say."""
         self._task: asyncio.Task[None] | None = None
+        self._listeners: dict[type, Callable[[Any], None]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._gone)
 
-    def add(self, transient: Transient) -> None:
+    def waits(self, announcement: Announcement) -> bool:
+        """Whether one about the same thing waits to be sent."""
+        return _about(announcement) in self._waiting
+
+    def add(self, announcement: Announcement) -> None:
         """Send it, at once if nothing is being sent. It takes the place of one about the same thing
         that waits."""
         loop = asyncio.get_running_loop()
-        waiting = self._gone if isinstance(transient, QueueGone) else self._waiting
-        about = _about(transient)
+        waiting = self._gone if isinstance(announcement, QueueGone) else self._waiting
+        about = _about(announcement)
         if about in waiting:
-            transient = _merged(waiting[about][1], transient)
+            announcement = _merged(waiting[about][1], announcement)
         elif len(waiting) >= MAX_WAITING:
             waiting.popitem(last=False)
-        waiting[about] = loop.time(), transient
+        waiting[about] = loop.time(), announcement
         if self._task is None:
             self._task = loop.create_task(self._work(), name="announcements")
 
-    def received(self, text: str) -> Transient | None:
-        """What another node announced by this text; None if it was this one."""
-        node, transient = _decoder.decode(text)
-        return None if node == self._node else transient
+    def listen(self, kind: type[A], listener: Callable[[A], None]) -> None:
+        """Call the listener with announcements of that kind by other nodes."""
+        self._listeners[kind] = listener
+
+    def on_text(self, text: str) -> None:
+        """A node has sent this text, perhaps this one."""
+        announcement = self.received(text)
+        if announcement is not None and (listener := self._listeners.get(type(announcement))):
+            listener(announcement)
+
+    def received(self, text: str) -> Announcement | None:
+        """What another node announced by this text. None if it was this one, or one of another
+        version, whose announcement has no meaning here."""
+        try:
+            node, announcement = _decoder.decode(text)
+        except msgspec.ValidationError:
+            return None
+        return None if node == self._node else announcement
 
     async def close(self, seconds: float) -> None:
         """Send what waits, if that takes no longer than so many seconds."""
@@ -81,37 +103,41 @@ class Announcements:
         finally:
             self._task = None
 
-    def _next_batch(self) -> list[Transient]:
+    def _next_batch(self) -> list[Announcement]:
         """Those to be sent next; none where none that are still worth it are left."""
-        found: list[Transient] = []
+        found: list[Announcement] = []
         oldest = asyncio.get_running_loop().time() - LATE_SECONDS
         while not found and len(self):
             found += [self._gone.pop(about)[1] for about in list(islice(self._gone, BATCH))]
             for about in list(islice(self._waiting, BATCH - len(found))):
-                at, transient = self._waiting.pop(about)
+                at, announcement = self._waiting.pop(about)
                 if at >= oldest:
-                    found.append(transient)
+                    found.append(announcement)
         return found
 
 
-_decoder = msgspec.json.Decoder(tuple[str, Transient])
-"""Of an announcement: the node that it comes from, and the transient event."""
+_decoder = msgspec.json.Decoder(tuple[str, Announcement])
+"""Of a text: the node that it comes from, and what it announces."""
 
 
-def _about(transient: Transient) -> Hashable:
-    """What the transient event is about: of two about the same thing, the later one is enough."""
-    match transient:
+def _about(announced: Announcement) -> Hashable:
+    """What the announcement is about: of two about the same thing, the later one is enough."""
+    match announced:
         case Typing(sender_id=sender_id):
-            return Typing, sender_id, transient.recipients, transient.channel_id, transient.topic
+            return Typing, sender_id, announced.recipients, announced.channel_id, announced.topic
         case EditTyping(sender_id=sender_id, message_id=message_id):
             return EditTyping, sender_id, message_id
         case PresenceChanged(user_id=user_id):
             return PresenceChanged, user_id
         case QueueGone(queue_id=queue_id):
             return QueueGone, queue_id
+        case SignedInFrom(mark=mark):
+            return SignedInFrom, mark
+        case LimitsCharged():
+            return LimitsCharged
 
 
-def _merged(earlier: Transient, later: Transient) -> Transient:
+def _merged(earlier: Announcement, later: Announcement) -> Announcement:
     """The later of two about the same thing, with what of the earlier one would be lost."""
     if isinstance(earlier, PresenceChanged) and isinstance(later, PresenceChanged):
         return msgspec.structs.replace(later, notable=earlier.notable or later.notable)

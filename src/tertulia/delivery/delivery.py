@@ -7,7 +7,7 @@ waits (`waiting_polls`).
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, get_args
 
 from tertulia.delivery import access, event_ids
 from tertulia.delivery.announcements import Announcements
@@ -60,7 +60,9 @@ class Delivery:
         self.polls = WaitingPolls(log, self.queues, guarded, self._delete)
         self._log = log
         self._poll_seconds = poll_seconds
-        self._announcements = Announcements(log.store.announce)
+        self.announcements = Announcements(log.store.announce)
+        for kind in get_args(Transient):
+            self.announcements.listen(kind, self._on_transient)
         self._closing = False
         log.follow(self._on_entries)
         log.on_reload(self.recent.reloaded)
@@ -77,7 +79,7 @@ class Delivery:
         """Answer every poll that waits, and have stored when queues and users were last seen."""
         self._closing = True
         self.polls.close()
-        await self._announcements.close(CLOSING_SECONDS)
+        await self.announcements.close(CLOSING_SECONDS)
         self._note(self._unwritten())
 
     # Polls
@@ -220,13 +222,7 @@ class Delivery:
         """Deliver a transient event, here and on the other nodes."""
         self._on_transient(transient)
         if self._log.store.is_shared:
-            self._announcements.add(transient)
-
-    def on_announcement(self, text: str) -> None:
-        """A node announced a transient event, perhaps this one."""
-        transient = self._announcements.received(text)
-        if transient is not None:
-            self._on_transient(transient)
+            self.announcements.add(transient)
 
     def _on_transient(self, transient: Transient) -> None:
         match transient:

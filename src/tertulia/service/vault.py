@@ -84,6 +84,7 @@ class Vault:
         self._links = hashlib.sha256(b"tertulia links\0" + secret.encode()).digest()
         self._seal = Fernet(base64.urlsafe_b64encode(key))
         self._tickets = hashlib.sha256(b"tertulia tickets\0" + secret.encode()).digest()
+        self._marks = hashlib.sha256(b"tertulia marks\0" + secret.encode()).digest()
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="argon2")
         self._decoy: str | None = None
@@ -106,6 +107,11 @@ class Vault:
         said = f"{purpose}\0{number}\0{nonce}".encode()
         proof = hmac.digest(self._links, said, "sha256")
         return base64.urlsafe_b64encode(proof).decode().rstrip("=")
+
+    def mark(self, text: str) -> str:
+        """Something short that stands for the text, at each node that has the secret; others cannot
+        find out by trying which text it was."""
+        return hmac.digest(self._marks, text.encode(), "sha256")[:8].hex()
 
     def nonce(self) -> str:
         """Something random, for `token`."""

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from typing import Final
 
 from tertulia.wire.http.errors import TooManyTries
-from tertulia.wire.http.rate_limiter import MAX_KNOWN, RateLimiter
+from tertulia.wire.http.rate_limiter import MAX_KNOWN
+from tertulia.wire.http.shared_limits import Limiters
 
 TRIES: Final = 60
 TRIES_PER_ACCOUNT: Final = 10
@@ -30,15 +30,18 @@ class SignInLimits:
     the account was signed in to from there before, together with all others who try the account.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._by_device = RateLimiter(TRIES_PER_ACCOUNT, TRIES_SECONDS, clock)
-        self._to_one = RateLimiter(TRIES_PER_ACCOUNT, TRIES_SECONDS, clock)
-        self._to_any = RateLimiter(TRIES, TRIES_SECONDS, clock)
-        self._from_anywhere = RateLimiter(
-            TRIES_FROM_ANYWHERE, FROM_ANYWHERE_SECONDS, clock, MAX_ACCOUNTS_TRIED
+    def __init__(self, limiters: Limiters) -> None:
+        made = limiters.limiter
+        self._by_device = made("sign-ins by device", TRIES_PER_ACCOUNT, TRIES_SECONDS)
+        self._to_one = made("sign-ins to one account", TRIES_PER_ACCOUNT, TRIES_SECONDS)
+        self._to_any = made("sign-ins from one network", TRIES, TRIES_SECONDS)
+        self._from_anywhere = made(
+            "sign-ins from anywhere", TRIES_FROM_ANYWHERE, FROM_ANYWHERE_SECONDS, MAX_ACCOUNTS_TRIED
         )
-        self._codes = RateLimiter(TRIES_PER_CODE, TRIES_SECONDS, clock)
-        self._known: OrderedDict[tuple[Hashable, str], None] = OrderedDict()
+        self._codes = made("codes", TRIES_PER_CODE, TRIES_SECONDS)
+        self._limiters = limiters
+        self._known: OrderedDict[str, None] = OrderedDict()
+        limiters.on_signed_in(self._know)
 
     def require(self, who: str | None, address: str, device: str | None = None) -> None:
         """TooManyTries unless `who` (`client_network`) may try a password of the account with that
@@ -69,15 +72,21 @@ class SignInLimits:
             self._to_any.forgive(who)
             if not self.knows(who, address):
                 self._from_anywhere.forgive(account)
-        self._known[who, account] = None
-        self._known.move_to_end((who, account))
+        place = self._limiters.place(who, account)
+        if place not in self._known:
+            self._limiters.tell_signed_in(place)
+        self._know(place)
+
+    def _know(self, place: str) -> None:
+        self._known[place] = None
+        self._known.move_to_end(place)
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
     def knows(self, who: str | None, address: str) -> bool:
-        """Whether the account was signed in to from there since the node began, and not before
-        very many others."""
-        return (who, _mark(address)) in self._known
+        """Whether the account was signed in to from there since the node began, at any node, and
+        not before very many others."""
+        return self._limiters.place(who, _mark(address)) in self._known
 
     def require_code(self, who: str | None) -> None:
         """TooManyTries unless `who` may try a code or a link now; it is counted. They are random,

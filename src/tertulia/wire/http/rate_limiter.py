@@ -12,7 +12,7 @@ MAX_KNOWN: Final = 10_000
 
 class RateLimiter:
     """`limit` attempts for each key, and as many again in `seconds`: they come back one by one.
-    A node counts by itself, and begins anew when it does.
+    It counts by itself, and begins anew when its node does.
 
     Of each key is kept when it will have all attempts again (the generic cell rate algorithm), for
     as long as that is to come. At least `known` keys are remembered at the same time, and at most
@@ -27,6 +27,8 @@ class RateLimiter:
         self._each = seconds / limit
         # What is added up is a little off.
         self._bound = seconds + self._each / 100
+        self._longest = seconds
+        """Nobody has to wait longer until they have all attempts again."""
         self._clock = clock
         # Times are counted from here: as UNIX seconds they would be coarse.
         self._began = clock()
@@ -35,27 +37,29 @@ class RateLimiter:
         self._before: dict[Hashable, float] = {}
         self._until = 0.0
 
-    def charge(self, who: Hashable, now: float) -> float:
+    def charge(self, who: Hashable) -> float:
         """Count an attempt. In how many seconds they have all attempts again; an attempt too many
         is not counted: see `excess`."""
-        now -= self._began
+        now = self._clock() - self._began
         if now >= self._until or len(self._recent) >= self._known:
-            # Whoever tried before that has all attempts again.
-            self._before, self._recent = self._recent, {}
-            self._until = now + self.seconds
+            self._rotate(now)
         before = self._ahead(who, now)
         ahead = before + self._each
         self._recent[who] = now + (ahead if ahead <= self._bound else before)
         return ahead
 
-    def ahead(self, who: Hashable, now: float) -> float:
+    def ahead(self, who: Hashable) -> float:
         """What `charge` answered last, as of now."""
-        return self._ahead(who, now - self._began)
+        return self._ahead(who, self._clock() - self._began)
 
     def excess(self, ahead: float) -> float:
         """What `charge` answered as seconds to wait before the next attempt; 0 where the attempt
         was counted."""
         return ahead - self.seconds if ahead > self._bound else 0.0
+
+    def whole_in(self, ahead: float) -> float:
+        """What `charge` answered as seconds until they have all attempts again."""
+        return ahead if ahead <= self._bound else max(ahead - self._each, self.seconds)
 
     def left(self, ahead: float) -> int:
         """What `charge` answered as attempts that are left now."""
@@ -63,11 +67,11 @@ class RateLimiter:
 
     def admits(self, who: Hashable) -> bool:
         """Whether they may try now; it is counted."""
-        return not self.excess(self.charge(who, self._clock()))
+        return not self.excess(self.charge(who))
 
     def require(self, who: Hashable) -> None:
         """TooManyTries unless they may try now; it is counted."""
-        if wait := self.excess(self.charge(who, self._clock())):
+        if wait := self.excess(self.charge(who)):
             raise TooManyTries(wait)
 
     def forgive(self, who: Hashable) -> None:
@@ -75,10 +79,15 @@ class RateLimiter:
         now = self._clock() - self._began
         self._recent[who] = now + self._ahead(who, now) - self._each
 
+    def _rotate(self, now: float) -> None:
+        """Forget whoever has not tried since the last time: they have all attempts again."""
+        self._before, self._recent = self._recent, {}
+        self._until = now + self._longest
+
     def _ahead(self, who: Hashable, now: float) -> float:
-        """In how many seconds they have all attempts again. Never more than it takes from none,
-        should the clock have been set back."""
+        """In how many seconds they have all attempts again. Never more than it may take, should
+        the clock have been set back."""
         at = self._recent.get(who)
         if at is None:
             at = self._before.get(who, now)
-        return min(max(at - now, 0.0), self.seconds)
+        return min(max(at - now, 0.0), self._longest)

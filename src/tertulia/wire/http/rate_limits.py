@@ -12,6 +12,7 @@ from tertulia.service.config import Config
 from tertulia.wire.http.client_address import client_network
 from tertulia.wire.http.errors import TooManyRequests
 from tertulia.wire.http.rate_limiter import RateLimiter
+from tertulia.wire.http.shared_limits import Limiters
 
 Who = TypeVar("Who", bound=User | None)
 
@@ -26,22 +27,25 @@ _MINUTE: Final = 60.0
 
 
 class RequestLimits:
-    """Counts requests, each node by itself.
+    """Counts requests.
 
     GET /events is counted apart: following a busy organization takes many polls, which must not
     use up what the account may ask besides.
     """
 
-    def __init__(
-        self, config: Config, clock: Callable[[], float], elapsed: Callable[[], float]
-    ) -> None:
-        """`elapsed` is for counting; `clock`, in UNIX seconds, for the headers."""
+    def __init__(self, config: Config, clock: Callable[[], float], limiters: Limiters) -> None:
+        """`clock`, in UNIX seconds, is for the headers."""
         self._clock = clock
-        self._elapsed = elapsed
         self._is_on = config.rate_limits and not config.dev
-        self._requests = RateLimiter(config.requests_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
-        self._polls = RateLimiter(config.polls_per_minute, _MINUTE, elapsed, MAX_ACCOUNTS)
-        self._anonymous = RateLimiter(config.anonymous_requests_per_minute, _MINUTE, elapsed)
+        self._requests = limiters.limiter(
+            "requests", config.requests_per_minute, _MINUTE, MAX_ACCOUNTS, is_rare=False
+        )
+        self._polls = limiters.limiter(
+            "polls", config.polls_per_minute, _MINUTE, MAX_ACCOUNTS, is_rare=False
+        )
+        self._anonymous = limiters.limiter(
+            "anonymous", config.anonymous_requests_per_minute, _MINUTE, is_rare=False
+        )
 
     def admitted(
         self, request: Request, identified: Callable[[], Who], *, polls: bool = False
@@ -82,11 +86,11 @@ class RequestLimits:
         """The headers of an answer to GET /events, as of now and as they go over the wire."""
         if not self._is_on:
             return b""
-        ahead = self._polls.ahead(user_id, self._elapsed())
+        ahead = self._polls.ahead(user_id)
         return _LINES % _state_of(self._polls, ahead, self._clock())
 
     def _charge(self, request: Request, limiter: RateLimiter, who: int | str | None) -> None:
-        ahead = limiter.charge(who, self._elapsed())
+        ahead = limiter.charge(who)
         request.state.rate = _state_of(limiter, ahead, self._clock())
         if wait := limiter.excess(ahead):
             raise TooManyRequests(wait)
@@ -103,4 +107,4 @@ def rate_headers(state: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
 
 def _state_of(limiter: RateLimiter, ahead: float, now: float) -> tuple[int, int, int]:
     """The limit, what is left of it, and when it is whole again in UNIX seconds."""
-    return limiter.limit, limiter.left(ahead), math.ceil(now + min(ahead, limiter.seconds))
+    return limiter.limit, limiter.left(ahead), math.ceil(now + limiter.whole_in(ahead))

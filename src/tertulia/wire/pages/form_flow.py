@@ -211,10 +211,12 @@ class RouteMaker(Protocol):
     def __call__(self, path: str, show: Page, *, counted: bool = True) -> Route: ...
 
 
-def route_maker(node: HttpNode) -> RouteMaker:
-    """Makes routes to such pages, which need no credentials."""
-    forms = RateLimiter(TRIES, TRIES_SECONDS, node.log.elapsed)
-    mails = RateLimiter(MAILS, TRIES_SECONDS, node.log.elapsed)
+def route_maker(node: HttpNode, pages: str) -> RouteMaker:
+    """Makes routes to such pages, which need no credentials. Those with the same name (`pages`)
+    count their forms together."""
+    limiter = node.limits.limiters.limiter
+    forms = limiter(f"{pages}: forms", TRIES, TRIES_SECONDS)
+    mails = limiter(f"{pages}: mails", MAILS, TRIES_SECONDS)
 
     def route(path: str, show: Page, *, counted: bool = True) -> Route:
         async def answer(request: Request) -> Response:

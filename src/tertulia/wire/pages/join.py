@@ -28,7 +28,7 @@ from tertulia.wire.pages.public import packaged, static
 
 def join_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
-    route = route_maker(node)
+    route = route_maker(node, "join")
     return (
         route(links.JOIN.rstrip("/"), _open_join_page),
         route(links.JOIN + "{token}", _join),

@@ -65,8 +65,8 @@ _ROLES: Final = {
 
 def login_pages(node: HttpNode) -> tuple[BaseRoute, ...]:
     """The pages of a node."""
-    route = route_maker(node)
-    resets = RateLimiter(MAILS_PER_ACCOUNT, RESET_SECONDS, node.log.elapsed)
+    route = route_maker(node, "login")
+    resets = node.limits.limiters.limiter("resets", MAILS_PER_ACCOUNT, RESET_SECONDS)
 
     async def home(request: Request) -> Response:
         """The web client, for browsers that are signed in."""
