@@ -45,7 +45,8 @@ class RateLimiter:
             self._rotate(now)
         before = self._ahead(who, now)
         ahead = before + self._each
-        self._recent[who] = now + (ahead if ahead <= self._bound else before)
+        counted = before if ahead > self._bound else ahead if ahead < self.seconds else self.seconds
+        self._recent[who] = now + counted
         return ahead
 
     def ahead(self, who: Hashable) -> float:
