@@ -497,6 +497,33 @@ async def test_beyond_the_limit_the_idlest_queue_of_the_user_goes(org: Organizat
         assert delivery.queues.has_room(org["ben"].user_id)
 
 
+async def test_the_limit_holds_for_all_nodes_together(org: Organization) -> None:
+    if not org.node.store.is_shared:
+        pytest.skip("one node at a time")
+    clock = Clock()
+    limited = delivery_with(org, clock, queues_per_user=3), delivery_with(org, clock)
+    async with limited[0] as here, limited[1] as there:
+        await registered(org, here, record_of(org, "ann", "other", clock))
+        for number in range(3):
+            await registered(org, here, record_of(org, "ben", f"here {number}", clock))
+            clock.now += 1
+            await registered(org, there, record_of(org, "ben", f"there {number}", clock))
+            clock.now += 1
+        poll = asyncio.create_task(here.poll("here 0", org["ben"].user_id, -1, block=True))
+        await until(lambda: here.waiting == 1)
+        await here.sweep()
+        await org.do()
+        left = {"other", "here 0", "there 1", "here 2", "there 2"}
+        names = [f"{place} {number}" for place in ("here", "there") for number in range(3)]
+        for name in (*names, "other"):
+            found = await org.node.store.read(queries.queue, name)
+            assert (found is not None) is (name in left), name
+        # The nodes that know one are told that it is gone.
+        assert {queue.record.id for queue in here.queues.all()} == {"other", "here 0", "here 2"}
+        poll.cancel()
+        await asyncio.wait([poll])
+
+
 async def test_a_user_whose_queues_are_all_polled_has_no_room(org: Organization) -> None:
     clock = Clock()
     async with delivery_with(org, clock, queues_per_user=1) as delivery:

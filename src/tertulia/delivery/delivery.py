@@ -259,8 +259,8 @@ class Delivery:
         self.publish(QueueGone(queue_id=queue_id))
 
     async def sweep(self) -> None:
-        """Delete the queues that were idle for too long, and store when the others, and users, were
-        last seen. To be called every `SWEEP_SECONDS`."""
+        """Delete the queues that were idle for too long or that their users have too many of, and
+        store when the others, and users, were last seen. To be called every `SWEEP_SECONDS`."""
         for queue in self.queues.idle():
             if await self.queues.is_abandoned(queue):
                 self._delete(queue)
@@ -273,6 +273,8 @@ class Delivery:
         for queue_id in await self.queues.abandoned_elsewhere():
             self.queues.remove(queue_id)
             self._log.note(QueueDeleted(queue_id))
+        for queue_id in await self.queues.surplus():
+            self._delete_everywhere(queue_id)
 
     def _unwritten(self) -> list[Note]:
         return [*self.queues.take_unwritten(), *self.presence.take_unwritten()]
@@ -282,8 +284,11 @@ class Delivery:
             self._log.note(note)
 
     def _delete(self, queue: Queue, *, soon: bool = True) -> None:
-        self._log.note(QueueDeleted(queue.record.id), soon=soon)
-        self.publish(QueueGone(queue_id=queue.record.id))
+        self._delete_everywhere(queue.record.id, soon=soon)
+
+    def _delete_everywhere(self, queue_id: str, *, soon: bool = True) -> None:
+        self._log.note(QueueDeleted(queue_id), soon=soon)
+        self.publish(QueueGone(queue_id=queue_id))
 
     def _end(self, queue_id: str) -> None:
         queue = self.queues.remove(queue_id)

@@ -162,6 +162,15 @@ class QueueRegistry:
         found = await self._store.read(queries.idle_queues, *moment, SPARED_SECONDS)
         return [queue_id for queue_id in found if queue_id not in self._queues]
 
+    async def surplus(self) -> list[str]:
+        """The IDs of queues that users have beyond `queues_per_user` at all nodes together: those
+        that were polled least lately as far as the database knows, and are not polled now."""
+        if not self._store.is_shared:
+            return []
+        found = await self._store.read(queries.surplus_queues, self._queues_per_user)
+        known = self._queues
+        return [one for one in found if one not in known or known[one].poll is None]
+
     def take_unwritten(self) -> list[QueueSeen]:
         """When queues were seen, of those of which the database should hear it now."""
         notes = []

@@ -167,6 +167,19 @@ def idle_queues(connection: Connection, now: float, started: float, spared: floa
     ]
 
 
+def surplus_queues(connection: Connection, most: int) -> list[str]:
+    """Of users with more than `most` queues, those that were not seen for longest, beyond so
+    many."""
+    rows = connection.query(
+        "SELECT id FROM (SELECT id, ROW_NUMBER() OVER"
+        " (PARTITION BY user_id ORDER BY seen_at DESC, id) AS place FROM queues WHERE user_id IN"
+        " (SELECT user_id FROM queues GROUP BY user_id HAVING COUNT(*) > ?)) AS own"
+        " WHERE place > ?",
+        (most, most),
+    )
+    return [queue_id for (queue_id,) in rows]
+
+
 def presence(connection: Connection) -> list[PresenceSeen]:
     """When each user was last present, as last written."""
     rows = connection.query("SELECT user_id, active_at, idle_at FROM presence")

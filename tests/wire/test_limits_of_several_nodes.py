@@ -1,0 +1,113 @@
+"""Limits hold for all nodes together."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tertulia.service.config import Config
+from tertulia.wire.http import shared_limits
+from tertulia.wire.http.attempt_limits import TRIES, TRIES_PER_ACCOUNT
+from tests import postgres
+from tests.nodes import Cluster, cluster
+from tests.support import PASSWORD, TestClock
+from tests.unit.test_log import until
+
+REQUESTS, POLLS, ANONYMOUS = 12, 24, 6
+ADDRESS = "127.0.0.1"
+"""From which the tests ask."""
+
+
+@pytest.fixture
+def elapsed() -> TestClock:
+    return TestClock(stopped_at=5000.0)
+
+
+@pytest.fixture
+async def three(
+    postgres_url: str, tmp_path: Path, elapsed: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Cluster]:
+    """Three nodes with small limits, for which no time passes unless a test lets it."""
+    monkeypatch.setattr(shared_limits, "TELL_SECONDS", 0.001)
+    with postgres.schema(postgres_url) as url:
+        config = Config(
+            data_dir=str(tmp_path / "data"),
+            database_url=url,
+            external_url="http://chat.test",
+            requests_per_minute=REQUESTS,
+            polls_per_minute=POLLS,
+            anonymous_requests_per_minute=ANONYMOUS,
+        )
+        async with cluster(config, 3, elapsed) as found:
+            yield found
+
+
+async def all_know(three: Cluster, name: str, who: int | str, left: int) -> None:
+    """Return when so much is left to them at every node."""
+    limiters = [node.node.limits.limiters._limiters[name] for node in three.nodes]
+    await until(lambda: {limiter.left(limiter.ahead(who)) for limiter in limiters} == {left})
+
+
+async def test_who_spreads_requests_over_the_nodes_has_one_limit(
+    three: Cluster, elapsed: TestClock
+) -> None:
+    ben = three.client()
+    for number in range(REQUESTS):
+        reply = await ben.at(number).get("/users/me")
+        assert reply.ok
+        left = REQUESTS - number - 1
+        assert reply.headers["x-ratelimit-remaining"] == str(left)
+        await all_know(three, "requests", ben.person.user_id, left)
+    for number in range(3):
+        reply = await ben.at(number).get("/users/me")
+        assert reply.refused("RATE_LIMIT_HIT", 429)["retry-after"] == 60 / REQUESTS
+        assert reply.headers["x-ratelimit-remaining"] == "0"
+    # What comes back can be used at one of them.
+    elapsed.ahead = 60 / REQUESTS
+    assert (await ben.at(1).get("/users/me")).ok
+    await all_know(three, "requests", ben.person.user_id, 0)
+    for number in range(3):
+        (await ben.at(number).get("/users/me")).refused("RATE_LIMIT_HIT", 429)
+    assert (await three.client("ann").at(2).get("/users/me")).ok
+
+
+async def test_polls_and_requests_without_an_account_too(three: Cluster) -> None:
+    ben, nobody = three.client(), three.client("")
+    queue = await ben.at(0).register()
+    asked = {"queue_id": queue.queue_id, "last_event_id": queue.last_event_id, "dont_block": True}
+    for number in range(POLLS):
+        (await ben.at(number).get("/events", **asked)).ok
+        await all_know(three, "polls", ben.person.user_id, POLLS - number - 1)
+    for number in range(ANONYMOUS):
+        (await nobody.at(number).get("/server_settings")).ok
+        await all_know(three, "anonymous", ADDRESS, ANONYMOUS - number - 1)
+    for number in range(3):
+        (await ben.at(number).get("/events", **asked)).refused("RATE_LIMIT_HIT", 429)
+        (await nobody.at(number).get("/server_settings")).refused("RATE_LIMIT_HIT", 429)
+
+
+async def test_who_guesses_at_one_node_after_the_other_has_one_limit(three: Cluster) -> None:
+    right = {"username": "ann@example.com", "password": PASSWORD}
+    for number in range(TRIES_PER_ACCOUNT):
+        reply = await guess(three, number, right | {"password": "something else"})
+        assert reply.status_code == 403
+        left = TRIES - number - 1
+        await all_know(three, "sign-ins from one network", ADDRESS, left)
+    for number in range(3):
+        assert (await guess(three, number, right)).status_code == 429
+
+
+async def guess(three: Cluster, number: int, sent: dict[str, str]) -> httpx.Response:
+    """The answer of a node's page to what is sent to sign in."""
+    return await three.client("").at(number).http.post("/login", data=sent)
+
+
+async def test_where_somebody_signed_in_is_known_everywhere(three: Cluster) -> None:
+    right = {"username": "ann@example.com", "password": PASSWORD}
+    (await three.client("").at(0).post("/sessions", **right)).ok
+    limits = [node.node.sign_in_limits for node in three.nodes]
+    await until(lambda: all(one.knows(ADDRESS, "ann@example.com") for one in limits))
+    assert not any(one.knows("192.0.2.1", "ann@example.com") for one in limits)
+    # The right password does not count, at any node.
+    await all_know(three, "sign-ins from one network", ADDRESS, 60)
