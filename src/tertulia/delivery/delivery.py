@@ -183,7 +183,7 @@ class Delivery:
         out, and Refused for an ID that it never gave out."""
         record = queue.record
         if queue.is_found and record.start > self._log.durable:
-            await self._log.catch_up()  # It may have been registered at another node.
+            await self._log.reached(record.start)  # It was registered at another node.
             if record.start > self._log.durable:
                 self._delete(queue)
                 raise NoSuchQueue(record.id)
@@ -192,8 +192,7 @@ class Delivery:
             return first
         if last_event_id < first:
             raise Refused(f"An event newer than {last_event_id} has already been pruned.")
-        if event_ids.seq_of(last_event_id) > self._log.durable:
-            await self._log.catch_up()  # Another node may have given it out.
+        await self._log.reached(event_ids.seq_of(last_event_id))  # Another node may have given it.
         if event_ids.seq_of(last_event_id) > self._log.durable:
             if queue.is_found:
                 # It may have been given out before the log lost its end. The ID will be used again,

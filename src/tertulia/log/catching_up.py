@@ -16,7 +16,8 @@ BEHIND_SECONDS: Final = 2.0
 MOST_BEHIND: Final = 5000
 """Requests that may wait; beyond it they are refused."""
 PAUSE_SECONDS: Final = 0.01
-"""Between two looks at the head for all that wait: whatever clients say, there are no more."""
+"""After reading the log, and so between two looks at the head, each for all that wait: whatever
+clients say, there are no more."""
 RETRY_SECONDS: Final = 0.2
 """The same where the last one failed."""
 
@@ -27,9 +28,10 @@ _Waiter = tuple[int, int, asyncio.Future[None]]
 class CatchingUp:
     """Waits for entries that this node does not have yet.
 
-    Usually a notification brings them in a moment. It is not relied on: the log is read at once,
-    and its head is looked at. What the head has not come to by then nobody was shown, for it was
-    asked for before: such a number is made up, or of a log that went back in time.
+    Usually a notification brings them in a moment. It is not relied on: the log is read at once.
+    Where that does not bring them, its head is looked at: what the head has not come to by then
+    nobody was shown, for it was asked for before. Such a number is made up, or of a log that went
+    back in time.
     """
 
     def __init__(self, store: Store, replica: Replica, inbox: Inbox) -> None:
@@ -87,10 +89,14 @@ class CatchingUp:
         self._waiting = []
 
     async def _look_on(self) -> None:
+        pause = PAUSE_SECONDS
         try:
             while self._waiting:
-                asked = list(self._waiting)
                 self._inbox.add_growth()
+                await asyncio.sleep(pause)
+                if not self._waiting:
+                    return
+                asked = list(self._waiting)
                 try:
                     head = await self._store.look()
                 except Exception:  # It is `HeadWatch` that says so. Here there is another look.
@@ -103,7 +109,6 @@ class CatchingUp:
                             _finish(waiter)
                 self._waiting = [waiter for waiter in self._waiting if not waiter[2].done()]
                 heapq.heapify(self._waiting)
-                await asyncio.sleep(pause)
         finally:
             self._task = None
 
