@@ -158,6 +158,8 @@ async def test_a_node_that_stops_does_not_wait_for_ever(road: Road) -> None:
     await road.busy()
     await road.announcements.close(0.01)
     await until(lambda: road.announcements._task is None)
+    road.announcements.add(typing(1))
+    assert road.announcements._task is None
 
 
 async def test_commits_do_not_wait_for_what_others_are_told(

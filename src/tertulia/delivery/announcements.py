@@ -43,6 +43,7 @@ class Announcements:
         """Queues that were deleted, which is never too late to say."""
         self._task: asyncio.Task[None] | None = None
         self._listeners: dict[type, Callable[[Any], None]] = {}
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._gone)
@@ -54,6 +55,8 @@ class Announcements:
     def add(self, announcement: Announcement) -> None:
         """Send it, at once if nothing is being sent. It takes the place of one about the same thing
         that waits."""
+        if self._is_closed:
+            return
         loop = asyncio.get_running_loop()
         waiting = self._gone if isinstance(announcement, QueueGone) else self._waiting
         about = _about(announcement)
@@ -85,7 +88,8 @@ class Announcements:
         return None if node == self._node else announcement
 
     async def close(self, seconds: float) -> None:
-        """Send what waits, if that takes no longer than so many seconds."""
+        """Send what waits, if that takes no longer than so many seconds, and nothing more."""
+        self._is_closed = True
         if self._task is not None:
             _, pending = await asyncio.wait({self._task}, timeout=seconds)
             for task in pending:
