@@ -110,6 +110,25 @@ def test_what_is_sent_on_one_node_reaches_a_poll_on_the_other(
         assert len(listener.messages()) == len(set(listener.messages())) == 20
 
 
+def test_what_one_has_sent_to_one_node_the_other_shows_at_once(
+    two_nodes: tuple[Town, Server],
+) -> None:
+    """By the cookies that Zulip's own client keeps. (To a client nodes have one address.)"""
+    town, second = two_nodes
+    with client_of(town.ben, town.server) as on_first, client_of(town.ben, second) as on_second:
+        channel = ok(on_first.get_stream_id("general"))["stream_id"]
+        ok(on_second.get_stream_id("general"))
+        assert on_first.session is not None
+        assert on_second.session is not None
+        on_second.session.cookies = on_first.session.cookies
+        clients = [on_first, on_second]
+        for number in range(30):
+            here, there = clients[number % 2], clients[1 - number % 2]
+            ok(here.send_message({**GENERAL, "topic": f"news {number}", "content": "new"}))
+            topics = ok(there.get_stream_topics(channel))["topics"]
+            assert topics[0]["name"] == f"news {number}"
+
+
 def test_a_queue_carries_on_at_the_other_node(two_nodes: tuple[Town, Server]) -> None:
     town, second = two_nodes
     queue_id, last = registered(town.server, town.ben)

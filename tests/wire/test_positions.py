@@ -305,12 +305,13 @@ async def test_made_up_positions_are_looked_up_once_for_all_who_name_them(
 # A bound for the wait
 
 
+async def away(*_: Any) -> Any:
+    raise DatabaseUnavailable("away")
+
+
 async def test_a_node_that_cannot_catch_up_says_so_in_time(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: Any) -> Any:
-        raise DatabaseUnavailable("away")
-
     ben, behind = three.client(), three.nodes[1]
     with monkeypatch.context() as patch:
         patch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
@@ -322,7 +323,7 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
         assert reply.headers["retry-after"] == "1"
         # Whoever has seen nothing newer is answered, and the node says what it is.
         assert (await three.client().at(1).get("/users/me")).ok
-        assert (await behind.http.get("/health")).status_code == 200
+        assert (await ben.at(1).open("/health")).status_code == 200
     behind.node.log._inbox.add_growth()
     reply = await ben.at(1).get("/users/me/1/topics")
     assert "while it is away" in {one["name"] for one in reply.ok["topics"]}
@@ -330,13 +331,10 @@ async def test_a_node_that_cannot_catch_up_says_so_in_time(
 
 
 async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(*_: Any) -> Any:
-        await asyncio.Event().wait()
-
     log = three.nodes[1].node.log
     monkeypatch.setattr(catching_up, "MOST_BEHIND", 3)
     monkeypatch.setattr(catching_up, "BEHIND_SECONDS", 0.05)
-    monkeypatch.setattr(three.nodes[1].node.store, "look", never)
+    monkeypatch.setattr(three.nodes[1].node.store, "look", away)
     headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
 
     def asked(person: Person) -> Awaitable[Reply]:
@@ -344,30 +342,19 @@ async def test_only_so_many_wait(three: Cluster, monkeypatch: pytest.MonkeyPatch
 
     replies = await asyncio.gather(*(asked(three.client().at(1)) for _ in range(5)))
     assert {reply.status for reply in replies} == {503}
-    task = log._catching_up._task
-    assert task is not None
-    task.cancel()
-    await asyncio.wait([task])
-    log._catching_up._waiting.clear()
+    await until(lambda: log._catching_up._task is None)
+    assert log._catching_up._waiting == []
 
 
 async def test_a_new_state_answers_those_who_wait(
     three: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they have seen may not be in it: then it went back in time, and they see that."""
-
-    async def never(*_: Any) -> Any:
-        await asyncio.Event().wait()
-
     log = three.nodes[1].node.log
-    with monkeypatch.context() as patch:
-        patch.setattr(three.nodes[1].node.store, "look", never)
-        headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
-        waiting = asyncio.create_task(three.client().at(1).raw("GET", "/users/me", headers=headers))
-        await until(lambda: len(log._catching_up) == 1)
-        log._subscribers.reloaded(is_other_history=False)
-        assert (await waiting).ok
-        task = log._catching_up._task
-        assert task is not None
-        task.cancel()
-        await asyncio.wait([task])
+    monkeypatch.setattr(three.nodes[1].node.store, "look", away)
+    headers = {POSITION: f"{log.position.history}.{log.durable + 1}"}
+    waiting = asyncio.create_task(three.client().at(1).raw("GET", "/users/me", headers=headers))
+    await until(lambda: len(log._catching_up) == 1)
+    log._subscribers.reloaded(is_other_history=False)
+    assert (await waiting).ok
+    await until(lambda: log._catching_up._task is None)

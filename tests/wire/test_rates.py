@@ -11,6 +11,7 @@ import pytest
 
 from tertulia.app.composition import asgi
 from tertulia.service.config import Config
+from tertulia.wire.http.positions import POSITION
 from tertulia.wire.http.rate_limits import LIMIT, REMAINING, RESET
 from tests.browsers import signed_in
 from tests.support import Newcomer, Organization, Person, Reply, TestClock, founded
@@ -221,7 +222,7 @@ async def test_a_script_of_another_page_may_read_the_headers(config: Config) -> 
             await org["ann"].raw("HEAD", "/tus/x", headers=origin),
         ):
             exposed = reply.headers["access-control-expose-headers"].split(", ")
-            assert {*HEADERS, "Retry-After"} <= set(exposed)
+            assert {*HEADERS, "Retry-After", POSITION} <= set(exposed)
 
 
 async def test_to_ask_whether_one_may_ask_does_not_count(config: Config) -> None:

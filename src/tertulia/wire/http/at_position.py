@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tertulia.model.errors import Unavailable
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.positions import POSITION_NAME
+from tertulia.wire.http.readiness import HEALTH, READY
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import PREFIX
 
@@ -35,7 +36,7 @@ class AtPosition:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in (HEALTH, READY):
             await self._app(scope, receive, send)
             return
         positions, log = self._positions, self._log

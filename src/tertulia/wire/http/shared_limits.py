@@ -122,7 +122,8 @@ class Limiters:
         self._limiters: dict[str, RateLimiter] = {}
         self._shared: dict[str, SharedLimiter] = {}
         """Those of which others are told at once come first."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._tells_at = 0.0
         if announcements is not None:
             announcements.listen(LimitsCharged, self._absorb)
 
@@ -175,10 +176,12 @@ class Limiters:
 
     def _tell_in(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
         if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
+            if self._tells_at <= at:
                 return
             self._timer.cancel()
+        self._tells_at = at
         self._timer = loop.call_later(seconds, self._tell)
 
     def _tell(self) -> None:
