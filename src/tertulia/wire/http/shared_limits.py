@@ -121,7 +121,6 @@ class Limiters:
         self._mark_of = mark
         self._limiters: dict[str, RateLimiter] = {}
         self._shared: dict[str, SharedLimiter] = {}
-        """Those of which others are told at once come first."""
         self._timer: asyncio.Handle | None = None
         self._tells_at = 0.0
         if announcements is not None:
@@ -152,9 +151,7 @@ class Limiters:
             mark=self._mark,
             due=lambda: self._tell_in(0.0 if is_rare else TELL_SECONDS),
         )
-        self._limiters[name] = shared
-        rest = {**self._shared}
-        self._shared = {name: shared, **rest} if is_rare else {**rest, name: shared}
+        self._limiters[name] = self._shared[name] = shared
         return shared
 
     def place(self, *who: Hashable) -> str:
@@ -191,11 +188,11 @@ class Limiters:
         if self._announcements is None:
             return
         if not self._announcements.waits(message):
-            room = MOST_TOLD
-            for name, limiter in self._shared.items():
-                if room and (told := limiter.take(room)):
+            due = {name: limiter for name, limiter in self._shared.items() if limiter.is_due}
+            for name, limiter in due.items():
+                # An equal part for each: whoever floods one limit keeps no other from being told.
+                if told := limiter.take(MOST_TOLD // len(due)):
                     message.attempts[name] = told
-                    room -= len(told)
             if message.attempts:
                 self._announcements.add(message)
         if any(limiter.is_due for limiter in self._shared.values()):
