@@ -1,7 +1,5 @@
 """Keeping the files that people upload."""
 
-import asyncio
-
 from tertulia import pictures
 from tertulia.domain.messages import attachments, file_names
 from tertulia.domain.messages.attachments import NewFile
@@ -14,7 +12,7 @@ from tertulia.store.uploads import ArrivedFile
 async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     """Keep a file that has arrived: it is the user's from now on. Doing so again changes nothing.
 
-    Raises UploadQuotaReached.
+    Raises UploadQuotaReached, and Unavailable where it cannot be kept.
     """
     new = NewFile(
         key=file.arriving.key,
@@ -23,9 +21,9 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
         size=file.size,
         picture=await _picture(file),
     )
-    file.arriving.is_offered = True
+    await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
     attachment = await node.log.submit(user_id, attachments.add, new, node.config.upload_quota)
-    await asyncio.to_thread(node.uploads.settle, attachment.path)
+    await node.uploads.settle(attachment.path)
     return attachment
 
 

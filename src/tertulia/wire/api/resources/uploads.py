@@ -1,6 +1,5 @@
 """Uploading files, and what has been uploaded."""
 
-import asyncio
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -45,7 +44,7 @@ async def upload_file(call: Call, params: UploadFile) -> UploadedFile:
     try:
         attachment = await stored(call.node, call.user.id, call.file)
     except Refused:
-        await asyncio.to_thread(call.node.uploads.forget, call.file.arriving.key)
+        await call.node.uploads.forget(call.file.arriving.key)
         raise
     url = ADDRESS + attachment.path
     return UploadedFile(url=url, uri=url, filename=attachment.name)

@@ -1,0 +1,237 @@
+"""Files that arrive in pieces, in a bucket: any node can go on with them.
+
+What is known of one is `begun/<user>/<key>`, and `whole/<user>/<key>` once it is an attachment. Its
+pieces are objects, `pieces/<key>/<offset>-<length>`. There is no lock among nodes, and none is
+needed: an object is never written twice, and the file is as long as objects lead without a gap, so
+that it never becomes shorter. Where two requests bring the same bytes at once, they are there twice
+and count once.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tertulia.model.errors import FilesUnavailable, Refused
+from tertulia.store import file_modes
+from tertulia.store.bucket_files import copied
+from tertulia.store.files import INCOMING, Files
+from tertulia.store.partial_uploads import Partial, Partials, Pieces, decoder
+from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
+
+_BEGUN: Final = f"{INCOMING}/begun"
+_WHOLE: Final = f"{INCOMING}/whole"
+_PIECES: Final = f"{INCOMING}/pieces"
+PIECE: Final = 8 * 1024 * 1024
+"""Bytes of an object at most, and those that are gathered in memory for each request."""
+MOST_PIECES: Final = 10_000
+"""Objects of one file: a client that sends a few bytes at a time makes no end of them."""
+_OLD_SECONDS: Final = 43_200
+"""Only what was written so long ago can have expired."""
+
+
+class Piece(NamedTuple):
+    """An object with a part of a file."""
+
+    offset: int
+    length: int
+    name: str
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
+def chain(pieces: Iterable[Piece]) -> list[Piece]:
+    """Those that lead furthest from the beginning, one where the other ends."""
+    before: dict[int, Piece | None] = {0: None}
+    for piece in sorted(pieces):
+        if piece.offset in before and piece.length and piece.end not in before:
+            before[piece.end] = piece
+    found: list[Piece] = []
+    last = before[max(before)]
+    while last is not None:
+        found.append(last)
+        last = before[last.offset]
+    return found[::-1]
+
+
+class BucketPieces(Pieces):
+    """The pieces of one file, and those that one request brings."""
+
+    def __init__(self, files: Files, key: str, present: Sequence[Piece], incoming: Path) -> None:
+        self._files = files
+        self._incoming = incoming
+        self._directory = f"{_PIECES}/{key}"
+        self._count = len(present)
+        self._kept = max((piece.end for piece in chain(present)), default=0)
+        """Bytes that are in the bucket."""
+        self._begun = self._kept
+        self._written: list[str] = []
+        """Objects of this request."""
+        self._gathered = bytearray()
+        self._spool: SpooledTemporaryFile[bytes] | None = None
+        """What is still to be checked."""
+        self._spooled = 0
+        self._is_dropped = False
+
+    @property
+    def size(self) -> int:  # type: ignore[override]  # it is not set
+        return self._kept + len(self._gathered) + self._spooled
+
+    async def begin(self, *, checked: bool) -> None:
+        self._begun = self._kept
+        if checked:
+            await asyncio.to_thread(file_modes.directory, self._incoming)
+            self._spool = SpooledTemporaryFile(PIECE, dir=str(self._incoming))  # noqa: SIM115 (see end)
+
+    async def append(self, piece: bytes) -> None:
+        if self._spool is not None:
+            await asyncio.to_thread(self._spool.write, piece)
+            self._spooled += len(piece)
+            return
+        self._gathered += piece
+        while len(self._gathered) >= PIECE:
+            await self._put(bytes(self._gathered[:PIECE]))
+
+    def drop(self) -> None:
+        self._is_dropped = True
+
+    async def end(self) -> None:
+        try:
+            if self._is_dropped:
+                await self._undo()
+                return
+            if self._spool is not None:
+                await asyncio.to_thread(self._spool.seek, 0)
+                while content := await asyncio.to_thread(self._spool.read, PIECE):
+                    self._spooled -= len(content)
+                    self._gathered += content
+                    await self._put(content)
+            while self._gathered:
+                await self._put(bytes(self._gathered[:PIECE]))
+        finally:
+            if self._spool is not None:
+                self._spool.close()
+                self._spool, self._spooled = None, 0
+
+    async def _put(self, content: bytes) -> None:
+        if self._count >= MOST_PIECES:
+            raise Refused("The file came in too many pieces.")
+        name = f"{self._kept:014d}-{len(content)}-{secrets.token_hex(4)}"
+        await self._files.put(f"{self._directory}/{name}", content)
+        self._written.append(name)
+        self._count += 1
+        del self._gathered[: len(content)]
+        self._kept += len(content)
+
+    async def _undo(self) -> None:
+        self._gathered.clear()
+        self._spooled = 0
+        self._kept = self._begun
+        for name in reversed(self._written):
+            await self._files.delete(f"{self._directory}/{name}")
+        self._written.clear()
+
+
+class BucketPartials(Partials):
+    """In a bucket."""
+
+    def __init__(self, files: Files, uploads: Uploads) -> None:
+        self._files = files
+        self._uploads = uploads
+
+    async def begin(self, partial: Partial) -> None:
+        await self._files.put(_record(_BEGUN, partial), msgspec.json.encode(partial))
+
+    async def finish(self, partial: Partial) -> None:
+        await self._files.put(_record(_WHOLE, partial), msgspec.json.encode(partial))
+        await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete_below(f"{_PIECES}/{partial.key}")
+
+    async def load(self, user_id: int, key: str) -> Partial | None:
+        if not KEY.fullmatch(key):
+            return None
+        # In this order: it may be finished in between.
+        begun = await self._files.read(f"{_BEGUN}/{user_id}/{key}")
+        whole = await self._files.read(f"{_WHOLE}/{user_id}/{key}")
+        text = whole or begun
+        return None if text is None else decoder.decode(text)
+
+    @contextlib.asynccontextmanager
+    async def opened(self, partial: Partial) -> AsyncIterator[BucketPieces | None]:
+        if partial.path is not None:
+            yield None
+            return
+        present = await self._pieces(partial.key)
+        yield BucketPieces(self._files, partial.key, present, self._uploads.incoming)
+
+    async def _pieces(self, key: str) -> list[Piece]:
+        found: list[Piece] = []
+        async for one in self._files.below(f"{_PIECES}/{key}"):
+            name = one.path.rpartition("/")[2]
+            offset = name.partition("-")[0]
+            if offset.isdigit():
+                found.append(Piece(int(offset), one.size, one.path))
+        return found
+
+    @contextlib.asynccontextmanager
+    async def whole(self, partial: Partial) -> AsyncIterator[ArrivedFile]:
+        place = self._uploads.incoming / secrets.token_hex(16)
+        arriving = IncomingFile(partial.key, place)
+        try:
+            await self._compose(partial, place)
+            yield ArrivedFile(partial.name, partial.media_type, partial.length, arriving)
+        finally:
+            await asyncio.to_thread(place.unlink, missing_ok=True)
+
+    async def _compose(self, partial: Partial, place: Path) -> None:
+        async def chunks() -> AsyncIterator[bytes]:
+            for piece in chain(await self._pieces(partial.key)):
+                async for chunk in self._files.chunks(piece.name):
+                    yield chunk
+
+        try:
+            size = await copied(chunks(), place)
+        except FileNotFoundError:  # Another request has just finished it.
+            raise FilesUnavailable(f"pieces of {partial.key} have gone") from None
+        if size != partial.length:
+            raise FilesUnavailable(f"pieces of {partial.key} are not all there")
+
+    async def delete(self, partial: Partial) -> None:
+        if partial.path is None:
+            await self._uploads.forget(partial.key)
+        await self._files.delete_below(f"{_PIECES}/{partial.key}")
+        await self._files.delete(_record(_BEGUN, partial))
+        await self._files.delete(_record(_WHOLE, partial))
+
+    async def unfinished(self, user_id: int) -> int:
+        return len([one async for one in self._files.below(f"{_BEGUN}/{user_id}")])
+
+    async def keys(self) -> set[str]:
+        return {
+            one.path.rpartition("/")[2]
+            for directory in (_BEGUN, _WHOLE)
+            async for one in self._files.below(directory)
+        }
+
+    async def expired(self, now: float) -> list[Partial]:
+        found: list[Partial] = []
+        for directory in (_BEGUN, _WHOLE):
+            async for one in self._files.below(directory):
+                if one.modified > now - _OLD_SECONDS:
+                    continue
+                text = await self._files.read(one.path)
+                partial = None if text is None else decoder.decode(text)
+                if partial is not None and partial.expires <= now:
+                    found.append(partial)
+        return found
+
+
+def _record(directory: str, partial: Partial) -> str:
+    return f"{directory}/{partial.user_id}/{partial.key}"
