@@ -16,13 +16,16 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx
+import obstore
+from obstore.store import S3Store
 
 from tertulia.service.node import Node
 from tertulia.store.s3_address import s3_address
@@ -60,7 +63,7 @@ class S3Server:
 
     def __init__(self, port: int, directory: Path) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
-        self._directory = directory
+        self.directory = directory
 
     def url(self, prefix: str = "") -> str:
         """The setting `files_url`."""
@@ -69,7 +72,7 @@ class S3Server:
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """What is in the bucket, without what nanio writes down beside it."""
-        root = self._directory / BUCKET / prefix
+        root = self.directory / BUCKET / prefix
         return {
             place.relative_to(root).as_posix(): place.read_bytes()
             for place in sorted(root.rglob("*"))
@@ -78,11 +81,25 @@ class S3Server:
 
     def put(self, path: str, content: bytes | None) -> None:
         """Write an object past the server; None deletes it."""
-        place = self._directory / BUCKET / path
+        place = self.directory / BUCKET / path
         if content is None:
             place.unlink()
         else:
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+
+    def head(self, path: str) -> Mapping[str, str]:
+        """With which headers an object is answered that is fetched by its plain address."""
+        store = S3Store(
+            BUCKET,
+            endpoint=self.endpoint,
+            region=REGION,
+            access_key_id=ACCESS_KEY,
+            secret_access_key=SECRET_KEY,
+            client_options={"allow_http": True},
+        )
+        address = obstore.sign(store, "GET", path, timedelta(seconds=60))
+        return httpx.get(address).raise_for_status().headers
 
     def trouble(self, *troubles: Trouble) -> None:
         """From now on this goes wrong, and nothing else."""

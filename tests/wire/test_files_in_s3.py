@@ -1,27 +1,28 @@
 """Files in a bucket: what holds of them on the disk, downloads in both ways, and what goes wrong
 there."""
 
-import asyncio
 import secrets
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 
 from tertulia.jobs.files import file_store
+from tertulia.model.errors import FilesUnavailable, Unavailable
 from tertulia.service.config import Config
-from tertulia.store import bucket_files, uploads
-from tertulia.store.bucket_files import BucketFiles
+from tertulia.store import bucket_files, bucket_partials, uploads
+from tertulia.store.bucket_partials import BucketPartials, Piece, chain
 from tertulia.store.uploads import Uploads
+from tertulia.wire.pages.web_client import client_page
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
-from tests.support import Organization, TestClock, founded, reopened
-from tests.wire import test_tus, test_uploads
+from tests.support import Newcomer, Organization, Person, TestClock, founded
+from tests.wire import test_file_pages, test_tus, test_uploads
 from tests.wire.test_tus import begun, offset_of, piece
-from tests.wire.test_uploads import cleanup, listed, on_disk
+from tests.wire.test_uploads import cleanup, listed
 
 MIB = 1024 * 1024
 
@@ -66,6 +67,12 @@ test_not_given_up = test_tus.test_what_is_whole_is_not_given_up_but_deleted
 test_expiry = test_tus.test_what_is_not_ended_within_a_day_expires
 test_so_many = test_tus.test_so_many_files_can_be_begun_and_not_ended
 test_limits = test_tus.test_a_file_beyond_the_limits_does_not_begin
+test_a_part = test_file_pages.test_a_part_of_a_file_can_be_asked_for
+test_asked_anew = test_file_pages.test_a_file_can_be_kept_by_browsers_and_asked_for_anew
+test_head = test_file_pages.test_head_tells_what_get_would
+test_shown = test_file_pages.test_only_what_cannot_run_is_shown_in_the_browser
+test_once = test_file_pages.test_a_thumbnail_is_made_once
+test_temporary = test_file_pages.test_a_temporary_address_opens_the_file_to_anybody_for_a_minute
 test_somebody_elses = test_tus.test_the_upload_of_somebody_else_is_not_there
 
 
@@ -98,53 +105,275 @@ async def test_files_and_pictures_are_in_the_bucket_and_nowhere_else(
     assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
 
 
-@pytest.fixture(params=["disk", "stream", "redirect"])
-async def stored(
-    request: pytest.FixtureRequest, config: Config, monkeypatch: pytest.MonkeyPatch
-) -> Any:
-    """An organization that keeps its files on the disk, or in a bucket with either way of downloads,
-    and what a browser gets there in the end."""
-    kind = "redirect" if request.param == "redirect" else "stream"
-    config = msgspec.structs.replace(config, file_downloads=kind)
-    if request.param == "disk":
-        config = msgspec.structs.replace(config, files_url="")
-    async with founded(config) as org:
+# Downloads from the bucket itself
 
-        async def got(path: str, **headers: str) -> httpx.Response:
-            answer = await org["ann"].open(path, headers=headers, auth=(org["ann"].email, KEY))
-            if request.param != "redirect" or answer.status_code >= 304:
-                return answer
-            assert answer.status_code == 302
-            async with httpx.AsyncClient() as client:
-                return await client.get(answer.headers["location"], headers=headers)
 
-        KEY = org["ann"].api_key
-        yield org, got
+@pytest.fixture
+async def redirecting(config: Config) -> AsyncIterator[Organization]:
+    """A server that sends browsers to the bucket."""
+    config = msgspec.structs.replace(config, file_downloads="redirect")
+    async with founded(config, others=[Newcomer("ben")]) as org:
+        yield org
+
+
+async def followed(person: Person, path: str, **headers: str) -> httpx.Response:
+    """What a browser gets in the end: it takes no credentials to another place."""
+    answer = await person.open(path)
+    assert answer.status_code == 302, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    async with httpx.AsyncClient() as client:
+        return await client.get(answer.headers["location"], headers=headers)
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "start", "end"),
+    ("name", "kind", "shown", "disposition"),
     [
-        ("bytes=0-4", 206, 0, 5),
-        ("bytes=5-", 206, 5, None),
-        ("bytes=99990-200000", 206, 99_990, None),
-        ("bytes=100000-", 416, 0, 0),
-        ("", 200, 0, None),
+        ("a.png", "image/png", "image/png", "inline"),
+        ("ä.mp4", "video/mp4", "video/mp4", "inline"),
+        ("a.html", "text/html", "application/octet-stream", "attachment"),
+        ("a.svg", "image/svg+xml", "application/octet-stream", "attachment"),
+        ("a.zip", "application/zip", "application/octet-stream", "attachment"),
     ],
 )
-async def test_a_part_of_a_file_can_be_had(
-    stored: Any, asked: str, status: int, start: int, end: int | None
+async def test_a_browser_fetches_a_file_where_it_is_and_runs_nothing_there(
+    redirecting: Organization,
+    bucket: S3Server,
+    name: str,
+    kind: str,
+    shown: str,
+    disposition: str,
 ) -> None:
-    org, got = stored
-    content = secrets.token_bytes(100_000)
-    path = await org["ann"].upload("a.bin", content, "video/mp4")
-    answer = await got(f"/user_uploads/{path}", **({"Range": asked} if asked else {}))
-    assert answer.status_code == status
-    if status < 400:
-        assert answer.content == content[start:end]
-        assert answer.headers["content-type"] == "video/mp4"
-        assert answer.headers["accept-ranges"] == "bytes"
-        last = end or len(content)
-        assert answer.headers["content-length"] == str(last - start)
-        if status == 206:
-            assert answer.headers["content-range"] == f"bytes {start}-{last - 1}/{len(content)}"
+    ann = redirecting["ann"]
+    path = await ann.upload(name, b"0123456789", kind)
+    answer = await followed(ann, f"/user_uploads/{path}")
+    assert (answer.status_code, answer.content) == (200, b"0123456789")
+    assert answer.headers["content-type"] == shown
+    assert answer.headers["content-disposition"].startswith(disposition + "; filename=")
+    part = await followed(ann, f"/user_uploads/{path}", Range="bytes=2-4")
+    assert (part.status_code, part.content) == (206, b"234")
+    saved = await followed(ann, f"/user_uploads/download/{path}")
+    assert saved.headers["content-disposition"].startswith("attachment")
+    # What is stored says so by itself, for services that heed no parameters.
+    realm, digits, key, _ = path.split("/")
+    stored = f"uploads/{realm}/{digits}/{key}"
+    prefix = urlsplit(redirecting.node.config.files_url).path.strip("/")
+    plain = bucket.head(f"{prefix}/{stored}")
+    assert plain["content-type"] == "application/octet-stream"
+    assert plain["content-disposition"] == "attachment"
+
+
+async def test_the_right_is_looked_at_before_each_address(redirecting: Organization) -> None:
+    ann, ben = redirecting["ann"], redirecting["ben"]
+    path = await ann.upload("p.png", picture(900, 600), "image/png")
+    for address in (path, f"download/{path}", f"thumbnail/{path}/840x560.webp"):
+        assert (await ben.open(f"/user_uploads/{address}")).status_code == 403
+        assert (await followed(ann, f"/user_uploads/{address}")).status_code == 200
+    head = await ann.http.head(f"/user_uploads/{path}", auth=(ann.email, ann.api_key))
+    assert (head.status_code, "location" in head.headers) == (200, False)
+    known = {"If-None-Match": head.headers["etag"]}
+    answer = await ann.http.get(
+        f"/user_uploads/{path}", auth=(ann.email, ann.api_key), headers=known
+    )
+    assert answer.status_code == 304
+
+
+async def test_an_address_is_of_one_file_for_some_minutes_and_cannot_be_altered(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = TestClock()
+    config = msgspec.structs.replace(config, file_downloads="redirect")
+    async with founded(config, clock=clock) as org:
+        ann = org["ann"]
+        path, other = await ann.upload("a.txt"), await ann.upload("b.txt")
+        address = (await ann.open(f"/user_uploads/{path}")).headers["location"]
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(address)).status_code == 200
+            for wrong in (
+                address.replace(path.split("/")[2], other.split("/")[2]),
+                address.replace("octet-stream", "html"),
+                address.replace("attachment", "inline"),
+                address.replace("X-Amz-Expires=600", "X-Amz-Expires=6000"),
+                address.partition("?")[0],
+            ):
+                assert wrong != address
+                assert (await client.get(wrong)).status_code == 403
+            assert (await client.put(address, content=b"x")).status_code == 403
+            clock.ahead = -1200
+            old = (await ann.open(f"/user_uploads/{path}")).headers["location"]
+            assert (await client.get(old)).status_code == 403
+    assert "X-Amz-Signature" not in caplog.text
+
+
+async def test_the_web_client_may_show_what_comes_from_the_bucket(
+    redirecting: Organization, bucket: S3Server
+) -> None:
+    policy = client_page(redirecting.node.config).headers["content-security-policy"]
+    assert f"img-src 'self' data: blob: {bucket.endpoint};" in policy
+    assert f"media-src 'self' blob: {bucket.endpoint};" in policy
+
+
+# What goes wrong
+
+
+async def test_while_the_bucket_is_away_files_are_refused_and_the_rest_goes_on(
+    org: Organization, bucket: S3Server, config: Config
+) -> None:
+    ben = org["ben"]
+    path = await ben.upload()
+    await ben.raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))})
+    avatar = (await ben.get("/users/me", client_gravatar=False)).ok["avatar_url"]
+    where = await begun(ben, 10)
+    before = sorted(objects(bucket, config))
+    bucket.trouble(Trouble(status=503))
+    for answer in (
+        await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")}),
+        await ben.raw("POST", "/users/me/avatar", files={"file": ("a.png", picture(9, 9))}),
+    ):
+        told = answer.refused("SERVER_NOT_READY", 503)
+        assert told["msg"] == "The server cannot reach its files at the moment. Try again."
+        assert answer.headers["retry-after"]
+    assert (await piece(ben, where, 0, b"hello")).status_code == 503
+    shown = await ben.open(f"/user_uploads/{path}")
+    assert (shown.status_code, bucket.endpoint in shown.text) == (503, False)
+    assert (await ben.open(avatar)).status_code == 503
+    assert await ben.write([org["cleo"].user_id], "life goes on") > 0
+    job = file_store(org.node.files)
+    with pytest.raises(FilesUnavailable, match="503"):
+        await job.once()
+    bucket.trouble()
+    await job.once()
+    assert sorted(objects(bucket, config)) == before
+    assert [p for p in org.node.disk.root.rglob("*") if p.is_file()] == []
+    assert [one["path_id"] for one in await listed(ben)] == [path]
+    assert (await ben.open(f"/user_uploads/{path}")).content == b"hello"
+    assert await offset_of(ben, where) == 0
+
+
+async def test_a_bucket_that_does_not_answer_is_waited_for_so_long_only(
+    org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await org["ben"].upload()
+    monkeypatch.setattr(bucket_files, "REQUEST_SECONDS", 0.2)
+    bucket.trouble(Trouble(wait=60))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 503
+    reply = await org["ben"].raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})
+    reply.refused("SERVER_NOT_READY", 503)
+
+
+async def test_what_breaks_off_or_fails_once_is_asked_for_again(
+    org: Organization, bucket: S3Server
+) -> None:
+    content = secrets.token_bytes(3 * MIB)
+    bucket.trouble(Trouble(methods="PUT", status=500, times=2))
+    path = await org["ben"].upload("a.bin", content)
+    bucket.trouble(Trouble(methods="GET", cut=True, times=2))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).content == content
+
+
+async def test_a_file_that_is_seen_a_moment_later_is_found(
+    org: Organization, bucket: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await org["ben"].upload()
+    monkeypatch.setattr(uploads, "LOOK_AGAIN_SECONDS", (0, 0))
+    bucket.trouble(Trouble(methods="HEAD", status=404, times=2))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 200
+    bucket.trouble(Trouble(methods="HEAD", status=404))
+    assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
+async def test_a_path_cannot_leave_the_prefix(config: Config, path: str) -> None:
+    files, _ = config.opened_files()
+    for attempt in (files.put(path, b""), files.read(path), files.delete(path), files.found(path)):
+        with pytest.raises(ValueError, match="no path"):
+            await attempt
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["before", "after"])
+async def test_what_a_crash_left_in_the_bucket_is_looked_after_a_day_later(
+    org: Organization,
+    bucket: S3Server,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+) -> None:
+    """A crash before the log had the file, or after that."""
+    ben = org["ben"]
+    with monkeypatch.context() as patched:
+        if is_known:
+            patched.setattr(Uploads, "settle", test_uploads.nothing)
+            path = await ben.upload("a.txt", b"hello")
+        else:
+            patched.setattr(org.node.log, "submit", broken)
+            await ben.raw("POST", "/user_uploads", files={"file": ("a.txt", b"hello")})
+    left = {name.split("/")[1] for name in objects(bucket, config)}
+    assert left == {"1", "incoming"}
+    await cleanup(org).once()
+    assert len(objects(bucket, config)) == 2
+    keep = cleanup(org)
+    monkeypatch.setattr(org.node.log, "clock", TestClock(ahead=2 * 86400))
+    await keep.once()
+    if is_known:
+        assert [name.split("/")[1] for name in objects(bucket, config)] == ["1"]
+        assert (await ben.open(f"/user_uploads/{path}")).content == b"hello"
+    else:
+        assert objects(bucket, config) == {}
+
+
+async def broken(*_: object) -> None:
+    """In place of what a crash prevents."""
+    raise Unavailable("cut off")
+
+
+# Several nodes
+
+
+async def test_another_node_goes_on_with_an_upload(
+    org: Organization, config: Config, tmp_path: Path
+) -> None:
+    """It has the bucket in common with the first one, and no disk."""
+    ben = org["ben"]
+    where = await begun(ben, 10)
+    await piece(ben, where, 0, b"hel")
+    files, disk = msgspec.structs.replace(config, data_dir=str(tmp_path / "other")).opened_files()
+    others = BucketPartials(files, Uploads(files, disk))
+    partial = await others.load(ben.user_id, where.rpartition("/")[2])
+    assert partial is not None
+    async with others.opened(partial) as pieces:
+        assert pieces is not None
+        assert pieces.size == 3
+        await pieces.begin(checked=False)
+        await pieces.append(b"lo ")
+        # The client has lost patience, and comes to the first node again.
+        assert (await piece(ben, where, 3, b"lo w")).status_code == 204
+        await pieces.end()
+    assert await offset_of(ben, where) == 7
+    answer = await piece(ben, where, 7, b"ell")
+    assert (await ben.open(answer.json()["url"])).content == b"hello well"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([], []),
+        ([(0, 5), (5, 3), (8, 2)], [(0, 5), (5, 3), (8, 2)]),
+        ([(5, 3)], []),
+        ([(0, 5), (6, 3)], [(0, 5)]),
+        ([(0, 9), (0, 5), (5, 6)], [(0, 5), (5, 6)]),
+        ([(0, 3), (0, 5), (3, 4), (5, 1), (6, 0)], [(0, 3), (3, 4)]),
+    ],
+)
+def test_pieces_lead_as_far_as_they_can(
+    pieces: list[tuple[int, int]], expected: list[tuple[int, int]]
+) -> None:
+    found = chain(Piece(offset, length, "") for offset, length in pieces)
+    assert [(piece.offset, piece.length) for piece in found] == expected
+
+
+async def test_pieces_have_no_end(org: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_partials, "MOST_PIECES", 2)
+    where = await begun(org["ben"], 10)
+    for offset in range(2):
+        await piece(org["ben"], where, offset, b"x")
+    test_tus.refused(await piece(org["ben"], where, 2, b"x"), 400)
+    assert await offset_of(org["ben"], where) == 2

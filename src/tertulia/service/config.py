@@ -13,6 +13,7 @@ from tertulia.store.bucket_files import S3Keys
 from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_places import opened_files
 from tertulia.store.files import Files
+from tertulia.store.s3_address import s3_address
 
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -331,6 +332,14 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     def opened_files(self) -> tuple[Files, DiskFiles]:
         """The files, and the disk of this machine on which they are or arrive."""
         return opened_files(self.files_path, self.files_url, self.files_also_at, self.s3_keys)
+
+    @property
+    def file_origins(self) -> list[str]:
+        """Where browsers are sent for files: scheme and host of each bucket."""
+        if self.file_downloads != "redirect":
+            return []
+        places = (s3_address(self.files_url), s3_address(self.files_also_at))
+        return [place.origin for place in places if place is not None]
 
     @property
     def is_https(self) -> bool:

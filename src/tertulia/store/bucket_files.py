@@ -118,10 +118,11 @@ class BucketFiles(Files):
         )
 
     @contextlib.asynccontextmanager
-    async def _asking(self, seconds: float = REQUEST_SECONDS) -> AsyncIterator[None]:
-        """Requests that have so long. FilesUnavailable where they fail."""
+    async def _asking(self, seconds: float | None = None) -> AsyncIterator[None]:
+        """Requests that have so long, or `REQUEST_SECONDS`. FilesUnavailable where they fail."""
         from obstore.exceptions import BaseError
 
+        seconds = REQUEST_SECONDS if seconds is None else seconds
         try:
             async with asyncio.timeout(seconds):
                 yield

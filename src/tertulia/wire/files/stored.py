@@ -24,11 +24,12 @@ async def stored_file(
     if found.place is not None:
         return FileResponse(found.place, media_type=media_type, headers=headers)
     if node.config.file_downloads == "redirect" and request.method != "HEAD":
+        disposition = headers["Content-Disposition"]
+        # There it has neither our policy nor `nosniff`: what is to be saved has no type to be shown
+        # by, and nothing that is shown can run.
+        shown = media_type if disposition.startswith("inline") else "application/octet-stream"
         address = await found.files.signed(
-            found,
-            media_type=media_type,
-            disposition=headers["Content-Disposition"],
-            now=node.clock(),
+            found, media_type=shown, disposition=disposition, now=node.clock()
         )
         if address is not None:
             return RedirectResponse(address, 302, {**headers, "Cache-Control": "no-store"})
