@@ -153,7 +153,7 @@ class BucketFiles(Files):
 
         size = (await asyncio.to_thread(source.stat)).st_size
         async with (
-            self._writing,
+            self._writing if size > PART else contextlib.nullcontext(),
             self._asking(REQUEST_SECONDS + size / LEAST_BYTES_PER_SECOND),
         ):
             await obstore.put_async(

@@ -324,11 +324,14 @@ class _Tus:
         """Make an attachment of a complete file, unless that was done before."""
         if partial.path is not None:
             return partial
-        async with self._partials.whole(partial) as file:
-            attachment = await stored(self._node, partial.user_id, file)
-        finished = msgspec.structs.replace(partial, path=attachment.path, doubtful=None)
+        path = await _with_room(self._stored(partial))
+        finished = msgspec.structs.replace(partial, path=path, doubtful=None)
         await _with_room(self._partials.finish(finished))
         return finished
+
+    async def _stored(self, partial: Partial) -> str:
+        async with self._partials.whole(partial) as file:
+            return (await stored(self._node, partial.user_id, file)).path
 
 
 async def _with_room(writing: Awaitable[T]) -> T:
