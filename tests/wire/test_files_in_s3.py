@@ -368,3 +368,15 @@ async def test_pieces_have_no_end(org: Organization, monkeypatch: pytest.MonkeyP
         await piece(org["ben"], where, offset, b"x")
     test_tus.refused(await piece(org["ben"], where, 2, b"x"), 400)
     assert await offset_of(org["ben"], where) == 2
+
+
+async def test_what_was_changed_is_answered_as_changed_though_the_old_picture_stays(
+    org: Organization, bucket: S3Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    ben = org["ben"]
+    sent = {"file": ("a.png", picture(9, 9))}
+    assert (await ben.raw("POST", "/users/me/avatar", files=sent)).ok
+    bucket.trouble(Trouble(methods="DELETE", status=403))
+    assert (await ben.raw("POST", "/users/me/avatar", files=sent)).ok
+    assert "could not be deleted" in caplog.text
+    assert (await ben.raw("POST", "/user_uploads", files={"file": ("b.txt", b"x")})).ok

@@ -27,6 +27,8 @@ from tertulia.store.uploads import KEY, ArrivedFile, IncomingFile, Uploads
 _BEGUN: Final = f"{INCOMING}/begun"
 _WHOLE: Final = f"{INCOMING}/whole"
 _PIECES: Final = f"{INCOMING}/pieces"
+DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES)
+"""Below these is all that is in the bucket of files that arrive in pieces."""
 PIECE: Final = 8 * 1024 * 1024
 """Bytes of an object at most, and those that are gathered in memory for each request."""
 MOST_PIECES: Final = 10_000

@@ -73,7 +73,7 @@ class DiskFiles(Files):
             return None
         if not stat.S_ISREG(status.st_mode):
             return None
-        return StoredFile(self, path, status.st_size, status.st_mtime, place)
+        return StoredFile(self, path, status.st_size, status.st_mtime, place, status)
 
     async def chunks(
         self, path: str, start: int = 0, end: int | None = None

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tertulia.store.bucket_partials import DIRECTORIES
 from tertulia.store.files import THUMBNAILS, Files, StoredFile
 
 AT_ONCE: Final = 4
@@ -38,8 +39,9 @@ async def move(
     old: Files, new: Files, *, delete: bool, progress: Callable[[int, int], None]
 ) -> Moved:
     """Copy every file that is not at the new place in its full length, and read it there again.
-    With `delete`, those that are at both are deleted at the old place, and what can be made again
-    too. `progress` is called with the files that are done, and how many there are.
+    With `delete`, those that are at both are deleted at the old place, and so are what can be made
+    again and pieces of files that no node goes on with. `progress` is called with the files that
+    are done, and how many there are.
 
     Raises FilesUnavailable, OSError, and NotTheSame; what was moved until then is.
     """
@@ -70,7 +72,8 @@ async def move(
             for stored in files[start : start + 1000]:
                 group.create_task(one_moved(stored))
     if delete:
-        await old.delete_below(THUMBNAILS)
+        for directory in (THUMBNAILS, *DIRECTORIES):
+            await old.delete_below(directory)
     return moved
 
 

@@ -4,6 +4,7 @@ A file is known by its path, with `/` between the parts. Paths are made by us, o
 lies at one never changes, and a path that leads elsewhere is a mistake and raises ValueError.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -33,6 +34,8 @@ class StoredFile:
     """UNIX seconds."""
     place: Path | None = None
     """Where it lies, if that is on a disk of this machine."""
+    status: os.stat_result | None = None
+    """What the disk says of it then."""
 
 
 class Files(ABC):

@@ -131,11 +131,13 @@ class Uploads:
     async def found(self, path: str) -> StoredFile | None:
         """The file of the attachment with this path; None where it is nowhere."""
         place = self.place_of(path)
-        for seconds in (0.0, *(() if self._files.is_here else LOOK_AGAIN_SECONDS)):
+        arrived = f"{INCOMING}/{_key_of(path)}"
+        found = await self._files.found(place) or await self._disk.found(arrived)
+        if found is not None or self._files.is_here:
+            return found
+        for seconds in LOOK_AGAIN_SECONDS:
             await asyncio.sleep(seconds)
-            found = await self._files.found(place) or await self._disk.found(
-                f"{INCOMING}/{_key_of(path)}"
-            )
+            found = await self._files.found(place)
             if found is not None:
                 return found
         return None

@@ -1,9 +1,12 @@
 """Keeping the files that people upload."""
 
+import contextlib
+
 from tertulia import pictures
 from tertulia.domain.messages import attachments, file_names
 from tertulia.domain.messages.attachments import NewFile
 from tertulia.model.attachments import Attachment, Picture
+from tertulia.model.errors import FilesUnavailable
 from tertulia.pictures import BadPicture
 from tertulia.service.node import Node
 from tertulia.store.uploads import ArrivedFile
@@ -23,7 +26,9 @@ async def stored(node: Node, user_id: int, file: ArrivedFile) -> Attachment:
     )
     await node.uploads.offer(file.arriving, attachments.path_of(node.state, new))
     attachment = await node.log.submit(user_id, attachments.add, new, node.config.upload_quota)
-    await node.uploads.settle(attachment.path)
+    # In a bucket the file is in its place already; a job takes care of the rest.
+    with contextlib.suppress(FilesUnavailable):
+        await node.uploads.settle(attachment.path)
     return attachment
 
 

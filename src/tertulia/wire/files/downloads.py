@@ -114,6 +114,8 @@ def page(
             response = await answer(request)
         except (Refused, Unavailable, BadPicture) as error:
             return _refusal(request, error, shows_picture=shows_picture)
+        except FileNotFoundError:  # It has just been deleted.
+            return _refusal(request, Gone(), shows_picture=shows_picture)
         # Nothing is shown that a crash could undo.
         await node.log.settled()
         return response
@@ -184,10 +186,7 @@ async def _file(
     found = await node.uploads.found(attachment.path)
     if found is None:
         raise Gone
-    try:
-        return await stored_file(node, request, found, attachment.media_type, headers)
-    except FileNotFoundError:
-        raise Gone from None
+    return await stored_file(node, request, found, attachment.media_type, headers)
 
 
 def _headers(media_type: str) -> dict[str, str]:

@@ -22,7 +22,9 @@ async def stored_file(
     """The file with these headers, among them `Content-Disposition` and `ETag`; a part of it where
     the request asks for one. Who asks may open it. FileNotFoundError where it has gone since."""
     if found.place is not None:
-        return FileResponse(found.place, media_type=media_type, headers=headers)
+        return FileResponse(
+            found.place, media_type=media_type, headers=headers, stat_result=found.status
+        )
     if node.config.file_downloads == "redirect" and request.method != "HEAD":
         disposition = headers["Content-Disposition"]
         # There it has neither our policy nor `nosniff`: what is to be saved has no type to be shown
