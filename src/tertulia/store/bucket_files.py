@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from functools import cached_property
@@ -40,6 +41,8 @@ PART: Final = 5 * 1024 * 1024
 PARTS_AT_ONCE: Final = 3
 WRITTEN_AT_ONCE: Final = 4
 """Large files. So at most `PART` times this times `PARTS_AT_ONCE` bytes are held in memory."""
+QUIET_SECONDS: Final = 60.0
+"""So long the log does not say again that the bucket is away."""
 CHUNK: Final = 256 * 1024
 MAX_SMALL: Final = 64 * 1024 * 1024
 """Bytes that `read` holds in memory at most."""
@@ -74,6 +77,7 @@ class BucketFiles(Files):
         self._keys = keys
         self._disk = disk
         self._writing = asyncio.Semaphore(WRITTEN_AT_ONCE)
+        self._quiet_until = 0.0
         self.description = str(address)
 
     @cached_property
@@ -118,46 +122,49 @@ class BucketFiles(Files):
         )
 
     @contextlib.asynccontextmanager
-    async def _asking(self, seconds: float | None = None) -> AsyncIterator[None]:
+    async def _asking(self, seconds: float | None = None) -> AsyncIterator["S3Store"]:
         """Requests that have so long, or `REQUEST_SECONDS`. FilesUnavailable where they fail."""
+        seconds = REQUEST_SECONDS if seconds is None else seconds
+        if "_store" not in self.__dict__:
+            # Loading the library and the certificates there are takes tens of milliseconds.
+            await asyncio.to_thread(getattr, self, "_store")
         from obstore.exceptions import BaseError
 
-        seconds = REQUEST_SECONDS if seconds is None else seconds
         try:
             async with asyncio.timeout(seconds):
-                yield
+                yield self._store
         except TimeoutError:
             reason = f"there was no answer within {seconds:.0f} seconds"
         except BaseError as error:
             reason = str(error).partition("\n")[0]
         else:
             return
-        logger.warning("%s: %s", self._address, reason)
-        raise FilesUnavailable(f"{self._address}: {reason}") from None
+        self._note(reason)
+        raise FilesUnavailable(f"{self._address}: {reason[:300]}") from None
+
+    def _note(self, reason: str) -> None:
+        """Say in the log what went wrong, now and then."""
+        if time.monotonic() > self._quiet_until:
+            self._quiet_until = time.monotonic() + QUIET_SECONDS
+            fields = {"place": self.description, "reason": reason}
+            logger.warning("files cannot be reached", extra={"fields": fields})
 
     async def put(self, path: str, content: bytes) -> None:
-        import obstore
-
-        async with self._asking(REQUEST_SECONDS + len(content) / LEAST_BYTES_PER_SECOND):
-            await obstore.put_async(
-                self._store,
+        async with self._asking(REQUEST_SECONDS + len(content) / LEAST_BYTES_PER_SECOND) as store:
+            await store.put_async(
                 _path(path),
                 content,
                 attributes=dict(_ATTRIBUTES),
-                chunk_size=PART,
-                max_concurrency=PARTS_AT_ONCE,
+                use_multipart=False,
             )
 
     async def put_from(self, path: str, source: Path) -> None:
-        import obstore
-
         size = (await asyncio.to_thread(source.stat)).st_size
         async with (
             self._writing if size > PART else contextlib.nullcontext(),
-            self._asking(REQUEST_SECONDS + size / LEAST_BYTES_PER_SECOND),
+            self._asking(REQUEST_SECONDS + size / LEAST_BYTES_PER_SECOND) as store,
         ):
-            await obstore.put_async(
-                self._store,
+            await store.put_async(
                 _path(path),
                 source,
                 attributes=dict(_ATTRIBUTES),
@@ -178,11 +185,9 @@ class BucketFiles(Files):
         return bytes(content)
 
     async def found(self, path: str) -> StoredFile | None:
-        import obstore
-
         try:
-            async with self._asking():
-                meta = await obstore.head_async(self._store, _path(path))
+            async with self._asking() as store:
+                meta = await store.head_async(_path(path))
         except FileNotFoundError:
             return None
         return self._stored(meta)
@@ -190,8 +195,6 @@ class BucketFiles(Files):
     async def chunks(
         self, path: str, start: int = 0, end: int | None = None
     ) -> AsyncIterator[bytes]:
-        import obstore
-
         if end is not None and end <= start:
             return
         options: dict[str, Any] = {}
@@ -199,9 +202,8 @@ class BucketFiles(Files):
             options["range"] = (start, end)
         elif start:
             options["range"] = {"offset": start}
-        async with self._asking():
-            answer = await obstore.get_async(
-                self._store,
+        async with self._asking() as store:
+            answer = await store.get_async(
                 _path(path),
                 options=options,  # type: ignore[arg-type]  # as it is documented
             )
@@ -216,21 +218,18 @@ class BucketFiles(Files):
             yield bytes(chunk)
 
     async def delete(self, path: str) -> None:
-        import obstore
-
         with contextlib.suppress(FileNotFoundError):
-            async with self._asking():
-                await obstore.delete_async(self._store, _path(path))
+            async with self._asking() as store:
+                await store.delete_async(_path(path))
 
     async def delete_below(self, directory: str) -> None:
         async for one in self.below(directory):
             await self.delete(one.path)
 
     async def below(self, directory: str) -> AsyncIterator[StoredFile]:
-        import obstore
-
         prefix = _path(directory) if directory else None
-        coming = obstore.list(self._store, prefix, chunk_size=1000).__aiter__()
+        async with self._asking() as store:
+            coming = store.list(prefix, chunk_size=1000).__aiter__()
         while True:
             async with self._asking():
                 try:
@@ -256,14 +255,14 @@ class BucketFiles(Files):
     async def signed(
         self, stored: StoredFile, *, media_type: str, disposition: str, now: float
     ) -> str | None:
-        import obstore
-
         secret = self._keys.signing_secret
         if not secret:
             return None
         lifetime = timedelta(seconds=signed_addresses.WINDOW_SECONDS)
-        async with self._asking():
-            address = await obstore.sign_async(self._store, "GET", _path(stored.path), lifetime)
+        async with self._asking() as store:
+            import obstore
+
+            address = await obstore.sign_async(store, "GET", _path(stored.path), lifetime)
         headers = {
             "response-content-type": media_type,
             "response-content-disposition": disposition,

@@ -12,8 +12,8 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final, NamedTuple, cast
 
 import msgspec
 
@@ -29,8 +29,8 @@ _WHOLE: Final = f"{INCOMING}/whole"
 _PIECES: Final = f"{INCOMING}/pieces"
 DIRECTORIES: Final = (_BEGUN, _WHOLE, _PIECES)
 """Below these is all that is in the bucket of files that arrive in pieces."""
-PIECE: Final = 8 * 1024 * 1024
-"""Bytes of an object at most, and those that are gathered in memory for each request."""
+PIECE: Final = 4 * 1024 * 1024
+"""Bytes of an object at most: so many are in memory while it is written."""
 MOST_PIECES: Final = 10_000
 """Objects of one file: a client that sends a few bytes at a time makes no end of them."""
 _OLD_SECONDS: Final = 43_200
@@ -64,11 +64,13 @@ def chain(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 class BucketPieces(Pieces):
-    """The pieces of one file, and those that one request brings."""
+    """The pieces of one file, and those that one request brings: gathered on the disk of this
+    machine, in an empty file, until they are worth an object or were looked at."""
 
-    def __init__(self, files: Files, key: str, present: Sequence[Piece], incoming: Path) -> None:
+    def __init__(
+        self, files: Files, key: str, present: Sequence[Piece], gathered: BinaryIO
+    ) -> None:
         self._files = files
-        self._incoming = incoming
         self._directory = f"{_PIECES}/{key}"
         self._count = len(present)
         self._kept = max((piece.end for piece in chain(present)), default=0)
@@ -76,51 +78,46 @@ class BucketPieces(Pieces):
         self._begun = self._kept
         self._written: list[str] = []
         """Objects of this request."""
-        self._gathered = bytearray()
-        self._spool: SpooledTemporaryFile[bytes] | None = None
-        """What is still to be checked."""
-        self._spooled = 0
+        self._gathered = gathered
+        self._first = 0
+        """Where in it that begins which is not in the bucket."""
+        self._waiting = 0
+        """Bytes of that."""
+        self._is_checked = False
         self._is_dropped = False
 
     @property
     def size(self) -> int:  # type: ignore[override]  # it is not set
-        return self._kept + len(self._gathered) + self._spooled
+        return self._kept + self._waiting
 
     async def begin(self, *, checked: bool) -> None:
         self._begun = self._kept
-        if checked:
-            await asyncio.to_thread(file_modes.directory, self._incoming)
-            self._spool = SpooledTemporaryFile(PIECE, dir=str(self._incoming))  # noqa: SIM115 (see end)
+        self._is_checked = checked
 
     async def append(self, piece: bytes) -> None:
-        if self._spool is not None:
-            await asyncio.to_thread(self._spool.write, piece)
-            self._spooled += len(piece)
-            return
-        self._gathered += piece
-        while len(self._gathered) >= PIECE:
-            await self._put(bytes(self._gathered[:PIECE]))
+        await asyncio.to_thread(self._gathered.write, piece)
+        self._waiting += len(piece)
+        if self._waiting >= PIECE and not self._is_checked:
+            await self._put_gathered()
 
     def drop(self) -> None:
         self._is_dropped = True
 
     async def end(self) -> None:
-        try:
-            if self._is_dropped:
-                await self._undo()
-                return
-            if self._spool is not None:
-                await asyncio.to_thread(self._spool.seek, 0)
-                while content := await asyncio.to_thread(self._spool.read, PIECE):
-                    self._spooled -= len(content)
-                    self._gathered += content
-                    await self._put(content)
-            while self._gathered:
-                await self._put(bytes(self._gathered[:PIECE]))
-        finally:
-            if self._spool is not None:
-                self._spool.close()
-                self._spool, self._spooled = None, 0
+        if self._is_dropped:
+            await self._undo()
+        else:
+            await self._put_gathered()
+
+    async def _put_gathered(self) -> None:
+        while self._waiting:
+            await asyncio.to_thread(self._gathered.seek, self._first)
+            content = await asyncio.to_thread(self._gathered.read, PIECE)
+            await self._put(content)
+            self._first += len(content)
+            self._waiting -= len(content)
+        await asyncio.to_thread(_emptied, self._gathered)
+        self._first = 0
 
     async def _put(self, content: bytes) -> None:
         if self._count >= MOST_PIECES:
@@ -129,16 +126,24 @@ class BucketPieces(Pieces):
         await self._files.put(f"{self._directory}/{name}", content)
         self._written.append(name)
         self._count += 1
-        del self._gathered[: len(content)]
         self._kept += len(content)
 
     async def _undo(self) -> None:
-        self._gathered.clear()
-        self._spooled = 0
+        self._waiting = 0
         self._kept = self._begun
         for name in reversed(self._written):
             await self._files.delete(f"{self._directory}/{name}")
         self._written.clear()
+
+
+def _nameless(directory: Path) -> BinaryIO:
+    file_modes.directory(directory)
+    return cast(BinaryIO, TemporaryFile(dir=directory))
+
+
+def _emptied(file: BinaryIO) -> None:
+    file.seek(0)
+    file.truncate()
 
 
 class BucketPartials(Partials):
@@ -171,7 +176,8 @@ class BucketPartials(Partials):
             yield None
             return
         present = await self._pieces(partial.key)
-        yield BucketPieces(self._files, partial.key, present, self._uploads.incoming)
+        with await asyncio.to_thread(_nameless, self._uploads.incoming) as gathered:
+            yield BucketPieces(self._files, partial.key, present, gathered)
 
     async def _pieces(self, key: str) -> list[Piece]:
         found: list[Piece] = []
