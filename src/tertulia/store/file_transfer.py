@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from tertulia.model.attachments import Attachment
@@ -63,12 +63,12 @@ async def _added(
             written = time.gmtime(max(stored.modified, _ZIP_BEGINS))
             information = zipfile.ZipInfo(PREFIX + path, written[:6])
             information.external_attr = file_modes.FILE << 16
-            with contextlib.suppress(FileNotFoundError):
-                chunks = stored.files.chunks(stored.path)
-                first = await anext(chunks, b"")
+            content = await _begun(stored, files, path)
+            if content is not None:
+                first, rest = content
                 with archive.open(information, "w", force_zip64=True) as target:
                     target.write(first)
-                    async for chunk in chunks:
+                    async for chunk in rest:
                         target.write(chunk)
                 done += 1
             progress("files", number, len(found))
@@ -85,11 +85,34 @@ async def everything(
     found = {one.path: one async for one in files.kept()}
     uploads = Uploads(files, disk)
     for attachment in attachments:
-        if uploads.place_of(attachment.path) not in found:
-            stored = await disk.found(f"{INCOMING}/{attachment.key}")
+        place = uploads.place_of(attachment.path)
+        if place not in found:
+            stored = await _arrived(attachment, files, disk, place)
             if stored is not None:
-                found[uploads.place_of(attachment.path)] = stored
+                found[place] = stored
     return found
+
+
+async def _arrived(
+    attachment: Attachment, files: Files, disk: DiskFiles, place: str
+) -> StoredFile | None:
+    """The file of an attachment that was not in its place. In this order: it may be moved there in
+    between."""
+    return await disk.found(f"{INCOMING}/{attachment.key}") or await files.found(place)
+
+
+async def _begun(
+    stored: StoredFile, files: Files, path: str
+) -> tuple[bytes, AsyncIterator[bytes]] | None:
+    """The first bytes of a file, and the others; None where it has been deleted."""
+    # What had just arrived may have been moved to its place since.
+    for where, at in ((stored.files, stored.path), (files, path)):
+        chunks = where.chunks(at)
+        try:
+            return await anext(chunks, b""), chunks
+        except FileNotFoundError:
+            continue
+    return None
 
 
 def _attachments(connection: Connection) -> list[Attachment]:
@@ -226,11 +249,11 @@ async def _lost(attachments: list[Attachment], files: Files, disk: DiskFiles) ->
                 expected = missing.get(stored.path)
                 if expected is not None and expected.size == stored.size:
                     del missing[stored.path]
+        found: list[str] = []
+        for place, attachment in missing.items():
+            arrived = await _arrived(attachment, files, disk, place)
+            if arrived is None or arrived.size != attachment.size:
+                found.append(attachment.path)
+        return found
     finally:
         await files.close()
-    found: list[str] = []
-    for attachment in missing.values():
-        arrived = await disk.found(f"{INCOMING}/{attachment.key}")
-        if arrived is None or arrived.size != attachment.size:
-            found.append(attachment.path)
-    return found
