@@ -17,6 +17,7 @@ from tertulia.store import bucket_files, bucket_partials, uploads
 from tertulia.store.bucket_partials import BucketPartials, Piece, chain
 from tertulia.store.uploads import Uploads
 from tertulia.wire.pages.web_client import client_page
+from tests.elsewhere import elsewhere, unvouched
 from tests.pictures import picture
 from tests.s3 import ACCESS_KEY, SECRET_KEY, S3Server, Trouble
 from tests.support import Newcomer, Organization, Person, TestClock, founded
@@ -270,6 +271,17 @@ async def test_a_file_that_is_seen_a_moment_later_is_found(
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 200
     bucket.trouble(Trouble(methods="HEAD", status=404))
     assert (await org["ben"].open(f"/user_uploads/{path}")).status_code == 404
+
+
+async def test_nothing_is_said_to_a_bucket_for_which_nobody_vouches(
+    config: Config, tmp_path: Path
+) -> None:
+    async with elsewhere(unvouched(tmp_path)) as there:
+        url = f"s3://files?endpoint=https://localhost:{there.port}"
+        files, _ = msgspec.structs.replace(config, files_url=url).opened_files()
+        with pytest.raises(FilesUnavailable):
+            await files.probe()
+    assert there.asked == []
 
 
 @pytest.mark.parametrize("path", ["", "..", "a/../../b", "/etc/passwd", "a//b", "a/.", "a\0b"])
