@@ -1,6 +1,7 @@
 """Markdown to HTML, and what the message refers to."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -34,8 +35,8 @@ from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
-_EXPENSIVE_SIGNS: Final = ("```", "~~~", "$$")
-"""A message without any of these has neither code nor formulas."""
+_EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
+"""A message without one of these has neither code nor formulas."""
 RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
     "\n": (newline,),
     "\\": (emphasis.escape,),
@@ -72,7 +73,7 @@ class Renderer:
 
     async def prepare(self, moment: Moment, content: str) -> None:
         """Have a worker render the code and formulas of the content, for `render` to find."""
-        if not any(sign in content for sign in _EXPENSIVE_SIGNS):
+        if _EXPENSIVE.search(content) is None:
             return
         to_render = PartsToRender()
         context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
