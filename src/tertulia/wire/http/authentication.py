@@ -78,7 +78,7 @@ def session_in(scope: Scope) -> Session | None:
 def by_header(node: HttpNode, authorization: str) -> User:
     """The account that an Authorization header stands for. Raises as `authenticate`."""
     is_usual = len(authorization) <= USUAL_HEADER
-    named, hashed = (_known if is_usual else _named_in)(authorization)
+    named, hashed = (known_header if is_usual else _named_in)(authorization)
     user = _with_key(node, hashed)
     if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
         raise WrongApiKey("The API key is not valid.")
@@ -103,7 +103,8 @@ def _named_in(authorization: str) -> tuple[str, str]:
     return email.strip().casefold(), digest(api_key)
 
 
-_known = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
+known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
+"""The same of the headers that came last."""
 
 
 def owner_of_key(node: HttpNode, api_key: str) -> User:
