@@ -36,6 +36,7 @@ def _thorough() -> Renderer:
     inline.ruler2 = markdown.inline.ruler2
     markdown.inline = inline
     markdown.core.ruler.at("block", block)
+    markdown.core.ruler.enable("text_join")
     return renderer
 
 
@@ -46,7 +47,7 @@ def _at(sign: str, rule: RuleFuncInlineType, state: StateInline, silent: bool) -
 THOROUGH = _thorough()
 
 
-@settings(max_examples=400)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(PARTS, max_size=12).map("".join))
 def test_the_short_way_leads_to_the_same(content: str) -> None:
     assert rendered(content, EVE) == THOROUGH.render(Moment(STATE, 0, EVE), content)

@@ -129,6 +129,8 @@ def _parser() -> MarkdownIt:
     markdown.inline.ruler2.after("fragments_join", "strong_outside", emphasis.strong_outside)
     markdown.core.ruler.at("block", blocks.parse)
     markdown.core.ruler.at("inline", _parse_texts)
+    # It joins texts that rules of others leave behind; ours leave none.
+    markdown.core.ruler.disable("text_join")
     return markdown
 
 
