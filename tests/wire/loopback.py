@@ -15,10 +15,11 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from tertulia.app.composition import asgi
+from tertulia.wire.http.request_headers import Headers
 from tertulia.wire.protocol.connections import Connections, Limits
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
-from tertulia.wire.protocol.polling import Connection, Headers, Polls, WaitingPoll
+from tertulia.wire.protocol.polling import Connection, Polls, WaitingPoll
 from tests.support import Organization, Person
 
 WAYS = ("below", "endpoint")

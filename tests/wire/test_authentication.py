@@ -9,6 +9,7 @@ import pytest
 from tertulia.model.changes import RealmChanged, UserChanged, UserCreated, UserDeactivated
 from tertulia.model.users import Bot, BotKind, Credential, PersonalSettings, User
 from tertulia.service.config import Config
+from tertulia.wire.http.authentication import KNOWN_HEADERS, USUAL_HEADER, known_header
 from tests.support import PASSWORD, Organization, Person, founded
 
 pytestmark = pytest.mark.usefixtures("nothing_broke")
@@ -93,6 +94,17 @@ async def test_a_wrong_key_or_somebody_else_s_address_is_refused_alike(
         for email, key in pairs
     ]
     assert len({body["msg"] for body in told}) == 1
+
+
+async def test_of_headers_no_more_is_kept_than_there_is_room_for(shared: Organization) -> None:
+    ann = shared["ann"]
+    (await _with(shared, _basic(f"{ann.email}:{ann.api_key}"))).ok
+    before = known_header.cache_info()
+    assert before.maxsize == KNOWN_HEADERS
+    (await _with(shared, _basic(f"{ann.email}:{'x' * USUAL_HEADER}"))).refused(
+        "INVALID_API_KEY", 401
+    )
+    assert known_header.cache_info().currsize == before.currsize
 
 
 async def test_a_deactivated_account_is_told_so_with_the_right_key_only(org: Organization) -> None:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from tertulia.wire.http import forms
 from tertulia.wire.http.endpoint import ANONYMOUS_BODY
@@ -750,11 +750,12 @@ class Told:
         self._pieces = list(pieces)
         self.read = 0
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            await asyncio.sleep(0)
-            self.read += 1
-            yield piece
+    async def receive(self) -> Message:
+        await asyncio.sleep(0)
+        piece = self._pieces[self.read]
+        self.read += 1
+        more = self.read < len(self._pieces)
+        return {"type": "http.request", "body": piece, "more_body": more}
 
 
 async def test_of_all_bodies_together_no_more_is_kept_than_there_is_room_for() -> None:

@@ -58,6 +58,24 @@ def _gives(status: int, body: bytes) -> Callable[[Request], Awaitable[Response]]
     return answer
 
 
+def _heads(*headers: tuple[bytes, bytes]) -> Callable[[Request], Awaitable[Response]]:
+    """Answers hello, with headers as they are."""
+
+    async def answer(_request: Request) -> Response:
+        response = Response(b"hello")
+        response.raw_headers.extend(headers)
+        return response
+
+    return answer
+
+
+async def _told(request: Request) -> Response:
+    """What the server says of the request, but for what is another one's each time."""
+    scope = request.scope
+    names = ("asgi", "http_version", "scheme", "root_path", "headers", "method", "path", "raw_path")
+    return Response(repr([scope[name] for name in (*names, "query_string", "state")]))
+
+
 APP = Starlette(
     routes=[
         Route("/streamed", _streamed),
@@ -71,6 +89,13 @@ APP = Starlette(
         Route("/nothing", _gives(204, b"")),
         Route("/same", _gives(304, b"")),
         Route("/wrong", _gives(400, b"no")),
+        Route("/told/{rest:path}", _told, methods=["POST"]),
+        Route("/closing", _heads((b"connection", b"close"))),
+        Route("/lasting", _heads((b"connection", b"keep-alive"))),
+        Route("/twice", _heads((b"content-length", b"5"))),
+        Route("/shorter", _heads((b"content-length", b"4"))),
+        Route("/split", _heads((b"x-name", b"a\r\nx-other: b"))),
+        Route("/named", _heads((b"x name", b"a"))),
     ]
 )
 ENDS = b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -110,6 +135,9 @@ def ours(*arguments: object) -> asyncio.Protocol:
         for path in ("/streamed", "/sized", "/empty", "/small", "/head", "/large", "/nothing")
     ]
     + [
+        *(asked("GET", path) for path in ("/closing", "/lasting", "/twice", "/shorter")),
+        asked("POST", "/told/a%20b/%C3%A9?c=%20d&e", "X-Name: x, y", "x-name: z"),
+        asked("POST", "/told/", version="1.0"),
         asked("GET", "/same"),
         asked("GET", "/wrong"),
         asked("GET", "/nowhere"),
@@ -131,13 +159,23 @@ async def test_it_is_the_same_to_the_byte(data: bytes) -> None:
     assert found.startswith(b"HTTP/1.1 ")
 
 
+@pytest.mark.parametrize(
+    ("path", "begins"),
+    [
+        ("/broken", b"HTTP/1.1 500 "),
+        # A header that would end the head: the connection does.
+        ("/split", b""),
+        ("/named", b""),
+    ],
+)
 async def test_it_is_the_same_where_the_application_breaks(
-    caplog: pytest.LogCaptureFixture,
+    path: str, begins: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data = asked("GET", "/broken")
+    data = asked("GET", path)
     found = await answered(ours, data)
     assert found == await answered(HttpToolsProtocol, data)
-    assert found.startswith(b"HTTP/1.1 500 ")
+    assert found.startswith(begins)
+    assert bool(found) == bool(begins)
 
 
 @pytest.mark.parametrize("way", WAYS)

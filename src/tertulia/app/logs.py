@@ -7,7 +7,6 @@ never among them.
 import logging
 import re
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -46,7 +45,7 @@ class _Lines(logging.Formatter):
             "event": record.getMessage(),
         }
         fields = getattr(record, "fields", None)
-        if isinstance(fields, Mapping):
+        if isinstance(fields, dict):
             facts.update(fields)
         if record.exc_info:
             facts["error"] = self.formatException(record.exc_info)
@@ -67,9 +66,8 @@ class TextLines(_Lines):
     def format(self, record: logging.LogRecord) -> str:
         facts = self.facts(record)
         error = facts.pop("error", None)
-        line = " ".join(
-            [str(facts.pop("at")), *(f"{name}={_quoted(value)}" for name, value in facts.items())]
-        )
+        at = facts.pop("at")
+        line = " ".join([at, *[f"{name}={_quoted(value)}" for name, value in facts.items()]])
         return "\n".join([line, *map(_behind_bar, error.splitlines())]) if error else line
 
 
@@ -88,5 +86,7 @@ def _behind_bar(text: str) -> str:
 def _quoted(value: Any) -> str:
     """The value, in quotes where it would not be one word."""
     text = str(value)
+    if text.isalnum():
+        return text
     is_word = text.isprintable() and _WORD.fullmatch(text)
     return text if is_word else _encoder.encode(text).decode()

@@ -152,13 +152,16 @@ class Delivery:
             return False
         first = event_ids.end_of(queue.record.start)
         cursor = first if last_event_id == -1 else last_event_id
-        if cursor < first or event_ids.seq_of(cursor) > self._log.durable:
+        durable = self._log.durable
+        if cursor < first or event_ids.seq_of(cursor) > durable:
             return False
-        if not self.recent.reach_back_to(queue, cursor):
+        seen = queue.known_through(cursor)
+        if not self.recent.reach_back_to(seen):
             return False
         self._begin(queue, cursor)
         try:
-            events = self.recent.read(queue, cursor)
+            is_up_to_date = seen >= durable and not queue.transients
+            events = [] if is_up_to_date else self.recent.read(queue, cursor)
         except NotEncoded:
             self._delete(queue)
             waiter.fail(NoSuchQueue(queue_id))
@@ -206,7 +209,8 @@ class Delivery:
         """A poll has come, from a client that has everything up to the cursor. Returns its turn."""
         self.queues.touch(queue)
         queue.turn += 1
-        self.polls.answer(queue, [])
+        if queue.poll is not None:
+            self.polls.answer(queue, [])
         queue.acknowledge(cursor)
         return queue.turn
 

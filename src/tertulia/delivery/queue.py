@@ -55,14 +55,16 @@ class Queue:
         """The client has every event up to the cursor."""
         while self.transients and self.transients[0][0] <= cursor:
             self.transients.popleft()
-        self.last_transient = max(self.last_transient, cursor)
+        if cursor > self.last_transient:
+            self.last_transient = cursor
 
     def known_through(self, cursor: int) -> int:
         """The entry up to which a client with this cursor has everything."""
+        seen_cursor, seen_entry = self.seen_through
         seq = event_ids.seq_of(cursor)
-        if not event_ids.is_complete(cursor):
-            seq -= 1
-        return max(seq, self.seen_through[1]) if self.seen_through[0] == cursor else seq
+        if cursor == seen_cursor and seen_entry >= seq:
+            return seen_entry
+        return seq if event_ids.is_complete(cursor) else seq - 1
 
     def next_transient_id(self, seq: int) -> int | None:
         """The ID of the next transient event after the entry; None when its range is used up."""

@@ -76,9 +76,8 @@ class RecentEntries:
 
     # What follows a cursor
 
-    def reach_back_to(self, queue: Queue, cursor: int) -> bool:
-        """Whether all that follows the cursor is in memory."""
-        seq = queue.known_through(cursor)
+    def reach_back_to(self, seq: int) -> bool:
+        """Whether all that follows the entry is in memory."""
         return seq >= self._log.durable or seq + 1 >= self._first
 
     def read(self, queue: Queue, cursor: int) -> list[bytes]:

@@ -96,7 +96,8 @@ class WaitingPolls:
             return None
         self._undelivered.pop(queue, None)
         del self._waiting[queue]
-        self._waiting_for_all_public.discard(queue)
+        if self._waiting_for_all_public:
+            self._waiting_for_all_public.discard(queue)
         self._queues.touch(queue)
         return poll
 

@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
+from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, blockquote, heading, table
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from tertulia.markup.render_context import MAX_NESTING, context_of
@@ -17,6 +19,22 @@ MAX_QUOTATION_CHECKS: Final = 20_000
 quotation are tried again for each line before them, which is quadratic."""
 _INDENT: Final = 2
 """Columns by which the content of a list's item is indented."""
+_LINE: Final = r"[^\s\d#>`~*+\-_|:=][^\n]*+"
+_PROSE: Final = re.compile(rf"{_LINE}(?:\n{_LINE})*+")
+
+
+def is_prose(text: str) -> bool:
+    """Whether none of the lines can begin a block, so that all together are a paragraph."""
+    return _PROSE.fullmatch(text) is not None
+
+
+def parse(state: StateCore) -> None:
+    """The blocks of a message. Most messages are one paragraph, which is seen at a glance."""
+    if not is_prose(state.src):
+        state.md.block.parse(state.src, state.md, state.env, state.tokens)
+        return
+    text = Token("inline", "", 0, content=mdTrim(state.src), children=[])
+    state.tokens += (Token("paragraph_open", "p", 1), text, Token("paragraph_close", "p", -1))
 
 
 def line(state: StateBlock, number: int) -> str:

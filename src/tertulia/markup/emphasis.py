@@ -1,9 +1,9 @@
-"""Emphasis by asterisks, code between backticks, and backslash escapes."""
+"""Code between backticks, backslash escapes, and the order of emphasis."""
 
 import re
 from typing import Final
 
-from markdown_it.rules_inline import StateInline, emphasis
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from tertulia.markup.elements import element, escaped
@@ -12,11 +12,6 @@ from tertulia.markup.render_context import add_html, marks_of
 _ESCAPED: Final = re.compile(r"\\([\\`*_{}\[\]()>#+\-.!])")
 _BOTH: Final = frozenset({"em_open", "em_close", "strong_open", "strong_close"})
 _BACKTICKS: Final = re.compile(r"`+")
-
-
-def asterisks(state: StateInline, silent: bool) -> bool:
-    """Emphasis by asterisks only: many names have underscores in them."""
-    return state.src[state.pos] == "*" and emphasis.tokenize(state, silent)
 
 
 def escape(state: StateInline, silent: bool) -> bool:

@@ -40,6 +40,8 @@ _HOST: Final = re.compile(
     (?P<rest>(?: :[0-9]{1,5} )? (?: [/?#][^\s<>]* )?)""",
     re.VERBOSE,
 )
+_DOT_INSIDE: Final = re.compile(r"[\w-]\.\w")
+"""What every host has, and most sentences do not."""
 _PUNCTUATION: Final = frozenset(".,;:!?'\"*_~")
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
@@ -153,7 +155,7 @@ def addresses(text: str) -> list[Match]:
 
 def hosts(context: RenderContext, text: str) -> list[Token | str] | None:
     """The text split at its hosts and mail addresses, which become links; None without any."""
-    if "." not in text:
+    if _DOT_INSIDE.search(text) is None:
         return None
     parts: list[Token | str] = []
     done = 0

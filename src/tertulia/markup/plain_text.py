@@ -26,30 +26,32 @@ def with_links_and_emoji(context: RenderContext, tokens: Sequence[Token]) -> lis
     in_link = 0
     for token in tokens:
         if token.type == "text":
-            finders = _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS
-            found.extend(_applied(context, [token], finders))
+            _add_split(found, context, token, _EVERYWHERE if in_link else _OUTSIDE_OF_LINKS)
             continue
         in_link += token.nesting if token.tag == "a" else 0
         found.append(token)
     return found
 
 
-def _applied(context: RenderContext, tokens: list[Token], finders: Sequence[Finder]) -> list[Token]:
-    for find in finders:
-        after: list[Token] = []
-        for token in tokens:
-            parts = find(context, token.content) if token.type == "text" else None
-            if parts is None:
-                after.append(token)
-            else:
-                after.extend(_token(part) for part in parts if part != "")
-        tokens = after
-    return tokens
+def _add_split(
+    found: list[Token], context: RenderContext, token: Token, finders: Sequence[Finder]
+) -> None:
+    """Add the token of plain text, or what the first finder that finds something makes of it, the
+    text in which is for the finders after that one."""
+    for number, find in enumerate(finders, start=1):
+        parts = find(context, token.content)
+        if parts is None:
+            continue
+        for part in parts:
+            if isinstance(part, Token):
+                found.append(part)
+            elif part:
+                _add_split(found, context, _text(part), finders[number:])
+        return
+    found.append(token)
 
 
-def _token(part: Token | str) -> Token:
-    if isinstance(part, Token):
-        return part
+def _text(content: str) -> Token:
     token = Token("text", "", 0)
-    token.content = part
+    token.content = content
     return token

@@ -1,11 +1,15 @@
 """Markdown to HTML, and what the message refers to."""
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import emphasis as asterisks
+from markdown_it.rules_inline import newline, strikethrough
 from markdown_it.token import Token
 
 from tertulia.markup import (
@@ -23,6 +27,7 @@ from tertulia.markup import (
     times,
 )
 from tertulia.markup.external_media import ExternalMedia
+from tertulia.markup.inline_parser import InlineParser
 from tertulia.markup.render_context import RenderContext, context_of, environment
 from tertulia.markup.worker_rendering import ExpensiveParts, PartsToRender, prepare
 from tertulia.model.messages import Rendered
@@ -30,9 +35,25 @@ from tertulia.model.previews import LinkPreview
 from tertulia.state.moment import Moment
 
 _BLOCK_RULES: Final = ("table", "code", "fence", "blockquote", "hr", "list", "heading")
-_EXPENSIVE_SIGNS: Final = ("```", "~~~", "$$")
-"""A message without any of these has neither code nor formulas."""
-_INLINE_RULES: Final = ("newline", "escape", "backticks", "strikethrough", "emphasis", "link")
+_EXPENSIVE: Final = re.compile(r"```|~~~|\$\$")
+"""A message without one of these has neither code nor formulas."""
+RULES_BY_SIGN: Final[Mapping[str, Sequence[RuleFuncInlineType]]] = {
+    "\n": (newline,),
+    "\\": (emphasis.escape,),
+    "`": (emphasis.code,),
+    "$": (formulas.inline,),
+    "@": (mentions.mention,),
+    "#": (channels.channel_link,),
+    "<": (times.time,),
+    ":": (links.address, emoji.by_name),
+    "~": (strikethrough.tokenize,),
+    "*": (asterisks.tokenize,),
+    "!": (previews.image,),
+    "[": (links.link,),
+}
+"""The rules of inline markup, by the character at which they begin."""
+_AFTER_INLINE: Final = ("balance_pairs", "strikethrough", "emphasis", "fragments_join")
+_MAX_NESTING: Final = 100
 
 
 class Renderer:
@@ -52,7 +73,7 @@ class Renderer:
 
     async def prepare(self, moment: Moment, content: str) -> None:
         """Have a worker render the code and formulas of the content, for `render` to find."""
-        if not any(sign in content for sign in _EXPENSIVE_SIGNS):
+        if _EXPENSIVE.search(content) is None:
             return
         to_render = PartsToRender()
         context = RenderContext(moment, self._site, expensive=ExpensiveParts(to_render=to_render))
@@ -94,8 +115,9 @@ def _is_one_paragraph(tokens: list[Token]) -> bool:
 
 
 def _parser() -> MarkdownIt:
-    markdown = MarkdownIt("zero", {"breaks": True, "maxNesting": 100})
-    markdown.enable([*_BLOCK_RULES, *_INLINE_RULES])
+    markdown = MarkdownIt("zero", {"breaks": True, "maxNesting": _MAX_NESTING})
+    markdown.inline = InlineParser(RULES_BY_SIGN, _MAX_NESTING)
+    markdown.enable([*_BLOCK_RULES])
     block = markdown.block.ruler
     interrupting = ["paragraph", "blockquote", "list"]
     block.at("fence", fenced_blocks.fence_rule, {"alt": interrupting})
@@ -103,20 +125,12 @@ def _parser() -> MarkdownIt:
     block.at("blockquote", blocks.quotation_rule, {"alt": interrupting})
     block.at("list", blocks.list_rule, {"alt": ["paragraph", "blockquote"]})
     block.at("heading", blocks.heading_rule, {"alt": ["paragraph", "blockquote"]})
-    inline = markdown.inline.ruler
-    inline.at("escape", emphasis.escape)
-    inline.at("backticks", emphasis.code)
-    inline.at("emphasis", emphasis.asterisks)
-    inline.at("link", links.link)
-    inline.before("link", "image", previews.image)
-    inline.after("backticks", "formula", formulas.inline)
-    inline.after("formula", "mention", mentions.mention)
-    inline.after("mention", "channel", channels.channel_link)
-    inline.after("channel", "time", times.time)
-    inline.after("time", "address", links.address)
-    inline.after("address", "emoji", emoji.by_name)
+    markdown.inline.ruler2.enableOnly([*_AFTER_INLINE])
     markdown.inline.ruler2.after("fragments_join", "strong_outside", emphasis.strong_outside)
+    markdown.core.ruler.at("block", blocks.parse)
     markdown.core.ruler.at("inline", _parse_texts)
+    # It joins texts that rules of others leave behind; ours leave none.
+    markdown.core.ruler.disable("text_join")
     return markdown
 
 

@@ -1,7 +1,8 @@
 """A node as one account uses it."""
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from tertulia.domain.accounts import users
 from tertulia.domain.messages.notices import Render
@@ -14,8 +15,7 @@ from tertulia.state.organization import State
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Caller:
+class Caller(Struct, frozen=True, kw_only=True):
     """A node and an account: questions and commands are in the account's name."""
 
     node: Node

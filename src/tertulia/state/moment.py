@@ -1,8 +1,9 @@
 """What a verb sees when it decides, and what it answers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from tertulia.model.changes import AnyChange
 from tertulia.model.mail import Mail
@@ -12,8 +13,7 @@ from tertulia.state.organization import State
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The point of the log at which a command decides."""
 
     state: State
@@ -28,16 +28,15 @@ class Moment:
         return self.state.users[self.actor_id]
 
 
-@dataclass(frozen=True)
-class Decision(Generic[T]):
+class Decision(Struct, Generic[T], frozen=True):
     """The changes that a command asks for, in order, and what it answers when they are made.
 
     `mails` are stored in the same commit, and sent afterwards.
     """
 
     result: T
-    changes: Sequence[AnyChange] = field(default=())
-    mails: Sequence[Mail] = field(default=())
+    changes: Sequence[AnyChange] = ()
+    mails: Sequence[Mail] = ()
 
 
 Verb = Callable[..., Decision[T]]

@@ -1,6 +1,5 @@
 """Accounts: people, and what people and bots have in common."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -395,7 +394,7 @@ def reactivate(moment: Moment, user_id: int, key: NewKey) -> Decision[None]:
     if target.is_deleted:
         raise Refused("The account is deleted.")
     first = full_members.overdue(state, target, now)
-    ahead = dataclasses.replace(moment, state=full_members.with_changes(state, first))
+    ahead = msgspec.structs.replace(moment, state=full_members.with_changes(state, first))
     changes: list[AnyChange] = [
         *key_replaced(state, target.id, key),
         *first,

@@ -1,6 +1,5 @@
 """Messages of the server's bots about a change, as part of the same decision."""
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -50,7 +49,7 @@ def sent(
     sent to them, link them and mention them.
     """
     state = moment.state.with_changes(*new, *users) if new or users else moment.state
-    seen = dataclasses.replace(moment, state=state)
+    seen = msgspec.structs.replace(moment, state=state)
     rendered: dict[str, Rendered] = {}
     drafts = []
     for notice in notices:
@@ -65,7 +64,7 @@ def sent(
             )
         drafts.append(
             (
-                dataclasses.replace(seen, actor_id=notice.sender_id),
+                msgspec.structs.replace(seen, actor_id=notice.sender_id),
                 Draft(to=notice.to, content=content, rendered=rendered[content], client=CLIENT),
             )
         )

@@ -1,6 +1,6 @@
 """Reminders: a message that its reader wants to see again, at a time of their own."""
 
-import dataclasses
+import msgspec
 
 from tertulia.domain import names, permissions
 from tertulia.domain.messages import notices
@@ -85,7 +85,7 @@ def deliver(
         text += _noted(reminder.note)
     notice = Notice(ToPeople(frozenset({reader.id})), text)
     # It quotes what the reader can read, and links what they can see.
-    as_reader = dataclasses.replace(moment, actor_id=reader.id)
+    as_reader = msgspec.structs.replace(moment, actor_id=reader.id)
     sent = notices.sent(as_reader, [notice], render)
     return Decision(None, (*sent, _removed(reminder)))
 

@@ -4,8 +4,6 @@ What is scheduled could be sent at that moment, and is sent as any message is: w
 its author has when its time has come.
 """
 
-import dataclasses
-
 import msgspec
 
 from tertulia.domain import permissions
@@ -100,7 +98,7 @@ def deliver(
     fails, and its author is told; what has been changed or deleted meanwhile is left alone."""
     if moment.state.scheduled_messages.get(scheduled.id) != scheduled:
         return Decision(None)
-    as_author = dataclasses.replace(moment, actor_id=scheduled.user_id)
+    as_author = msgspec.structs.replace(moment, actor_id=scheduled.user_id)
     try:
         permissions.require(as_author.actor.is_active, "The author's account is deactivated.")
         sent = user_topics.send(as_author, draft)

@@ -10,8 +10,9 @@ A change that makes one event, the same for all who get it, is declared by `to_e
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct
 
 from tertulia.model.changes import Change, Entry
 from tertulia.model.queues import QueueRecord, Registration
@@ -22,8 +23,7 @@ from tertulia.wire.api.events import EncodedEvent, Event, encoded
 C = TypeVar("C", bound=Change)
 
 
-@dataclass(frozen=True)
-class ProjectionContext:
+class ProjectionContext(Struct, frozen=True):
     """What a projection looks at: the organization as it is now, and the entry's circumstances.
 
     The state may be later than the entry; whatever cannot be told from a later state is in the
@@ -42,8 +42,7 @@ class ProjectionContext:
         return self.entry.at
 
 
-@dataclass(frozen=True)
-class Viewer:
+class Viewer(Struct, frozen=True):
     """The user whose queue it is, and how the queue was registered."""
 
     user: User

@@ -2,10 +2,12 @@
 
 import base64
 import hmac
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from tertulia.model.errors import (
     AccountDeactivated,
@@ -20,10 +22,16 @@ from tertulia.service.vault import Vault, digest
 from tertulia.wire.http.cookie_names import SESSION_COOKIE, cookie_name
 from tertulia.wire.http.errors import BadAuthorization, CsrfFailed
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_headers import header
 
 CSRF_HEADER: Final = "x-csrf-token"
 WEBSITE: Final = "website"
 """The name of the client that is signed in to by cookie."""
+KNOWN_HEADERS: Final = 10_000
+"""Authorization headers of which it is remembered whom they name and what their key's digest is: a
+client sends the same one with each request. Whether that is an account's is looked at each time."""
+USUAL_HEADER: Final = 400
+"""Characters of an Authorization header that is remembered."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -42,9 +50,9 @@ def authenticate(node: HttpNode, request: Request) -> User:
 def authenticated(node: HttpNode, request: Request) -> User | None:
     """The same; None where the request has no credentials. A session that is over is none: browsers
     send its cookie without being asked."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        return _by_header(node, header)
+    authorization = header(request.scope["headers"], b"authorization")
+    if authorization is not None:
+        return by_header(node, authorization)
     session = session_of(node, request)
     if session is None:
         return None
@@ -55,13 +63,31 @@ def authenticated(node: HttpNode, request: Request) -> User | None:
     return _active(node, node.state.users[session.user_id])
 
 
+def session_in(scope: Scope) -> Session | None:
+    """The session by which the request of that scope was authenticated; None for an API key, or
+    nobody."""
+    session: Session | None = scope["state"].get("session")
+    return session
+
+
 # By the header
 
 
-def _by_header(node: HttpNode, header: str) -> User:
-    if not header:
+def by_header(node: HttpNode, authorization: str) -> User:
+    """The account that an Authorization header stands for. Raises as `authenticate`."""
+    is_usual = len(authorization) <= USUAL_HEADER
+    named, hashed = (known_header if is_usual else _named_in)(authorization)
+    user = _with_key(node, hashed)
+    if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
+        raise WrongApiKey("The API key is not valid.")
+    return _active(node, user)
+
+
+def _named_in(authorization: str) -> tuple[str, str]:
+    """The address that the header names, and the digest of its API key."""
+    if not authorization:
         raise NotAuthenticated("There is no Authorization header with the request.")
-    scheme, _, rest = header.partition(" ")
+    scheme, _, rest = authorization.partition(" ")
     if scheme.lower() != "basic":
         raise BadAuthorization("Only HTTP Basic authentication is taken here.")
     try:
@@ -72,11 +98,11 @@ def _by_header(node: HttpNode, header: str) -> User:
         raise NotAuthenticated("The Authorization header cannot be read.") from None
     if not colon:
         raise NotAuthenticated("The Authorization header cannot be read.")
-    named = email.strip().casefold()
-    user = _with_key(node, api_key)
-    if named != user.address.casefold() and not named.startswith(f"user{user.id}@"):
-        raise WrongApiKey("The API key is not valid.")
-    return _active(node, user)
+    return email.strip().casefold(), digest(api_key)
+
+
+known_header = lru_cache(maxsize=KNOWN_HEADERS)(_named_in)
+"""The same of the headers that came last."""
 
 
 def owner_of_key(node: HttpNode, api_key: str) -> User:
@@ -84,12 +110,11 @@ def owner_of_key(node: HttpNode, api_key: str) -> User:
 
     Raises WrongApiKey, AccountDeactivated.
     """
-    return _active(node, _with_key(node, api_key))
+    return _active(node, _with_key(node, digest(api_key)))
 
 
-def _with_key(node: HttpNode, api_key: str) -> User:
+def _with_key(node: HttpNode, hashed: str) -> User:
     state = node.state
-    hashed = digest(api_key)
     user_id = state.credentials.by_key_digest.get(hashed)
     if user_id is None or not hmac.compare_digest(state.credentials[user_id].key_digest, hashed):
         raise WrongApiKey("The API key is not valid.")

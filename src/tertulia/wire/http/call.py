@@ -1,7 +1,6 @@
 """One request, as a handler sees it."""
 
-from dataclasses import dataclass, field
-
+from msgspec import Struct
 from starlette.requests import Request
 
 from tertulia.service.caller import Caller
@@ -10,8 +9,7 @@ from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call(Caller):
+class Call(Caller, frozen=True, kw_only=True):
     """A request: the caller, the program, and the node."""
 
     node: HttpNode
@@ -21,7 +19,7 @@ class Call(Caller):
     session_id: int | None = None
     """Of the browser's session by which the caller is known; None for an API key."""
     uploads: "tuple[Upload, ...]" = ()
-    ignored: list[str] = field(default_factory=list)
+    ignored: list[str] = []
     """Parameters that the handler ignored, named in the answer beside those that are not known."""
     file: ArrivedFile | None = None
     """Of endpoints that take one."""
@@ -33,8 +31,7 @@ class Call(Caller):
         return site_of(self.node.config, self.request)
 
 
-@dataclass(frozen=True)
-class Upload:
+class Upload(Struct, frozen=True):
     """A file that came with the request."""
 
     name: str

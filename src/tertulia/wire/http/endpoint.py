@@ -8,17 +8,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tertulia.model.errors import NotAuthenticated, Refused, Unavailable
-from tertulia.model.sessions import Session
 from tertulia.model.users import BotKind, User
 from tertulia.store.uploads import ArrivedFile
-from tertulia.wire.http.authentication import WEBSITE, authenticated, require_open
+from tertulia.wire.http.authentication import WEBSITE, authenticated, require_open, session_in
 from tertulia.wire.http.call import Call, Upload
 from tertulia.wire.http.errors import MethodNotAllowed
 from tertulia.wire.http.file_bodies import drained, received_file
 from tertulia.wire.http.forms import MIB, received
-from tertulia.wire.http.fragments import body_of, compress_fragments
+from tertulia.wire.http.fragments import body_of, compress_fragments, plain
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.parameters import decode
+from tertulia.wire.http.request_headers import header
 from tertulia.wire.http.responses import Failure, JsonResponse, failure, success
 from tertulia.wire.http.routing import Access, Redirect, Route
 
@@ -117,11 +117,12 @@ class Endpoint:
     ) -> Response:
         node = self._node
         generation = node.log.generation
-        session: Session | None = getattr(request.state, "session", None)
+        session = session_in(request.scope)
+        agent = WEBSITE if session else header(request.scope["headers"], b"user-agent") or ""
         call = Call(
             node=node,
             user_id=user.id if user else None,
-            client=_client(WEBSITE if session else request.headers.get("user-agent", ""), sent),
+            client=_client(agent, sent),
             uploads=uploads,
             file=file,
             request=request,
@@ -134,9 +135,11 @@ class Endpoint:
         await node.log.settled(generation if route.method == "GET" else None)
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.address, status_code=302)
-        passed_over = [*ignored, *call.ignored]
-        parts = success(answer, [name for name in passed_over if name not in _ALWAYS_KNOWN])
-        accepted = request.headers.get("accept-encoding", "") if route.compresses else None
+        passed_over = [name for name in (*ignored, *call.ignored) if name not in _ALWAYS_KNOWN]
+        parts = success(answer, passed_over)
+        if not route.compresses:
+            return JsonResponse(plain(parts))
+        accepted = header(request.scope["headers"], b"accept-encoding") or ""
         await compress_fragments(parts, accepted)
         body, headers = body_of(parts, accepted)
         return JsonResponse(body, headers=headers)

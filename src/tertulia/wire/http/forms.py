@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncGenerator
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from python_multipart.exceptions import FormParserError
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from tertulia.wire.http.call import Upload
 from tertulia.wire.http.errors import BadBody, BodyTooLarge, Overloaded
+from tertulia.wire.http.request_headers import header
 
 MIB: Final = 1024 * 1024
 _MAX_FIELDS: Final = 1000
@@ -31,7 +32,8 @@ async def received(request: Request, limit: int) -> tuple[dict[str, str], list[U
     if request.method in {"GET", "HEAD"}:
         return sent, uploads
     body = await _gathering.body(request, limit)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = header(request.scope["headers"], b"content-type") or ""
+    kind = kind.partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         fields, uploads = await _multipart(request.headers, body)
         sent.update(fields)
@@ -59,7 +61,12 @@ class BodyBuffers:
         size = kept = 0
         is_crowded = False
         try:
-            async for chunk in request.stream():
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                chunk, more = message.get("body", b""), message.get("more_body", False)
                 size += len(chunk)
                 is_crowded = is_crowded or self.taken + len(chunk) > self.room
                 if size <= limit and not is_crowded:
@@ -93,7 +100,7 @@ def urlencoded(raw: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     try:
         # Some clients write UTF-8 as it is, without percent signs.
-        for pair in raw.decode().split("&"):
+        for pair in raw.decode().replace("+", " ").split("&"):
             if pair:
                 name, _, value = pair.partition("=")
                 found[_unquoted(name)] = _unquoted(value)
@@ -103,9 +110,7 @@ def urlencoded(raw: bytes) -> dict[str, str]:
 
 
 def _unquoted(text: str) -> str:
-    if "+" in text:
-        text = text.replace("+", " ")
-    return unquote(text, errors="strict") if "%" in text else text
+    return unquote_to_bytes(text).decode() if "%" in text else text
 
 
 class StrictParser(MultiPartParser):

@@ -200,16 +200,17 @@ def body_of(parts: Sequence[Part], accepted: str | None) -> tuple[bytes, Mapping
     """The parts as one body, and the headers that say how it is encoded. `accepted` is the
     client's `Accept-Encoding`; None where the answer is never compressed."""
     if accepted is None:
-        return _plain(parts), {}
+        return plain(parts), {}
     vary = {"Vary": "Accept-Encoding"}
     if not compression.accepts_gzip(accepted) or _size(parts) < MIN_COMPRESSED:
-        return _plain(parts), vary
+        return plain(parts), vary
     streams = (part.compressed if isinstance(part, Fragment) else part for part in parts)
     return compression.joined(streams), {**vary, "Content-Encoding": "gzip"}
 
 
-def _plain(parts: Iterable[Part]) -> bytes:
-    return b"".join(part if isinstance(part, bytes) else part.content for part in parts)
+def plain(parts: Iterable[Part]) -> bytes:
+    """The parts as one body, not compressed."""
+    return b"".join([part if isinstance(part, bytes) else part.content for part in parts])
 
 
 def _size(parts: Iterable[Part]) -> int:

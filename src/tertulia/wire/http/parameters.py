@@ -179,13 +179,15 @@ def _json_reader(kind: Any) -> Callable[[str], Any]:
 def _text_reader(kind: Any, *, unquote: bool) -> Callable[[str], Any]:
     plain = without_unset(kind)
     is_any_text = plain in (str, str | None)
+    bare = plain.__origin__ if get_origin(plain) is Annotated else plain
+    words = frozenset(get_args(bare)) if get_origin(bare) is Literal else frozenset()
 
     def read(text: str) -> Any:
         if unquote and len(text) >= 2 and text[0] == text[-1] == '"':
             text = text[1:-1]
         if "\0" in text:
             raise ValueError("it contains a null byte")
-        if is_any_text:
+        if is_any_text or text in words:
             return text
         try:
             return msgspec.convert(text, plain)

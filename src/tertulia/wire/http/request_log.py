@@ -27,6 +27,7 @@ class RequestLog:
         if config.is_https and config.hsts_seconds:
             secure = encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
         self._of_api, self._of_others = HEADERS_API + secure, HEADERS_PAGES + secure
+        self._names = frozenset(name for name, _ in self._of_api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -41,12 +42,11 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in extra if header[0] not in own),
-                    *rate_headers(scope["state"]),
-                ]
+                own = [name for name, _ in message["headers"]]
+                more = extra
+                if not self._names.isdisjoint(own):
+                    more = [header for header in extra if header[0] not in own]
+                message["headers"] = [*message["headers"], *more, *rate_headers(scope["state"])]
             await send(message)
 
         try:
@@ -88,4 +88,6 @@ def log_request(
 
 def _shown_path(path: str) -> str:
     """The path without its secret: links that open something by themselves."""
-    return next((f"{before}…" for before in links.PATHS if path.startswith(before)), path)
+    if not path.startswith(links.PATHS):
+        return path
+    return next(f"{before}…" for before in links.PATHS if path.startswith(before))

@@ -1,6 +1,7 @@
 """What answers of the API look like: JSON with `result`, and an answer's or an error's fields."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -11,6 +12,7 @@ from tertulia.wire.http.fragments import FragmentedAnswer, Part
 _SUCCESS_WITH_MSG = b'{"result":"success"'
 SUCCESS = _SUCCESS_WITH_MSG + b',"msg":""'
 """How every successful answer begins that says nothing of itself."""
+_JSON: Final = (b"content-type", b"application/json")
 _encoder = msgspec.json.Encoder()
 
 
@@ -18,6 +20,12 @@ class JsonResponse(Response):
     """A response whose body is JSON already."""
 
     media_type = "application/json"
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        if headers:
+            super().init_headers(headers)
+        else:
+            self.raw_headers = [(b"content-length", b"%d" % len(self.body)), _JSON]
 
 
 def success(answer: Any, ignored: list[str]) -> list[Part]:

@@ -2,11 +2,10 @@
 
 import contextlib
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from http.cookies import SimpleCookie
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,7 +16,7 @@ from tertulia.model.users import Credential, User
 from tertulia.service.config import Config
 from tertulia.service.links import Links
 from tertulia.service.vault import Vault
-from tertulia.wire.http.authentication import csrf_token, session_of
+from tertulia.wire.http.authentication import csrf_token, session_in, session_of
 from tertulia.wire.http.cookie_names import (
     CSRF_COOKIE,
     DEVICE_COOKIE,
@@ -26,6 +25,7 @@ from tertulia.wire.http.cookie_names import (
 )
 from tertulia.wire.http.hosts import site_of
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_headers import first_of_each
 
 _CHALLENGE: Final = b"www-authenticate"
 _FORGET: Final = (b"clear-site-data", b'"storage"')
@@ -148,17 +148,17 @@ class SessionCookies:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                request = Request(scope)
-                await self._renew(request)
-                cookies = scope["state"].get("cookies", ())
-                headers = message["headers"]
-                if message["status"] == 401 and asked_by_browser(request.headers):
-                    headers = without_dialogue(401, headers)
-                message["headers"] = [
-                    *headers,
-                    *((b"set-cookie", cookie.encode()) for cookie in cookies),
-                    *([_FORGET] if "is_to_forget" in scope["state"] else ()),
-                ]
+                state = scope["state"]
+                if session_in(scope) is not None:
+                    await self._renew(Request(scope))
+                if message["status"] == 401 and asked_by_browser(first_of_each(scope["headers"])):
+                    message["headers"] = without_dialogue(401, message["headers"])
+                if "cookies" in state or "is_to_forget" in state:
+                    message["headers"] = [
+                        *message["headers"],
+                        *((b"set-cookie", cookie.encode()) for cookie in state.get("cookies", ())),
+                        *([_FORGET] if "is_to_forget" in state else ()),
+                    ]
             await send(message)
 
         await self._app(scope, receive, sending)
@@ -166,9 +166,8 @@ class SessionCookies:
     async def _renew(self, request: Request) -> None:
         """Record that a session is in use, and renew its cookies, if that was not done for a
         while."""
-        node, state = self._node, request.state
-        session: Session | None = getattr(state, "session", None)
-        if session is None or hasattr(state, "cookies"):
+        node, session = self._node, session_in(request.scope)
+        if session is None or hasattr(request.state, "cookies"):
             return
         if not sessions.is_stale(session, node.clock()) or session_of(node, request) is None:
             return
@@ -190,6 +189,6 @@ def without_dialogue(
     ]
 
 
-def asked_by_browser(asked: Headers) -> bool:
+def asked_by_browser(asked: Mapping[bytes, bytes]) -> bool:
     """Whether a request with these headers was sent by a browser."""
-    return "sec-fetch-mode" in asked or asked.get("user-agent", "").startswith("Mozilla/")
+    return b"sec-fetch-mode" in asked or asked.get(b"user-agent", b"").startswith(b"Mozilla/")

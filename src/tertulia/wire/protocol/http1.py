@@ -5,6 +5,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -18,19 +19,19 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.request_headers import Headers
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
+from tertulia.wire.protocol.asgi_exchange import AsgiExchange
 from tertulia.wire.protocol.connections import Admission, Connections, Wait
 from tertulia.wire.protocol.load import Load
 from tertulia.wire.protocol.outgoing import Outgoing
-from tertulia.wire.protocol.polling import TARGET, Headers, Polls, WaitingPoll, head_of
+from tertulia.wire.protocol.polling import TARGET, Polls, WaitingPoll, head_of
 from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""
-_BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
-"""Headers of requests that do not end with them."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
 _NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
 """Polls, which cost next to nothing; and health checks, to which a busy node would look broken."""
@@ -48,7 +49,7 @@ class RejectedRequest:
         self.response_complete = False
 
 
-Exchange = RequestResponseCycle | WaitingPoll | RejectedRequest
+Exchange = AsgiExchange | WaitingPoll | RejectedRequest
 """A request and its answer."""
 
 
@@ -65,7 +66,10 @@ class _Flow(FlowControl):
             super().pause_reading()
 
     def resume_reading(self) -> None:
-        if not (self._pipeline or self._has_ended or self._transport.is_closing()):
+        # It is asked for with each request, and reading is seldom paused.
+        if self.read_paused and not (
+            self._pipeline or self._has_ended or self._transport.is_closing()
+        ):
             super().resume_reading()
 
     def end_reading(self) -> None:
@@ -176,7 +180,9 @@ class TertuliaHttp(HttpToolsProtocol):
         self.turn += 1
         self._is_in_head = True
         self._head.begin()
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
 
     def on_url(self, url: bytes) -> None:
         self._head.add_target(url)
@@ -203,8 +209,48 @@ class TertuliaHttp(HttpToolsProtocol):
         elif self._must_reject():
             self._begin_rejection(version)
         else:
-            super().on_headers_complete()
+            self._begin_exchange(version)
         self._is_in_body = True
+
+    def _begin_exchange(self, version: str) -> None:
+        """Let the application answer, when all before is answered. As uvicorn does it, without
+        what this server has no use for."""
+        address = httptools.parse_url(self.url)
+        path = address.path.decode("ascii")
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            "method": self.parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": address.path,
+            "query_string": address.query or b"",
+        }
+        is_first = self._is_first
+        cycle = self.cycle = AsgiExchange(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if is_first:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
 
     def _begin_rejection(self, version: str, *, keep_alive: bool = True) -> None:
         rejected = RejectedRequest(
@@ -223,13 +269,13 @@ class TertuliaHttp(HttpToolsProtocol):
         if self.turn > 1:
             raise Overloaded  # There is room for one request.
         if self.url.partition(b"?")[0] in _HEALTH:
-            super().on_headers_complete()
+            self._begin_exchange(version)
             self.cycle.keep_alive = False
         else:
             self._begin_rejection(version, keep_alive=False)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._current = cycle
+        self._current = cast(AsgiExchange, cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
@@ -399,7 +445,6 @@ class TertuliaHttp(HttpToolsProtocol):
             or self.parser.get_method() != b"GET"
             or version != "1.1"
             or not self.parser.should_keep_alive()
-            or any(name in _BODIES for name, _ in self.headers)
         ):
             return False
         poll = polls.start(self, self.headers, self.url[len(TARGET) :])
@@ -408,7 +453,6 @@ class TertuliaHttp(HttpToolsProtocol):
         self.cycle = poll  # type: ignore[assignment]  # has what is looked at in one
         self._current = poll
         # Many polls wait, and nothing more is needed of their requests.
-        self.scope = None  # type: ignore[assignment]
         self.headers = []
         self.url = b""
         self._head.begin()

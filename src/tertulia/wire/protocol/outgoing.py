@@ -37,6 +37,14 @@ class Outgoing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    # Asked for with each request, and so not left to `__getattr__`, which is called last.
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size()
+
     def write(self, data: bytes) -> None:
         """Write, or keep the head of a response for its body."""
         if self._transport.is_closing():

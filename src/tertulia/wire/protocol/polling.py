@@ -13,9 +13,11 @@ from starlette.requests import Request
 
 from tertulia.domain.accounts import sessions
 from tertulia.model.errors import Refused
-from tertulia.model.users import BotKind
-from tertulia.wire.http.authentication import authenticated
+from tertulia.model.sessions import Session
+from tertulia.model.users import BotKind, User
+from tertulia.wire.http.authentication import authenticated, by_header, session_in
 from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.request_headers import Headers, first_of_each
 from tertulia.wire.http.request_log import log_request
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import SUCCESS, failure
@@ -24,6 +26,8 @@ from tertulia.wire.http.session_cookies import asked_by_browser, without_dialogu
 
 TARGET: Final = f"{POLLS}?".encode()
 """How the target of every such request begins."""
+_BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+"""Headers of requests that do not end with them."""
 _NAMES: Final = frozenset({b"queue_id", b"last_event_id", b"dont_block"})
 _BLOCKS: Final = {b"false": True, b"true": False, None: True}
 _DIGITS: Final = 16
@@ -32,8 +36,6 @@ _BEGINS: Final = SUCCESS + b',"events":['
 _GOES_ON: Final = b'],"queue_id":"'
 _ENDS: Final = b'"}'
 _AROUND: Final = len(_BEGINS) + len(_GOES_ON) + len(_ENDS)
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Connection(Protocol):
@@ -58,11 +60,13 @@ class Polls:
     def start(self, connection: Connection, headers: Headers, query: bytes) -> "WaitingPoll | None":
         """Begin a poll on the connection, which is replied to now or later. None where that is
         the endpoint's."""
-        found = dict(pair.partition(b"=")[::2] for pair in query.split(b"&"))
+        asked = first_of_each(headers)
+        found = dict([pair.partition(b"=")[::2] for pair in query.split(b"&")])
         last, queue_id = found.get(b"last_event_id", b""), found.get(b"queue_id", b"")
         block = _BLOCKS.get(found.get(b"dont_block"))
         if (
             block is None
+            or not _BODIES.isdisjoint(asked)
             or not found.keys() <= _NAMES
             or not queue_id.replace(b"-", b"").isalnum()
             or not (last == b"-1" or _is_number(last))
@@ -70,14 +74,12 @@ class Polls:
             return None
         if not block and self.node.positions.awaited(headers) is not None:
             return None
-        request = Request({"type": "http", "method": "GET", "headers": headers, "state": {}})
         try:
-            user = authenticated(self.node, request)
+            user, session = self._asking(headers, asked.get(b"authorization"))
         except Refused:
             return None
         if user is None or (user.bot is not None and user.bot.kind is BotKind.INCOMING_WEBHOOK):
             return None
-        session = getattr(request.state, "session", None)
         if session is not None and sessions.is_stale(session, self.node.clock()):
             return None
         limits = self.node.request_limits
@@ -88,7 +90,7 @@ class Polls:
             connection,
             queue_id.decode(),
             user.id,
-            is_browser=asked_by_browser(request.headers),
+            is_browser=asked_by_browser(asked),
         )
         is_started = self.node.delivery.start(
             poll.queue_id,
@@ -103,6 +105,16 @@ class Polls:
         # The endpoint counts it.
         limits.forgive_poll(user.id)
         return None
+
+    def _asking(
+        self, headers: Headers, authorization: bytes | None
+    ) -> tuple[User | None, Session | None]:
+        """Who asks, and the session by whose cookie. Raises as `authenticated`."""
+        if authorization is not None:
+            return by_header(self.node, authorization.decode("latin-1")), None
+        scope = {"type": "http", "method": "GET", "headers": headers, "state": {}}
+        user = authenticated(self.node, Request(scope))
+        return user, session_in(scope)
 
     def response_start(self, of_all: Headers) -> bytes:
         """The answers' head, up to the length of the body."""

@@ -34,14 +34,16 @@ class RequestHead:
 
     def add_target(self, part: bytes) -> None:
         """A part of the target came. HeadTooLarge where it is too much."""
-        self._add(len(part))
+        self._size += len(part)
+        if self._size > MAX_HEAD:
+            raise HeadTooLarge(MAX_HEAD)
 
     def add_header(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
         """A header came, its name in small letters. HeadTooLarge where it is too much; BadHttp
         where it is not clear."""
-        self._add(len(name) + len(value))
+        self._size += len(name) + len(value)
         self._headers += 1
-        if self._headers > MAX_HEADERS:
+        if self._size > MAX_HEAD or self._headers > MAX_HEADERS:
             raise HeadTooLarge(MAX_HEAD)
         if name in _FRAMING:
             self._add_framing(name, value, parser)
@@ -59,11 +61,6 @@ class RequestHead:
         if parser.should_upgrade() and (self._has_body or parser.get_method() == b"CONNECT"):
             # The parser would take the body for the next request.
             raise BadHttp("This server speaks HTTP/1.1: do not ask for another protocol.")
-
-    def _add(self, size: int) -> None:
-        self._size += size
-        if self._size > MAX_HEAD:
-            raise HeadTooLarge(MAX_HEAD)
 
     def _add_framing(self, name: bytes, value: bytes, parser: httptools.HttpRequestParser) -> None:
         if name == b"host":

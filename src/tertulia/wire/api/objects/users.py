@@ -109,7 +109,7 @@ def initials(full_name: str) -> str:
 def date_joined(user: User, *, by_day: bool = False) -> str:
     """ISO 8601 to the minute, or only the day for those who are not signed in."""
     moment = datetime.fromtimestamp(user.joined_at, UTC)
-    return moment.strftime("%Y-%m-%d" if by_day else "%Y-%m-%dT%H:%M+00:00")
+    return moment.date().isoformat() if by_day else moment.isoformat(timespec="minutes")
 
 
 def user_object(

@@ -1,7 +1,8 @@
 """Sending messages."""
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -14,12 +15,16 @@ from tertulia.wire.http.parameters import SAFE_INTEGER, Alias, Params, Reads
 from tertulia.wire.http.routing import Answer
 
 Recipient = list[int] | list[str] | int | str
+_BEGINS_JSON: Final = re.compile(r"[\s\[\"\d-]")
+"""How a number, a list or a string in quotes begins."""
 
 
 def _read_recipient(text: str) -> Recipient:
     """A name, an ID, or a JSON list of either: clients write it in each of these ways."""
     if "\0" in text:
         raise ValueError("it contains a null byte")
+    if _BEGINS_JSON.match(text) is None:
+        return text
     try:
         value: Any = msgspec.json.decode(text, type=list[int | str] | int | str)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

@@ -1,0 +1,58 @@
+"""What is seen at a glance in a message is what the whole parser sees in it."""
+
+from functools import partial
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it.parser_inline import ParserInline, RuleFuncInlineType
+from markdown_it.rules_core import block
+from markdown_it.rules_inline import StateInline
+
+from tertulia.markup import blocks, render
+from tertulia.markup.render import Renderer
+from tertulia.state.moment import Moment
+from tests.unit.markup_stage import EVE, SITE, STATE, rendered
+
+PARTS = st.sampled_from(
+    [
+        *"a1 \n\t#>`~*+-_|:=.()[]!\\<@$&",
+        *("\n\n", "**", "~~", "```\n", "---", "| a |\n|---|", "1. ", "* ", "    ", ":smile:"),
+        *("@**Ann**", "#**secret**", "http://a.example/b", "[a](http://b.example)", "🎉", "\u2028"),
+    ]
+)
+
+
+def _thorough() -> Renderer:
+    """One whose parser tries all rules at all signs, and all kinds of blocks."""
+    renderer = Renderer(SITE, in_place=True)
+    markdown = renderer._markdown
+    inline = ParserInline()
+    names = []
+    for sign, rules in render.RULES_BY_SIGN.items():
+        for number, rule in enumerate(rules):
+            names.append(f"{sign}{number}")
+            inline.ruler.push(names[-1], partial(_at, sign, rule))
+    inline.ruler.enableOnly(["text", *names])
+    inline.ruler2 = markdown.inline.ruler2
+    markdown.inline = inline
+    markdown.core.ruler.at("block", block)
+    markdown.core.ruler.enable("text_join")
+    return renderer
+
+
+def _at(sign: str, rule: RuleFuncInlineType, state: StateInline, silent: bool) -> bool:
+    return state.src[state.pos] == sign and rule(state, silent)
+
+
+THOROUGH = _thorough()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PARTS, max_size=12).map("".join))
+def test_the_short_way_leads_to_the_same(content: str) -> None:
+    assert rendered(content, EVE) == THOROUGH.render(Moment(STATE, 0, EVE), content)
+
+
+def test_a_usual_message_goes_the_short_way() -> None:
+    assert blocks.is_prose("Shall we have **supper**?\n@**Ann** (and Ben) may come.")
+    assert not blocks.is_prose("one\n* two")
