@@ -294,8 +294,10 @@ class Log:
 
     def _on_told(self, text: str) -> None:
         """Another node told what it committed."""
-        told = telling.read(text)
-        if told is None or not self._replica.hear(told):
+        told = telling.read(text, self.state.seq)
+        if isinstance(told, int):
+            self._on_growth(told)
+        elif not self._replica.hear(told):
             self._inbox.add_growth()
 
     async def _tick_on(self) -> None:

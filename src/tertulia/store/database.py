@@ -72,6 +72,13 @@ class DatabaseReplaced(DatabaseError):
     """The database was moved away while it is in use: what is written to it is lost."""
 
 
+class Question(NamedTuple):
+    """A statement that asks something, and its parameters."""
+
+    sql: str
+    parameters: Sequence[Any]
+
+
 class AnswerNeeded(Exception):
     """What is only written down was to be answered."""
 
@@ -87,9 +94,18 @@ class Exchanges(Protocol):
         head for `history.head_of`, and its entries from that number on for
         `newest_entries.growth`."""
 
-    def written_down(self, write: Callable[[], None]) -> Sequence[Any]:
-        """What the function runs on the connection, for `commit_script`. AnswerNeeded where it
-        asks for something, or runs what only the connection itself can send."""
+    async def ask(self, questions: Sequence[Question]) -> Sequence[list[Row]]:
+        """The rows of each."""
+
+    def written_down(
+        self,
+        write: Callable[[], None],
+        asked: Sequence[Question] = (),
+        answers: Sequence[list[Row]] = (),
+    ) -> Sequence[Any]:
+        """What the function runs on the connection, for `commit_script`; what it asks the
+        connection is answered if it was `asked` before. AnswerNeeded where it asks for something
+        else, or runs what only the connection itself can send."""
 
     async def commit_script(self, script: Sequence[Any]) -> None:
         """Run what was written down, and end the transaction; all of it is on disk then.

@@ -6,7 +6,7 @@ writes everything and commits.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,12 +14,23 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from tertulia.store.database import TextRow
+from tertulia.store.database import Row, TextRow
 
 _NAMED = 400
 """Statements that are prepared on one connection at most. (There are fewer in the program.)"""
 _NAME_LENGTH = 50
 """What a name shows of its statement: PostgreSQL keeps 63 bytes."""
+
+
+_READERS: Mapping[int, Callable[[bytes], Any]] = {
+    17: lambda text: bytes.fromhex(text[2:].decode()),
+    20: int,
+    21: int,
+    23: int,
+    700: float,
+    701: float,
+}
+"""By the numbers of PostgreSQL's types, which never change: how their text is read."""
 
 
 class Statement(NamedTuple):
@@ -42,6 +53,19 @@ class Answer(NamedTuple):
     rows: list[TextRow]
     tag: bytes
     """Which command it was, like `INSERT 0 1`."""
+    types: list[int]
+    """PostgreSQL's numbers of the columns' types."""
+
+    def typed(self) -> list[Row]:
+        """The rows with their values: numbers, bytes, and all others as text."""
+        readers = [_READERS.get(kind, bytes.decode) for kind in self.types]
+        return [
+            tuple(
+                None if value is None else read(value)
+                for value, read in zip(row, readers, strict=True)
+            )
+            for row in self.rows
+        ]
 
 
 class Unencodable(Exception):
@@ -198,14 +222,15 @@ def encoded(statements: Iterable[Statement]) -> list[Encoded]:
 
 
 def _answer(result: PGresult, status: int) -> Answer:
-    rows = []
+    rows, types = list[TextRow](), list[int]()
     if status == ExecStatus.TUPLES_OK:
         columns = range(result.nfields)
         rows = [
             tuple(result.get_value(row, column) for column in columns)
             for row in range(result.ntuples)
         ]
-    return Answer(rows, result.command_status or b"")
+        types = [result.ftype(column) for column in columns]
+    return Answer(rows, result.command_status or b"", types)
 
 
 @lru_cache(maxsize=2000)

@@ -33,6 +33,7 @@ from tertulia.store.database import (
     DatabaseUnavailable,
     Exchanges,
     Limits,
+    Question,
     Row,
     TextRow,
     TimeLimitReached,
@@ -59,6 +60,7 @@ _WRITING_SESSION = {
     # time, and compiling one would take longer than all of them.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
+    "bytea_output": "hex",
 }
 _NOTIFY_LIMIT = 7999
 """Bytes that one notification can carry."""
@@ -163,6 +165,8 @@ class PostgresConnection:
         self._transaction_ends = float("inf")
         self._script: list[Statement] | None = None
         """Where what is run is written down instead."""
+        self._answers: list[tuple[Question, list[Row]]] = []
+        """What was asked before that."""
         self._connection = _Waiting.connect(conninfo, autocommit=True)
         settings = {
             **_SESSION,
@@ -215,7 +219,7 @@ class PostgresConnection:
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         if self._script is not None:
-            raise AnswerNeeded
+            return self._answered(Question(sql, parameters))
         self._allow()
         try:
             return self._connection.execute(_translated(sql), parameters).fetchall()
@@ -403,8 +407,32 @@ class PostgresConnection:
         (head,) = answers[-2].rows
         return head, answers[-1].rows
 
-    def written_down(self, write: Callable[[], None]) -> list[Encoded]:
+    async def ask(self, questions: Sequence[Question]) -> list[list[Row]]:
+        try:
+            statements = encoded([Statement(*question) for question in questions])
+            answers = await self._exchanged(statements)
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                self.close()
+            self._raise_ours(error)
+            raise
+        return [answer.typed() for answer in answers]
+
+    def _answered(self, question: Question) -> list[Row]:
+        """What was asked before (`written_down`)."""
+        for known, rows in self._answers:
+            if known == question:
+                return rows
+        raise AnswerNeeded
+
+    def written_down(
+        self,
+        write: Callable[[], None],
+        asked: Sequence[Question] = (),
+        answers: Sequence[list[Row]] = (),
+    ) -> list[Encoded]:
         self._script = []
+        self._answers = list(zip(asked, answers, strict=True))
         try:
             write()
             return encoded(self._script)

@@ -25,7 +25,7 @@ from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import migrate, require_known
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
-from tertulia.store.writing import Batch, write
+from tertulia.store.writing import Batch, questions, write
 
 logger = logging.getLogger("tertulia.store")
 
@@ -218,8 +218,12 @@ class Store:
             raise RuntimeError("commit without begin")
         exchanges = connection.exchanges
         if exchanges is not None and len(batch.entries) <= _AT_ONCE:
+            asked = questions(connection.dialect, batch)
+            answers = await exchanges.ask(asked) if asked else ()
             try:
-                script = exchanges.written_down(lambda: self._write(connection, batch, before))
+                script = exchanges.written_down(
+                    lambda: self._write(connection, batch, before), asked, answers
+                )
             except AnswerNeeded:
                 pass  # A thread can wait for the answers.
             else:

@@ -52,7 +52,7 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
 
 
 MARK: Final = "log "
-"""What each text begins with; then comes who tells it."""
+"""What each text begins with; then come who tells it, and the sequence number of its last entry."""
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Told)
 
@@ -76,8 +76,8 @@ def texts(teller: str, entries: Sequence[Entry], batch: str, before: Position) -
     for part in parts:
         head = _encoder.encode((before.history, seq, before_batch, batch))[:-1]
         told = b"".join((head, b",[", b",".join(part), b"]]")).decode()
-        found.append(f"{MARK}{teller} {told}")
         seq, before_batch = seq + len(part), batch
+        found.append(f"{MARK}{teller} {seq} {told}")
     return found
 
 
@@ -90,10 +90,11 @@ def is_by(teller: str, text: str) -> bool:
     return text.startswith(f"{MARK}{teller} ")
 
 
-def read(text: str) -> Told | None:
-    """What a text says; None where it says nothing that this program understands: a newer one may
-    have written it."""
+def read(text: str, known: int) -> Told | int:
+    """What a text says; where that is not beyond the entry of that number, or nothing that this
+    program understands (a newer one may have written it), only the number of its last entry."""
     try:
-        return _decoder.decode(text.removeprefix(MARK).partition(" ")[2])
-    except msgspec.MsgspecError:
-        return None
+        seq, _, told = text.removeprefix(MARK).partition(" ")[2].partition(" ")
+        return _decoder.decode(told) if int(seq) > known else int(seq)
+    except (ValueError, msgspec.MsgspecError):
+        return known + 1
