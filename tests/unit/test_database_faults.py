@@ -30,6 +30,7 @@ from tertulia.store.database import (
     MIGRATING,
     READING,
     WRITING,
+    AnswerNeeded,
     CommitUnknown,
     Connection,
     ConnectionLost,
@@ -268,8 +269,12 @@ def is_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Whether what is written goes out in one piece with the end of the transaction; else, as where
     something must be asked in between, one statement after the other."""
     together: bool = request.param == "together"
+
+    def one_by_one(*_: Any) -> None:
+        raise AnswerNeeded
+
     if not together:
-        monkeypatch.setattr(store_module, "_AT_ONCE", -1)
+        monkeypatch.setattr(postgres.PostgresConnection, "written_down", one_by_one)
     return together
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 import selectors
 import socket
 import threading
@@ -19,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
-from tertulia.store import newest_entries, telling
+from tertulia.store import installation, newest_entries, telling
 from tertulia.store.database import (
     LONG,
     READING,
@@ -48,7 +49,7 @@ from tertulia.store.pipeline import (
     Unencodable,
     encoded,
 )
-from tertulia.store.postgres_dialect import PostgresDialect
+from tertulia.store.postgres_dialect import CHANNEL, PostgresDialect
 from tertulia.store.server_lock import this_process
 
 logger = logging.getLogger("tertulia.store")
@@ -637,8 +638,8 @@ class PostgresDatabase(Database):
                 # one does not wait for the disk.
                 self._announcer.run("SET synchronous_commit TO off")
             self._announcer.run(
-                "SELECT pg_notify('tertulia_' || current_schema(), message)"
-                " FROM unnest(CAST(? AS TEXT[])) AS message",
+                f"SELECT pg_notify({CHANNEL}, message) FROM installation,"
+                " unnest(CAST(? AS TEXT[])) AS message WHERE key = 'channel'",
                 (fitting,),
             )
         except (psycopg.Error, DatabaseError):
@@ -649,8 +650,11 @@ class PostgresDatabase(Database):
 
     @staticmethod
     def _channel(connection: PostgresConnection) -> str:
-        ((schema,),) = connection.query("SELECT current_schema()")
-        return f"tertulia_{schema}"
+        installation.put_once(connection, installation.CHANNEL, secrets.token_hex(16))
+        ((name,),) = connection.query(
+            f"SELECT {CHANNEL} FROM installation WHERE key = ?", (installation.CHANNEL,)
+        )
+        return str(name)
 
     def close(self) -> None:
         if self._announcer is not None:

@@ -217,19 +217,32 @@ class Store:
         if connection is None:
             raise RuntimeError("commit without begin")
         exchanges = connection.exchanges
-        if exchanges is not None and len(batch.entries) <= _AT_ONCE:
-            asked = questions(connection.dialect, batch)
-            answers = await exchanges.ask(asked) if asked else ()
-            try:
-                script = exchanges.written_down(
-                    lambda: self._write(connection, batch, before), asked, answers
-                )
-            except AnswerNeeded:
-                pass  # A thread can wait for the answers.
-            else:
+        if exchanges is not None:
+            script = await self._script(connection, exchanges, batch, before)
+            if script is not None:
                 await exchanges.commit_script(script)
                 return
         await self._in(self._writer, self._commit, connection, batch, before)
+
+    async def _script(
+        self, connection: Connection, exchanges: Exchanges, batch: Batch, before: Position | None
+    ) -> Sequence[Any] | None:
+        """What is to be run to write the batch; None where a thread must do it, since something
+        must be asked in between."""
+        asked = questions(connection.dialect, batch)
+        answers = await exchanges.ask(asked) if asked else ()
+
+        def script() -> Sequence[Any]:
+            return exchanges.written_down(
+                lambda: self._write(connection, batch, before), asked, answers
+            )
+
+        try:
+            if len(batch.entries) <= _AT_ONCE:
+                return script()
+            return await self._in(self._writer, script)
+        except AnswerNeeded:
+            return None
 
     def _commit(self, connection: Connection, batch: Batch, before: Position | None) -> None:
         self._write(connection, batch, before)
