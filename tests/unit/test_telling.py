@@ -1,6 +1,7 @@
 """What nodes tell each other of their commits: in parts that fit, lost, late, or of another log."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -286,3 +287,24 @@ async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, ot
     await writing
     await org.node.log.catch_up()
     await assert_same(org, other)
+
+
+async def test_what_comes_while_another_node_writes_is_of_the_group_that_waits(
+    org: Organization, config: Config
+) -> None:
+    if not config.database_url:
+        pytest.skip("a file is locked at once")
+    log, database = org.node.log, database_at(config.data_path, config.database_url)
+    with contextlib.closing(database.connect(readonly=False)) as holder:
+        for statement in holder.dialect.begin_write:
+            holder.run(statement)
+        first = asyncio.create_task(log.submit(None, rename, "0"))
+        await until(lambda: len(log._inbox._in_hand) == 1)
+        others = [asyncio.create_task(log.submit(None, rename, str(n))) for n in range(1, 4)]
+        await until(lambda: len(log._inbox) == 3)
+        holder.run("ROLLBACK")
+    assert await asyncio.gather(first, *others) == ["Example", "0", "1", "2"]
+    batches = await org.node.store.read(
+        lambda c: c.query("SELECT DISTINCT batch FROM log WHERE seq > ?", (log.durable - 4,))
+    )
+    assert len(batches) == 1

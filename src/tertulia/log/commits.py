@@ -74,6 +74,8 @@ class Commits:
             growth = await self.transactions.begin(self._position)
         self.replica.adopt(growth)
         self.freshness.verified(began)
+        # What came while others had the lock need not wait for another turn.
+        self.inbox.join(group)
         self.durability.begin()
         decided = await self._decide(group.commands)
         notes = [*group.notes, *decided.notes, *self._registered(group)]
