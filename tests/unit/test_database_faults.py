@@ -30,7 +30,6 @@ from tertulia.store.database import (
     MIGRATING,
     READING,
     WRITING,
-    AnswerNeeded,
     CommitUnknown,
     Connection,
     ConnectionLost,
@@ -267,14 +266,10 @@ async def test_sqlite_waits_for_another_process_for_so_long_only(
 @pytest.fixture(params=["together", "one by one"])
 def is_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether what is written goes out in one piece with the end of the transaction; else, as where
-    something must be asked in between, one statement after the other."""
+    it is very much, one statement after the other."""
     together: bool = request.param == "together"
-
-    def one_by_one(*_: Any) -> None:
-        raise AnswerNeeded
-
     if not together:
-        monkeypatch.setattr(postgres.PostgresConnection, "written_down", one_by_one)
+        monkeypatch.setattr(store_module, "_IN_ONE", 0)
     return together
 
 

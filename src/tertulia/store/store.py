@@ -25,7 +25,7 @@ from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import migrate, require_known
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
-from tertulia.store.writing import Batch, questions, write
+from tertulia.store.writing import Batch, questions, size, write
 
 logger = logging.getLogger("tertulia.store")
 
@@ -41,8 +41,12 @@ LOAD_SECONDS = 120
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read at once."""
-_AT_ONCE = 64
-"""Entries that are made ready for the database on the event loop; more are by a thread."""
+_AT_ONCE = 300
+"""Rows that are made ready for the database on the event loop; more are by a thread."""
+_IN_ONE = 3000
+"""Rows that are sent together. More are sent one after the other as they are made ready: the
+database takes a transaction in which nothing comes for a while for one of a node that stands still.
+"""
 
 
 def database_at(data_dir: Path, url: str | None) -> Database:
@@ -227,8 +231,11 @@ class Store:
     async def _script(
         self, connection: Connection, exchanges: Exchanges, batch: Batch, before: Position | None
     ) -> Sequence[Any] | None:
-        """What is to be run to write the batch; None where a thread must do it, since something
-        must be asked in between."""
+        """What is to be run to write the batch; None where a thread must do it, one statement
+        after the other, since it is too much or something must be asked in between."""
+        rows = size(batch)
+        if rows > _IN_ONE:
+            return None
         asked = questions(connection.dialect, batch)
         answers = await exchanges.ask(asked) if asked else ()
 
@@ -238,9 +245,7 @@ class Store:
             )
 
         try:
-            if len(batch.entries) <= _AT_ONCE:
-                return script()
-            return await self._in(self._writer, script)
+            return script() if rows <= _AT_ONCE else await self._in(self._writer, script)
         except AnswerNeeded:
             return None
 

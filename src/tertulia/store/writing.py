@@ -115,6 +115,18 @@ def write(connection: Connection, batch: Batch) -> None:
                 _write_note(connection, note)
 
 
+def size(batch: Batch) -> int:
+    """About how many rows the batch writes, or at least looks at."""
+    found = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
+    for entry in batch.entries:
+        change = entry.change
+        if isinstance(change, changes.MessageSent):
+            found += len(change.flags) + len(change.read_by)
+        elif not isinstance(change, changes.ReactionAdded):
+            found += len(getattr(change, "message_ids", ()))
+    return found
+
+
 def questions(dialect: Dialect, batch: Batch) -> list[Question]:
     """What `write` asks that can be answered before anything of the batch is written."""
     marks = _marks_of(batch.entries)
