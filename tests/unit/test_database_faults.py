@@ -6,6 +6,7 @@ No time is measured here: where something must end, the limits are short and the
 import asyncio
 import contextlib
 import logging
+import select
 import subprocess
 import tempfile
 import threading
@@ -194,6 +195,10 @@ async def test_a_frozen_node_holds_the_head_for_seconds_only(
     await ends(began(near))  # Waits until the server has ended the other one.
     await ends(near.commit(Batch([entry(1)], {})))
     proxy.thaw()
+    connection = far._write_connection
+    assert connection is not None
+    descriptor = connection._connection.fileno()  # type: ignore[attr-defined]
+    await asyncio.to_thread(select.select, [descriptor], [], [], HANG_SECONDS)
     # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
     with pytest.raises(DatabaseUnavailable) as caught:
         await ends(far.commit(Batch([entry(1)], {})))

@@ -187,10 +187,16 @@ class PostgresConnection:
             self.close()
             raise
         self._pipeline = Pipeline(self._connection.pgconn)
+        self._is_ended = False
+        """Whether the server said that it ended the session, while nothing was asked."""
+        self._connection.add_notice_handler(self._noticed)
 
     @property
     def exchanges(self) -> Exchanges:
         return self
+
+    def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._is_ended |= notice.severity_nonlocalized in {"FATAL", "PANIC"}
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
@@ -443,6 +449,13 @@ class PostgresConnection:
             self._script = None
 
     async def commit_script(self, script: Sequence[Encoded]) -> None:
+        try:
+            # The server may have ended it long ago, and said so.
+            self._connection.pgconn.consume_input()
+            self._connection.pgconn.is_busy()
+        except psycopg.Error as error:
+            self.close()
+            raise ConnectionLost(f"PostgreSQL: {str(error).strip()}") from error
         self._require_transaction()
         try:
             answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
@@ -475,7 +488,8 @@ class PostgresConnection:
 
     def _require_transaction(self) -> None:
         """ConnectionLost where the server is known to have ended the transaction."""
-        if self._connection.info.transaction_status is not TransactionStatus.INTRANS:
+        status = self._connection.info.transaction_status
+        if status is not TransactionStatus.INTRANS or self._is_ended:
             self.close()
             raise ConnectionLost("PostgreSQL: the transaction is over already")
 
