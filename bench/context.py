@@ -1,12 +1,15 @@
 """What a case has at hand: servers on organizations, the bare protocol, generators."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from bench import asking, processes, serving
 from bench.arithmetic import Rounds, Sample
@@ -43,6 +46,7 @@ class Bench:
         self.seconds = 0.35 if quick else 1.5
         """How long one job of one round takes."""
         self.most_connections = processes.room_for_connections()
+        self._postmaster = processes.parent(_backend(cluster)) if cluster else 0
         self._stack = ExitStack()
         self._shared: dict[str, Served] = {}
         self._generating = ExitStack()
@@ -77,6 +81,19 @@ class Bench:
         if name not in self._shared:
             self._shared[name] = self._stack.enter_context(self.fresh(name))
         return self._shared[name]
+
+    @contextmanager
+    def joined(self, served: Served, number: int) -> Iterator[Running]:
+        """One more node on the database of the server, just started."""
+        path = Path(f"{served.made.config.data_dir}-node-{number}")
+        path.mkdir(mode=0o700)
+        try:
+            shutil.copy(Path(served.made.config.data_dir) / "secret", path)
+            command = serving.server_command(path, served.made.config.database_url)
+            with serving.running(command, path / "serve.log") as server:
+                yield server
+        finally:
+            shutil.rmtree(path)
 
     @contextmanager
     def bare(self, like: Served) -> Iterator[Running]:
@@ -142,8 +159,34 @@ class Bench:
 
     def requests(self, server: Running, *requests: str) -> Sample:
         """Each request on a connection of its own, again and again."""
-        job = {"port": server.port, "requests": list(requests), "seconds": self.seconds}
-        return self._sample(self.generator(), server, "requests", "latencies", **job)
+        return self.spread([server], *requests)
+
+    def spread(
+        self, servers: Sequence[Running], *requests: str, beside: Sequence[Running] = ()
+    ) -> Sample:
+        """The same, to several servers by turns. The processor time is that of all of them. In the
+        sample's counts is that of each (`node 0`, …), of those that run beside them (`beside 0`,
+        …), and of the database's processes, where it is PostgreSQL (`database`)."""
+        job = {"ports": [server.port for server in servers], "requests": list(requests)}
+        family = processes.family(self._postmaster) if self._postmaster else []
+        everybody = [*servers, *beside]
+        before = [processes.cpu(server.pid) for server in everybody]
+        of_database = processes.cpu_of(family)
+        sample = self._sample(
+            self.generator(), servers[0], "requests", "latencies", seconds=self.seconds, **job
+        )
+        used = [
+            processes.cpu(server.pid) - earlier
+            for server, earlier in zip(everybody, before, strict=True)
+        ]
+        of_beside = used[len(servers) :]
+        del used[len(servers) :]
+        counts = {f"node {number}": seconds for number, seconds in enumerate(used)}
+        counts |= {f"beside {number}": seconds for number, seconds in enumerate(of_beside)}
+        counts["database"] = sum(
+            seconds - of_database[pid] for pid, seconds in processes.cpu_of(family).items()
+        )
+        return replace(sample, server_cpu=sum(used), counts={**sample.counts, **counts})
 
     def interleaved(
         self, jobs: Mapping[str, Callable[[], Sample]], rounds: int = 0
@@ -156,6 +199,11 @@ class Bench:
             for name in names if number % 2 == 0 else reversed(names):
                 found[name].append(jobs[name]())
         return {name: Rounds(samples) for name, samples in found.items()}
+
+
+def _backend(cluster: str) -> int:
+    with psycopg.connect(cluster) as connection:
+        return connection.info.backend_pid
 
 
 def _answers(like: Served) -> dict[str, str]:

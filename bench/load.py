@@ -26,11 +26,14 @@ class Generator:
         self.loop = Loop()
         self._fleets: dict[str, Fleet] = {}
 
-    def requests(self, port: int, requests: list[str], seconds: float) -> dict[str, Any]:
-        """Each request on a connection of its own, again and again: the seconds that each took.
-        Goes on until as many answers count as there are connections."""
+    def requests(self, ports: list[int], requests: list[str], seconds: float) -> dict[str, Any]:
+        """Each request on a connection of its own, to the ports by turns, again and again: the
+        seconds that each took. Goes on until as many answers count as there are connections."""
         clock = time.perf_counter
-        lines = [Connection(self.loop, port, number) for number in range(len(requests))]
+        lines = [
+            Connection(self.loop, ports[number % len(ports)], number)
+            for number in range(len(requests))
+        ]
         latencies: list[float] = []
         count = size = 0
         left = len(lines)

@@ -1,7 +1,9 @@
 """What a process takes of the machine: processor time, memory. Linux only."""
 
+import contextlib
 import os
 import resource
+from collections.abc import Sequence
 from pathlib import Path
 
 CONNECTIONS_BESIDE = 500
@@ -18,6 +20,15 @@ def cpu(pid: int) -> float:
             if task.exists():
                 raise
     return used / 1e9
+
+
+def cpu_of(pids: Sequence[int]) -> dict[int, float]:
+    """The same of each of the processes that are still there."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found[pid] = cpu(pid)
+    return found
 
 
 def busy() -> tuple[float, float]:
@@ -60,6 +71,11 @@ def family(pid: int) -> list[int]:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
             found += [int(child) for child in children.read_text().split()]
     return found
+
+
+def parent(pid: int) -> int:
+    """The process that this one was started by."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def room_for_connections() -> int:

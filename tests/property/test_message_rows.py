@@ -5,7 +5,10 @@ import pytest
 from tertulia.model.changes import ChannelCreated, Subscribed, UserCreated
 from tertulia.model.channels import Channel
 from tertulia.model.users import Credential, PersonalSettings, User
+from tertulia.store import store as store_module
+from tertulia.store import writing
 from tertulia.store.database import Connection
+from tertulia.store.writing import Batch
 from tests.support import Organization
 
 AUDIENCES = (10, 5000)
@@ -63,19 +66,18 @@ async def test_a_channel_message_adds_two_rows_whether_10_or_5000_receive_it(
     the topic where that is mentioned, adds one in `message_flags`."""
     added: list[dict[str, int]] = []
     written: list[int] = []
-    real = type(org.node.store)._commit
+    real = writing.write
 
-    def commit(store: object, batch: object) -> None:
-        records = batch.records  # type: ignore[attr-defined]
-        written.append(sum(len(rows) for rows in records.values()))
-        real(store, batch)  # type: ignore[arg-type]
+    def write(connection: Connection, batch: Batch) -> None:
+        written.append(sum(len(rows) for rows in batch.records.values()))
+        real(connection, batch)
 
     for count in AUDIENCES:
         channel_id = await subscribed_channel(org, count)
         await org["ann"].send(channel_id, "t", "the first one of the topic")
         before = await org.node.store.read(changes_of)
         with monkeypatch.context() as patch:
-            patch.setattr(type(org.node.store), "_commit", commit)
+            patch.setattr(store_module, "write", write)
             await org["ann"].send(channel_id, "t", content)
         after = await org.node.store.read(changes_of)
         added.append(

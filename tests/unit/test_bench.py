@@ -196,7 +196,7 @@ def test_everybody_who_waits_gets_each_message_once(bare: Running) -> None:
         assert cycles["messages"] == cycles["answers"] == 30 * cycles["sent"]
         generator.do("part", name="fleet")
         asked = generator.do(
-            "requests", port=bare.port, requests=[asking.empty(people[0])] * 3, seconds=0.05
+            "requests", ports=[bare.port], requests=[asking.empty(people[0])] * 3, seconds=0.05
         )
         assert 3 <= len(asked["latencies"]) <= asked["operations"]
 

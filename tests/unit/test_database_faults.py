@@ -6,6 +6,7 @@ No time is measured here: where something must end, the limits are short and the
 import asyncio
 import contextlib
 import logging
+import select
 import subprocess
 import tempfile
 import threading
@@ -194,6 +195,10 @@ async def test_a_frozen_node_holds_the_head_for_seconds_only(
     await ends(began(near))  # Waits until the server has ended the other one.
     await ends(near.commit(Batch([entry(1)], {})))
     proxy.thaw()
+    connection = far._write_connection
+    assert connection is not None
+    descriptor = connection._connection.fileno()  # type: ignore[attr-defined]
+    await asyncio.to_thread(select.select, [descriptor], [], [], HANG_SECONDS)
     # The one that wakes finds its transaction gone: nothing of it is done, and that is known.
     with pytest.raises(DatabaseUnavailable) as caught:
         await ends(far.commit(Batch([entry(1)], {})))
@@ -263,13 +268,29 @@ async def test_sqlite_waits_for_another_process_for_so_long_only(
 # Connections that are cut
 
 
+@pytest.fixture(params=["together", "one by one"])
+def is_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether what is written goes out in one piece with the end of the transaction; else, as where
+    it is very much, one statement after the other."""
+    together: bool = request.param == "together"
+    if not together:
+        monkeypatch.setattr(store_module, "_IN_ONE", 0)
+    return together
+
+
 @pytest.mark.parametrize("fault", [Fault.CUT_BEFORE, Fault.CUT_AFTER])
 @pytest.mark.parametrize(
     ("pattern", "begins"),
-    [(b"FOR UPDATE", True), (b"INTO log", False), (b"pg_notify", False), (b"COMMIT", False)],
+    [(b"FOR UPDATE", True), (b"INTO log", False), (b"pg_notify", False), (b"COMMIT\0", False)],
 )
 async def test_a_connection_cut_at_each_step_of_a_commit(
-    far: Store, near: Store, proxy: Proxy, pattern: bytes, begins: bool, fault: Fault
+    far: Store,
+    near: Store,
+    proxy: Proxy,
+    pattern: bytes,
+    begins: bool,
+    fault: Fault,
+    is_together: bool,
 ) -> None:
     await ends(began(far))
     await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
@@ -284,17 +305,18 @@ async def test_a_connection_cut_at_each_step_of_a_commit(
         await ends(far.commit(Batch([entry(1)], {})))
     assert not proxy.waits_for_pattern
     is_unknown = isinstance(caught.value, CommitUnknown)
-    assert is_unknown == (pattern == b"COMMIT")
+    ends_with_it = pattern == b"COMMIT\0" or is_together
+    assert is_unknown == ends_with_it
     await far.rollback()
     # Whoever holds the head sees what became of it.
     found = [e.seq for e in await ends(began(near))]
-    assert found == ([1] if pattern == b"COMMIT" and fault is Fault.CUT_AFTER else [])
+    assert found == ([1] if ends_with_it and fault is Fault.CUT_AFTER else [])
     await near.rollback()
     assert await far.read(seq) == len(found)
 
 
 @pytest.mark.parametrize("fault", [Fault.FREEZE_BEFORE, Fault.FREEZE_AFTER])
-@pytest.mark.parametrize("pattern", [b"FOR UPDATE", b"INTO log", b"COMMIT"])
+@pytest.mark.parametrize("pattern", [b"FOR UPDATE", b"INTO log", b"COMMIT\0"])
 async def test_a_connection_frozen_at_each_step_of_a_commit(
     far: Store,
     near: Store,
@@ -302,8 +324,11 @@ async def test_a_connection_frozen_at_each_step_of_a_commit(
     pattern: bytes,
     fault: Fault,
     monkeypatch: pytest.MonkeyPatch,
+    is_together: bool,
 ) -> None:
     monkeypatch.setattr(store_module, "WRITING", IMPATIENT)
+    await ends(began(far))
+    await ends(far.commit(Batch([], {}, (FactNoted("a", "b"),))))
     proxy.when(pattern, fault)
 
     async def write() -> None:
@@ -312,10 +337,11 @@ async def test_a_connection_frozen_at_each_step_of_a_commit(
 
     with pytest.raises(DatabaseUnavailable) as caught:
         await ends(write())
-    assert type(caught.value) is (CommitUnknown if pattern == b"COMMIT" else TimeLimitReached)
+    ends_with_it = pattern == b"COMMIT\0" or (is_together and pattern == b"INTO log")
+    assert type(caught.value) is (CommitUnknown if ends_with_it else TimeLimitReached)
     await far.rollback()
     found = [e.seq for e in await ends(begun(near))]
-    assert found == ([1] if pattern == b"COMMIT" and fault is Fault.FREEZE_AFTER else [])
+    assert found == ([1] if ends_with_it and fault is Fault.FREEZE_AFTER else [])
     await near.rollback()
     assert await ends(far.read(seq)) == len(found)
 
@@ -451,7 +477,7 @@ async def test_what_is_unread_and_loaded_is_told_without_the_writer(
         first = (await org["ann"].get("/messages", **page)).ok
         stopped = asyncio.Event()
 
-        async def begin(after: int) -> list[Entry]:
+        async def begin(*_: Any) -> list[Entry]:
             stopped.set()
             await asyncio.sleep(HANG_SECONDS)
             return []

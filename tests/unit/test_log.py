@@ -22,7 +22,6 @@ from tertulia.service.config import Config
 from tertulia.state.moment import Decision, Moment
 from tertulia.store import installation, log_entries, outbox, queries
 from tertulia.store.database import CommitUnknown, Connection, DatabaseUnavailable
-from tertulia.store.history import Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import Store
 from tertulia.store.writing import Batch, FactNoted
@@ -80,21 +79,21 @@ class Counting:
                 raise OSError("read")
             return await real_read_log(*arguments)
 
-        async def begin(after: Position) -> Growth:
+        async def begin(*arguments: Any) -> Growth:
             self.begins += 1
-            found = await real_begin(after)
+            found = await real_begin(*arguments)
             if "begin" in self.breaks:
                 raise OSError("begin")
             return found
 
-        async def commit(batch: Batch) -> None:
+        async def commit(batch: Batch, *arguments: Any) -> None:
             self.commits += 1
             self.batches.append(batch)
             if self.gate is not None:
                 await self.gate.wait()
             if "commit" in self.breaks:
                 raise self.error("commit")
-            await real_commit(batch)
+            await real_commit(batch, *arguments)
             if "after commit" in self.breaks:
                 raise self.error("nobody heard that it was committed")
 

@@ -111,11 +111,13 @@ async def test_a_writer_that_hangs_makes_the_node_stale_where_others_write(
     log, gate = org.node.log, asyncio.Event()
     real = org.node.store.begin
 
-    async def begin(after: Any) -> Any:
+    async def begin(after: Any, *more: Any) -> Any:
         await gate.wait()
-        return await real(after)
+        return await real(after, *more)
 
     monkeypatch.setattr(org.node.store, "begin", begin)
+    # While it waits it would go on by what it is told; here that is lost.
+    monkeypatch.setattr(log._replica, "hear", lambda _: True)
     sending = asyncio.create_task(log.submit(None, create, "one"))
     async with other_log(config) as other:
         await other.submit(None, create, "other")
@@ -245,12 +247,12 @@ async def test_a_connection_that_was_lost_meanwhile_is_replaced_without_a_word(
 ) -> None:
     real, lost = org.node.store.begin, [DatabaseUnavailable("lost")]
 
-    async def begin(after: Any) -> Any:
+    async def begin(after: Any, *more: Any) -> Any:
         if lost:
             raise lost.pop()
-        return await real(after)
+        return await real(after, *more)
 
-    org.node.store.begin = begin  # type: ignore[method-assign]  # The fixture puts it back.
+    org.node.store.begin = begin  # type: ignore[method-assign,assignment]  # The fixture puts it back.
     generation = org.node.log.generation
     assert await org.node.log.submit(None, create, "one") == 1
     assert org.node.log.generation == generation
@@ -262,10 +264,10 @@ async def test_what_waits_for_the_writer_is_answered_in_time_and_not_done_later(
     log, gate = org.node.log, asyncio.Event()
     real = org.node.store.begin
 
-    async def begin(after: Any) -> Any:
+    async def begin(after: Any, *more: Any) -> Any:
         counting.begins += 1
         await gate.wait()
-        return await real(after)
+        return await real(after, *more)
 
     monkeypatch.setattr(org.node.store, "begin", begin)
     counting.begins = 0

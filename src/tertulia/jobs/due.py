@@ -56,7 +56,7 @@ def due_job(
                 return RETRY_SECONDS
         return 0.0
 
-    return _following(log, Job(name, once))
+    return _following(log, Job(name, once), due)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def due_items_job(log: Log, name: str, items: DueItems[R]) -> Job:
                 return RETRY_SECONDS
         return 0.0
 
-    return _following(log, Job(name, once, set_aside=set_aside))
+    return _following(log, Job(name, once, set_aside=set_aside), due)
 
 
 def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
@@ -134,11 +134,17 @@ def _pause(log: Log, due: Callable[[State, float], float | None]) -> float:
     return LONGEST_SLEEP if soonest is None else min(soonest - now, LONGEST_SLEEP)
 
 
-def _following(log: Log, job: Job) -> Job:
-    """The job, which looks again after each commit."""
+def _following(log: Log, job: Job, due: Callable[[State, float], float | None]) -> Job:
+    """The job, which looks again after each commit that changed when something is due, and after
+    every one while something has failed."""
+    last: float | None = None
 
     def grown(_: Sequence[Entry]) -> None:
-        job.want()
+        nonlocal last
+        soonest = None if log.state.is_closed else due(log.state, log.clock())
+        if soonest != last or job.set_aside.next_attempt() is not None:
+            last = soonest
+            job.want()
 
     log.follow(grown)
     log.on_reload(job.want)

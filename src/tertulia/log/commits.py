@@ -16,6 +16,7 @@ from tertulia.log.requests import Command, Group
 from tertulia.log.subscribers import Subscribers
 from tertulia.log.transactions import NotBegun, Transactions
 from tertulia.model.changes import Entry
+from tertulia.store.history import Position
 from tertulia.store.writing import Batch, MailAsked, Note
 
 
@@ -58,7 +59,7 @@ class Commits:
         """
         try:
             if self.freshness.write_trouble:
-                self.replica.adopt(await self.transactions.prove(self.replica.position))
+                self.replica.adopt(await self.transactions.prove(self._position))
             await self._commit(group)
         except NotBegun as error:
             self.transactions.failed(error.__cause__ or error)
@@ -69,9 +70,12 @@ class Commits:
     async def _commit(self, group: Group) -> None:
         self.inbox.has_grown = False
         began = time.monotonic()
-        growth = await self.transactions.begin(self.replica.position)
+        with self.replica.hearing():  # What is missing comes with the lock.
+            growth = await self.transactions.begin(self._position)
         self.replica.adopt(growth)
         self.freshness.verified(began)
+        # What came while others had the lock need not wait for another turn.
+        self.inbox.join(group)
         self.durability.begin()
         decided = await self._decide(group.commands)
         notes = [*group.notes, *decided.notes, *self._registered(group)]
@@ -89,6 +93,9 @@ class Commits:
             # wait for the next commit too. (After a small group they had better wait: the requests
             # that follow them then come together, and are committed together.)
             await asyncio.sleep(0)
+
+    def _position(self) -> Position:
+        return self.replica.position
 
     async def _decide(self, commands: Sequence[Command]) -> _Decided:
         decided = _Decided([], [], [])

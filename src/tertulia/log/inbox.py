@@ -108,6 +108,14 @@ class Inbox:
         self._in_hand = group.requests
         return group
 
+    def join(self, group: Group) -> None:
+        """Let the commands that came since the group was taken be of it too, as far as there is
+        room. Nothing of it may be decided yet."""
+        room = GROUP - len(group.commands)
+        joining = [self._commands.popleft() for _ in range(min(room, len(self._commands)))]
+        group.commands += joining
+        self._in_hand += joining
+
     @contextmanager
     def committing(self) -> Iterator[None]:
         """For the time in which what is in hand may come to be on disk."""

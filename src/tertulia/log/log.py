@@ -34,6 +34,7 @@ from tertulia.model.mail import Mail
 from tertulia.model.queues import QueueRecord
 from tertulia.state.moment import Verb
 from tertulia.state.organization import State
+from tertulia.store import telling
 from tertulia.store.database import Connection
 from tertulia.store.history import Position
 from tertulia.store.store import Store
@@ -125,7 +126,7 @@ class Log:
         `on_announcement` gets what nodes `announce` (`Store.announce`).
         """
         await self._replica.open(self._position_file.read() if self._position_file else None)
-        self._stop_listening = self.store.watch(self._on_growth, on_announcement)
+        self._stop_listening = self.store.watch(self._on_growth, on_announcement, self._on_told)
         self._writer.start()
         self._ticks = asyncio.create_task(self._tick_on(), name="log-ticks")
 
@@ -300,6 +301,14 @@ class Log:
     def _on_growth(self, seq: int | None) -> None:
         """The log may have grown, to that entry if it is known; by this node's own commits too."""
         if seq is None or seq > self.state.seq:
+            self._inbox.add_growth()
+
+    def _on_told(self, text: str) -> None:
+        """Another node told what it committed."""
+        told = telling.read(text, self.state.seq)
+        if isinstance(told, int):
+            self._on_growth(told)
+        elif not self._replica.hear(told):
             self._inbox.add_growth()
 
     async def _tick_on(self) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 from tertulia.log.errors import described
 from tertulia.log.freshness import Freshness
@@ -18,8 +20,12 @@ from tertulia.store.database import Connection
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.store import CATCH_UP, LOAD_SECONDS, Store
+from tertulia.store.telling import Told
 
 logger = logging.getLogger("tertulia.log")
+
+_MOST_TOLD: Final = 500
+"""What other nodes told that waits to be adopted."""
 
 _Stored = tuple[dict[str, list[Any]], list[AnyChange]]
 """What a state is loaded from: the records by table, and the newest messages' changes."""
@@ -36,6 +42,11 @@ class Replica:
         self._store = store
         self._freshness = freshness
         self._subscribers = subscribers
+        self._told: deque[Told] = deque(maxlen=_MOST_TOLD)
+        """What is still to be adopted. Where the oldest are dropped, they are read from the log."""
+        self._is_hearing = False
+        self._failure: Exception | None = None
+        """What went wrong when something that was told was folded: the state is not true."""
 
     async def open(self, last_known: Position | None) -> None:
         """Load the state. `last_known` is where this node was when it last ran: where the log does
@@ -51,13 +62,56 @@ class Replica:
         self._freshness.verified(began)
 
     def adopt(self, growth: Growth) -> None:
-        """Fold entries that another process committed, and call the followers."""
-        for entry in growth.entries:
+        """Fold entries that another process committed, and call the followers. Those that were
+        heard of already are left out."""
+        self._require_true()
+        self._fold([e for e in growth.entries if e.seq > self.state.seq], growth.position)
+
+    def _fold(self, entries: Sequence[Entry], position: Position) -> None:
+        for entry in entries:
             fold(self.state, entry)
-        if growth.entries:
+        if entries:
             self.state.take_dirty()
-            self.position = growth.position
-            self._subscribers.committed(growth.entries)
+            self.position = position
+            self._subscribers.committed(entries)
+
+    # What other nodes tell
+
+    def hear(self, told: Told) -> bool:
+        """Adopt what another node told, at once while there is `hearing`, else at its next
+        beginning. False where something between is missing, which must be read from the log."""
+        self._told.append(told)
+        return not self._is_hearing or self._adopt_told()
+
+    @contextmanager
+    def hearing(self) -> Iterator[bool]:
+        """Adopt what is told: what came meanwhile now, and all that comes within the context at
+        once. So within it the state may change whenever the event loop turns, but for that nobody
+        may change it. Yields as `hear` returns."""
+        self._is_hearing = True
+        try:
+            yield self._adopt_told()
+        finally:
+            self._is_hearing = False
+
+    def _adopt_told(self) -> bool:
+        while self._told and self._failure is None:
+            told = self._told.popleft()
+            if told.history == self.position.history and told.seq <= self.position.seq:
+                continue  # It was read from the log.
+            if not told.follows(self.position):
+                self._told.clear()
+                return False
+            try:
+                self._fold(list(told.entries()), Position(told.history, told.seq, told.batch))
+            except Exception as error:  # Only the writer can load the state again.
+                self._failure = error
+        return self._failure is None
+
+    def _require_true(self) -> None:
+        """Raise what went wrong when something that was told was folded."""
+        if self._failure is not None:
+            raise self._failure
 
     def advance(self, entries: Sequence[Entry], batch_id: str) -> None:
         """Our own entries, which the state has folded already, are on disk."""
@@ -67,6 +121,7 @@ class Replica:
     async def catch_up(self) -> None:
         """Read and adopt what other processes have committed. HistoryChanged, HistoryPruned and
         NewerDatabase; where the database cannot be read it is left for later."""
+        self._require_true()
         is_all = False
         while not is_all:
             began = time.monotonic()
@@ -108,6 +163,7 @@ class Replica:
         # It takes as long as it is large, and nobody sees it yet.
         self.state = await asyncio.to_thread(State.load, head.seq, *stored)
         self.position = head.position
+        self._failure = None
         self._freshness.verified(began)
         if growth is None:
             return True

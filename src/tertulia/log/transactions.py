@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from tertulia.log.errors import described
@@ -36,8 +37,9 @@ class Transactions:
         self.is_closing = False
         """Whether nothing is waited for any more."""
 
-    async def begin(self, position: Position) -> Growth:
-        """Keep other writers out, and return what they wrote since the position. A failure is tried
+    async def begin(self, position: Callable[[], Position]) -> Growth:
+        """Keep other writers out, and return what they wrote since the position, which may go on
+        while they are waited for. A failure is tried
         once more on a new connection. NotBegun where that fails too; HistoryChanged, HistoryPruned
         and NewerDatabase. `abandon` must follow whatever fails between this and `commit`."""
         try:
@@ -48,22 +50,22 @@ class Transactions:
             await self.abandon()
             raise NotBegun from error
 
-    async def _begin_or_retry(self, position: Position) -> Growth:
+    async def _begin_or_retry(self, position: Callable[[], Position]) -> Growth:
         try:
-            return await self._store.begin(position)
+            return await self._store.begin(position(), position)
         except (NewerDatabase, HistoryChanged, HistoryPruned):
             raise
         except Exception as error:
             logger.warning("the database was lost, and is asked again: %s", described(error))
             await self.abandon()
-        return await self._store.begin(position)
+        return await self._store.begin(position(), position)
 
     async def commit(self, batch: Batch, before: Head) -> None:
         """Write the batch, begun at that head. It is on disk when this returns, and certainly not
         when this raises anything but OutcomeNotKnown. Where the connection is lost in between, the
         batch is looked up as soon as the database answers, however long that takes."""
         try:
-            await self._store.commit(batch)
+            await self._store.commit(batch, before.position)
         except Exception as error:
             self._freshness.write_trouble = described(error)
             if isinstance(error, DatabaseUnavailable) and not isinstance(error, CommitUnknown):
@@ -88,7 +90,7 @@ class Transactions:
             raise OutcomeNotKnown from error
         return made
 
-    async def prove(self, position: Position) -> Growth:
+    async def prove(self, position: Callable[[], Position]) -> Growth:
         """Commit an empty batch, where the last commit failed: so that no command decides in vain,
         after which the whole state would have to be loaded again. As `begin`, and NotBegun if the
         commit fails."""

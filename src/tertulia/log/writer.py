@@ -60,7 +60,10 @@ class Writer:
 
     async def _work(self) -> None:
         while True:
-            await self._inbox.wait()
+            with self._replica.hearing() as is_all:
+                if not is_all:
+                    self._inbox.add_growth()
+                await self._inbox.wait()
             while self._inbox:
                 self._freshness.busy_since = time.monotonic()
                 await self._round()

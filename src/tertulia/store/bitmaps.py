@@ -3,12 +3,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pyroaring import BitMap
 
 from tertulia.store.codec import CHUNK_BITS
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, Dialect, Question
 
 READ: Final = "read_state"
 """The table of what users have marked as read."""
@@ -36,12 +36,7 @@ def write(
     connection: Connection, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
 ) -> None:
     """For each user put messages in, or take them out, in this order."""
-    users_of: dict[int, set[int]] = defaultdict(set)
-    for user, marked in marks.items():
-        for chunks, _ in marked:
-            for chunk in chunks:
-                users_of[chunk].add(user)
-    for chunk, users in users_of.items():
+    for chunk, users in _users_by_chunk(marks).items():
         present = dict(_rows(connection, table, chunk, users))
         put = []
         for user in users:
@@ -57,6 +52,26 @@ def write(
             " ON CONFLICT (user_id, chunk) DO UPDATE SET bitmap = excluded.bitmap",
             put,
         )
+
+
+def questions(
+    dialect: Dialect, table: str, marks: Mapping[int, Sequence[tuple[Chunks, bool]]]
+) -> list[Question]:
+    """What `write` asks."""
+    return [
+        _question(dialect, table, chunk, users) for chunk, users in _users_by_chunk(marks).items()
+    ]
+
+
+def _users_by_chunk(
+    marks: Mapping[int, Sequence[tuple[Chunks, bool]]],
+) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = defaultdict(set)
+    for user, marked in marks.items():
+        for chunks, _ in marked:
+            for chunk in chunks:
+                found[chunk].add(user)
+    return found
 
 
 def take_out(connection: Connection, table: str, ids: Iterable[int]) -> None:
@@ -106,13 +121,18 @@ def users_with_some(connection: Connection, table: str, ids: BitMap) -> dict[int
 def _rows(
     connection: Connection, table: str, chunk: int, users: Iterable[int] | None = None
 ) -> list[tuple[int, BitMap]]:
-    where, parameters = "chunk = ?", [chunk]
+    rows = connection.query(*_question(connection.dialect, table, chunk, users))
+    return [(user, _bitmap(bitmap)) for user, bitmap in rows]
+
+
+def _question(
+    dialect: Dialect, table: str, chunk: int, users: Iterable[int] | None = None
+) -> Question:
+    where, parameters = "chunk = ?", list[Any]([chunk])
     if users is not None:
-        dialect = connection.dialect
         where += f" AND {dialect.among('user_id')}"
         parameters.append(dialect.array(sorted(users)))
-    rows = connection.query(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
-    return [(user, _bitmap(bitmap)) for user, bitmap in rows]
+    return Question(f"SELECT user_id, bitmap FROM {table} WHERE {where}", parameters)
 
 
 def _bitmap(stored: bytes) -> BitMap:

@@ -1,7 +1,7 @@
 """Records and changes as they lie in the database."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -99,6 +99,10 @@ _RECORDS: Mapping[type, tuple[str, str]] = {
     ReminderSet: ("reminders", "reminder"),
 }
 """By change the table of the records that it has, and the field in which it has them."""
+
+
+NEEDS_TEXTS: Final = (MessageSent, MessageEdited, MessagesMoved, SubmessageAdded, *_RECORDS)
+"""The changes that say something which people wrote, so that the log does not have all of it."""
 
 
 def with_records(change: Any, revised: Callable[[str, Any], Any]) -> Any:

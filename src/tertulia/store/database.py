@@ -4,6 +4,7 @@ SQL is written once, with `?` for parameters, in the subset that SQLite and Post
 they do not share one, a `Dialect` method gives the fragment.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,6 +14,8 @@ from tertulia.model.errors import Unavailable
 from tertulia.model.tokenizer import Phrase
 
 Row = tuple[Any, ...]
+TextRow = tuple[bytes | None, ...]
+"""A row as text, as a server sends it."""
 
 
 class DatabaseError(Exception):
@@ -69,6 +72,47 @@ class DatabaseReplaced(DatabaseError):
     """The database was moved away while it is in use: what is written to it is lost."""
 
 
+class Question(NamedTuple):
+    """A statement that asks something, and its parameters."""
+
+    sql: str
+    parameters: Sequence[Any]
+
+
+class AnswerNeeded(Exception):
+    """What is only written down was to be answered."""
+
+
+class Exchanges(Protocol):
+    """A connection to a server as the event loop uses it for writing to the log: what belongs
+    together is sent together, and no thread waits for the answers. Errors are those of
+    `Connection`. Nobody else may use the connection meanwhile, and after an exception it is of no
+    use any more."""
+
+    async def take_head(self, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
+        """Start a transaction that no other writer can enter before it ends. Returns the log's
+        head for `history.head_of`, and its entries from that number on for
+        `newest_entries.growth`."""
+
+    async def ask(self, questions: Sequence[Question]) -> Sequence[list[Row]]:
+        """The rows of each."""
+
+    def written_down(
+        self,
+        write: Callable[[], None],
+        asked: Sequence[Question] = (),
+        answers: Sequence[list[Row]] = (),
+    ) -> Sequence[Any]:
+        """What the function runs on the connection, for `commit_script`; what it asks the
+        connection is answered if it was `asked` before. AnswerNeeded where it asks for something
+        else, or runs what only the connection itself can send."""
+
+    async def commit_script(self, script: Sequence[Any]) -> None:
+        """Run what was written down, and end the transaction; all of it is on disk then.
+        CommitUnknown where the connection was lost, since the end goes out with the beginning; of
+        all other errors nothing is left."""
+
+
 class Connection(Protocol):
     """One connection; used by one thread at a time.
 
@@ -80,6 +124,10 @@ class Connection(Protocol):
     @property
     def dialect(self) -> "Dialect":
         """The kind of database behind it."""
+
+    @property
+    def exchanges(self) -> Exchanges | None:
+        """The same connection for the event loop; None where there is no server to talk to."""
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows."""
@@ -135,8 +183,8 @@ class Dialect(ABC):
     is closed. Empty where one process alone makes them."""
     tell_growth: str = ""
     """Inside such a transaction: tells other nodes, if it commits and not before, how far the log
-    has grown (one parameter, the sequence number as text). Empty where they see it by themselves.
-    """
+    has grown (one parameter: the sequence number as text, or a text of `store.telling`). Empty
+    where they see it by themselves."""
 
     @abstractmethod
     def among(self, column: str) -> str:
@@ -257,11 +305,19 @@ class Database(ABC):
 
     @abstractmethod
     def watch(
-        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+        self,
+        on_growth: Callable[[int | None], None],
+        on_announcement: Callable[[str], None],
+        on_told: Callable[[str], None] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> Callable[[], None]:
         """Call `on_growth` (from any thread) when another process may have written, with the log's
         newest sequence number if it is known, and `on_announcement` with what another process
-        announced. Returns a function that ends this.
+        announced. Returns a function that ends this, which blocks for a moment.
+
+        Where another process told its entries themselves (`Dialect.tell_growth`), `on_told` is
+        called with each text instead of `on_growth`, if it is given. With a `loop`, which must run
+        until the end, that is done on it where no thread is needed for it.
 
         After a failure of the database this is tried again within seconds, without end, and then
         `on_growth` is called for what may have been missed."""

@@ -11,7 +11,7 @@ from typing import get_args
 from msgspec import Struct
 
 from tertulia.model.changes import AnyChange
-from tertulia.store.database import Connection, DatabaseError
+from tertulia.store.database import Connection, DatabaseError, TextRow
 
 LOG_FORMAT = len(get_args(AnyChange))
 """How many kinds of changes the program knows. None is ever taken away, since old logs have it: a
@@ -75,13 +75,20 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
+HEAD_COLUMNS = "seq, pruned, history, batch, noted, schema_version, log_format"
+"""Of the table `head`, in the order of `Head`."""
+
+
 def head(connection: Connection) -> Head:
     """The log's end."""
-    (row,) = connection.query(
-        "SELECT seq, pruned, history, batch, noted, schema_version, log_format FROM head"
-        " WHERE id = 1"
-    )
+    (row,) = connection.query(f"SELECT {HEAD_COLUMNS} FROM head WHERE id = 1")
     return Head(*row)
+
+
+def head_of(row: TextRow) -> Head:
+    """The log's end, from `HEAD_COLUMNS` as text."""
+    seq, pruned, name, batch, noted, version, log_format = (str(one or b"", "utf-8") for one in row)
+    return Head(int(seq), int(pruned), name, batch, noted, int(version), int(log_format))
 
 
 def batch_of(connection: Connection, seq: int) -> str | None:

@@ -6,6 +6,10 @@ from tertulia.store.database import Connection
 SCHEMA_VERSION = "schema_version"
 SECRET = "secret"  # noqa: S105 (the key of the fingerprint, not the secret)
 
+CHANNEL = "channel"
+"""The key of a random word that the name is made of by which nodes hear of each other: whoever may
+connect to a PostgreSQL may listen and speak there to whatever they know the name of."""
+
 
 def value(connection: Connection, key: str) -> str | None:
     """The value that was put under the key."""

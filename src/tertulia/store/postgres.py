@@ -1,7 +1,9 @@
 """PostgreSQL, by way of psycopg."""
 
+import asyncio
 import contextlib
 import logging
+import secrets
 import selectors
 import socket
 import threading
@@ -18,26 +20,49 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
+from tertulia.store import installation, newest_entries, telling
 from tertulia.store.database import (
     LONG,
     READING,
+    WRITING,
+    AnswerNeeded,
     CommitUnknown,
     Connection,
     ConnectionLost,
     Database,
     DatabaseError,
     DatabaseUnavailable,
+    Exchanges,
     Limits,
+    Question,
     Row,
+    TextRow,
     TimeLimitReached,
 )
-from tertulia.store.postgres_dialect import PostgresDialect
+from tertulia.store.history import HEAD_COLUMNS
+from tertulia.store.pipeline import (
+    Answer,
+    Encoded,
+    NotHeard,
+    Pipeline,
+    Statement,
+    Unencodable,
+    encoded,
+)
+from tertulia.store.postgres_dialect import CHANNEL, PostgresDialect
 from tertulia.store.server_lock import this_process
 
 logger = logging.getLogger("tertulia.store")
 
 T = TypeVar("T")
 
+_WRITING_SESSION = {
+    # The statements of a commit are always the same: a plan is made once, not under the lock each
+    # time, and compiling one would take longer than all of them.
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "bytea_output": "hex",
+}
 _NOTIFY_LIMIT = 7999
 """Bytes that one notification can carry."""
 _GRACE_SECONDS = 2
@@ -111,14 +136,18 @@ def _until(gen: Generator[Any, Any, T], ends: float) -> Generator[Wait, Ready | 
         return result
 
 
+_SHUT_DOWN = (errors.AdminShutdown, errors.CrashShutdown)
 _LOST = (
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
-    errors.AdminShutdown,
-    errors.CrashShutdown,
+    *_SHUT_DOWN,
     errors.CannotConnectNow,
 )
 """After these, the connection is of no use."""
+_TAKE_HEAD = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+    f"SELECT {HEAD_COLUMNS} FROM head WHERE id = 1 FOR UPDATE",
+)
 _SERVING = 0x7E27
 """The advisory lock that servers share, with the schema's name."""
 
@@ -135,9 +164,14 @@ class PostgresConnection:
         self.dialect = DIALECT
         self._limits = limits
         self._transaction_ends = float("inf")
+        self._script: list[Statement] | None = None
+        """Where what is run is written down instead."""
+        self._answers: list[tuple[Question, list[Row]]] = []
+        """What was asked before that."""
         self._connection = _Waiting.connect(conninfo, autocommit=True)
         settings = {
             **_SESSION,
+            **(_WRITING_SESSION if limits == WRITING else {}),
             "statement_timeout": _milliseconds(limits.statement),
             "lock_timeout": _milliseconds(limits.lock),
             "idle_in_transaction_session_timeout": _milliseconds(limits.idle),
@@ -152,6 +186,17 @@ class PostgresConnection:
         except BaseException:
             self.close()
             raise
+        self._pipeline = Pipeline(self._connection.pgconn)
+        self._is_ended = False
+        """Whether the server said that it ended the session, while nothing was asked."""
+        self._connection.add_notice_handler(self._noticed)
+
+    @property
+    def exchanges(self) -> Exchanges:
+        return self
+
+    def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._is_ended |= notice.severity_nonlocalized in {"FATAL", "PANIC"}
 
     def _allow(self) -> None:
         """Let a statement begin that may take as long as the limits say."""
@@ -180,6 +225,8 @@ class PostgresConnection:
             raise DatabaseUnavailable(text) from error
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        if self._script is not None:
+            return self._answered(Question(sql, parameters))
         self._allow()
         try:
             return self._connection.execute(_translated(sql), parameters).fetchall()
@@ -188,6 +235,9 @@ class PostgresConnection:
             raise
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        if self._script is not None:
+            self._script.append(Statement(sql, parameters))
+            return
         self._allow()
         try:
             self._connection.execute(_translated(sql), parameters)
@@ -207,6 +257,9 @@ class PostgresConnection:
             raise
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        if self._script is not None:
+            self._script += [Statement(sql, row) for row in rows]
+            return
         self._allow()
         try:
             with self._connection.cursor() as cursor:
@@ -229,9 +282,7 @@ class PostgresConnection:
 
     def commit(self) -> None:
         self._transaction_ends = float("inf")
-        if self._connection.info.transaction_status is not TransactionStatus.INTRANS:
-            self.close()
-            raise ConnectionLost("PostgreSQL: the transaction is over already")
+        self._require_transaction()
         self._allow()
         try:
             done = self._connection.execute("COMMIT").statusmessage
@@ -240,7 +291,7 @@ class PostgresConnection:
             raise
         except (psycopg.Error, _TooLate) as error:
             is_lost = self._connection.is_late or self._connection.closed
-            if is_lost or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
+            if is_lost or isinstance(error, _SHUT_DOWN):
                 self.close()
                 raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
             self._raise_ours(error)
@@ -252,27 +303,94 @@ class PostgresConnection:
     def begin_at_once(self) -> bool:
         return False  # The network is between.
 
-    def listen(self, channel: str, on_payload: Callable[[str], None], stop: socket.socket) -> None:
+    def listen(
+        self,
+        channel: str,
+        on_payload: Callable[[str], None],
+        stop: socket.socket,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
         """Call `on_payload` with each notification on the channel until there is something to read
-        from `stop`; at first with nothing, for those that came before this connection listened."""
+        from `stop`; at first with nothing, for those that came before this connection listened.
+        With a loop, the calls that follow come on it: a thread's turn for each costs more than what
+        is done with it."""
         self.run(f"LISTEN {pgsql.Identifier(channel).as_string()}")
         on_payload("")
+
+        def notified(notification: psycopg.Notify) -> None:
+            # While this thread asks something.
+            if loop is None:
+                on_payload(notification.payload)
+            else:
+                loop.call_soon_threadsafe(on_payload, notification.payload)
+
+        self._connection.add_notify_handler(notified)
+        while not (
+            self._listen(on_payload, stop)
+            if loop is None
+            else self._listen_on(loop, on_payload, stop)
+        ):
+            self.run("SELECT 1")  # Whether anybody is there.
+
+    def _listen(self, on_payload: Callable[[str], None], stop: socket.socket) -> bool:
+        """Until nothing came for `_HEARTBEAT_SECONDS`. Whether it is to end."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             selector.register(stop, selectors.EVENT_READ)
-            while True:
-                self._allow()
-                try:
-                    for notification in self._connection.notifies(timeout=0):
-                        on_payload(notification.payload)
-                except (psycopg.Error, _TooLate) as error:
-                    self._raise_ours(error)
-                    raise
-                ready = selector.select(_HEARTBEAT_SECONDS)
+            while ready := selector.select(_HEARTBEAT_SECONDS):
                 if any(key.fileobj is stop for key, _ in ready):
-                    return
-                if not ready:
-                    self.run("SELECT 1")  # Whether anybody is there.
+                    return True
+                self._take_notifications(on_payload)
+        return False
+
+    def _listen_on(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_payload: Callable[[str], None],
+        stop: socket.socket,
+    ) -> bool:
+        """The same, on the loop; this thread waits meanwhile."""
+        ended, end = socket.socketpair()
+        failures: list[Exception] = []
+        heard = time.monotonic()
+
+        def readable() -> None:
+            nonlocal heard
+            heard = time.monotonic()
+            try:
+                self._take_notifications(on_payload)
+            except Exception as error:
+                failures.append(error)
+                loop.remove_reader(descriptor)
+                end.send(b".")
+
+        descriptor = self._connection.fileno()
+        with ended, end, selectors.DefaultSelector() as selector:
+            selector.register(ended, selectors.EVENT_READ)
+            selector.register(stop, selectors.EVENT_READ)
+            _on_loop(loop, lambda: loop.add_reader(descriptor, readable))
+            try:
+                while (left := heard + _HEARTBEAT_SECONDS - time.monotonic()) > 0:
+                    ready = selector.select(left)
+                    if any(key.fileobj is stop for key, _ in ready):
+                        return True
+                    if failures:
+                        raise failures[0]
+            finally:
+                # Not before that may the connection be used here, or closed.
+                _on_loop(loop, lambda: loop.remove_reader(descriptor))
+        return False
+
+    def _take_notifications(self, on_payload: Callable[[str], None]) -> None:
+        """Call it with those that have come. Does not block."""
+        connection = self._connection.pgconn
+        try:
+            connection.consume_input()
+            while notification := connection.notifies():
+                on_payload(notification.extra.decode())
+        except psycopg.Error as error:
+            self._raise_ours(error)
+            raise
 
     @property
     def process(self) -> int:
@@ -281,6 +399,118 @@ class PostgresConnection:
 
     def close(self) -> None:
         self._connection.close()
+
+    # On the event loop (`database.Exchanges`)
+
+    async def take_head(self, seq: int) -> tuple[TextRow, Sequence[TextRow]]:
+        query = Statement(newest_entries.QUERY, (seq,))
+        try:
+            answers = await self._exchanged(encoded([*map(Statement, _TAKE_HEAD), query]))
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                self.close()
+            self._raise_ours(error)
+            raise
+        (head,) = answers[-2].rows
+        return head, answers[-1].rows
+
+    async def ask(self, questions: Sequence[Question]) -> list[list[Row]]:
+        try:
+            statements = encoded([Statement(*question) for question in questions])
+            answers = await self._exchanged(statements)
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                self.close()
+            self._raise_ours(error)
+            raise
+        return [answer.typed() for answer in answers]
+
+    def _answered(self, question: Question) -> list[Row]:
+        """What was asked before (`written_down`)."""
+        for known, rows in self._answers:
+            if known == question:
+                return rows
+        raise AnswerNeeded
+
+    def written_down(
+        self,
+        write: Callable[[], None],
+        asked: Sequence[Question] = (),
+        answers: Sequence[list[Row]] = (),
+    ) -> list[Encoded]:
+        self._script = []
+        self._answers = list(zip(asked, answers, strict=True))
+        try:
+            write()
+            return encoded(self._script)
+        except Unencodable as error:
+            raise AnswerNeeded from error
+        finally:
+            self._script = None
+
+    async def commit_script(self, script: Sequence[Encoded]) -> None:
+        try:
+            # The server may have ended it long ago, and said so.
+            self._connection.pgconn.consume_input()
+            self._connection.pgconn.is_busy()
+        except psycopg.Error as error:
+            self.close()
+            raise ConnectionLost(f"PostgreSQL: {str(error).strip()}") from error
+        self._require_transaction()
+        try:
+            answers = await self._exchanged([*script, *encoded([Statement("COMMIT")])])
+        except psycopg.Error as error:
+            is_at_end = self._pipeline.carried_out == len(script)
+            if error.sqlstate is None or (is_at_end and isinstance(error, _SHUT_DOWN)):
+                self.close()
+                raise CommitUnknown(f"PostgreSQL: {str(error).strip()}") from error
+            self._raise_ours(error)
+            raise
+        except TimeLimitReached as error:
+            raise CommitUnknown(str(error)) from None
+        if answers[-1].tag != b"COMMIT":
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction was rolled back")
+
+    async def _exchanged(self, statements: Sequence[Encoded]) -> list[Answer]:
+        """The answers. Raises the driver's errors, and TimeLimitReached."""
+        patience = self._limits.statement + _GRACE_SECONDS
+        try:
+            return await self._pipeline.exchange(statements, patience)
+        except NotHeard:
+            self.close()
+            raise TimeLimitReached("The database does not answer.") from None
+        except psycopg.Error:
+            raise
+        except BaseException:
+            self.close()  # In the middle of something.
+            raise
+
+    def _require_transaction(self) -> None:
+        """ConnectionLost where the server is known to have ended the transaction."""
+        status = self._connection.info.transaction_status
+        if status is not TransactionStatus.INTRANS or self._is_ended:
+            self.close()
+            raise ConnectionLost("PostgreSQL: the transaction is over already")
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> None:
+    """Call it on the loop, and wait until that is done. Nothing where the loop is closed."""
+    done = threading.Event()
+
+    def call() -> None:
+        try:
+            function()
+        finally:
+            done.set()
+
+    try:
+        loop.call_soon_threadsafe(call)
+    except RuntimeError:
+        return
+    while not done.wait(1.0):
+        if loop.is_closed():
+            return
 
 
 def _milliseconds(seconds: float) -> str:
@@ -332,7 +562,11 @@ class PostgresDatabase(Database):
         return False  # Autovacuum does, by its own rules.
 
     def watch(
-        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+        self,
+        on_growth: Callable[[int | None], None],
+        on_announcement: Callable[[str], None],
+        on_told: Callable[[str], None] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> Callable[[], None]:
         stopping = threading.Event()
         stop, ring = socket.socketpair()
@@ -344,6 +578,11 @@ class PostgresDatabase(Database):
             nonlocal is_away, pause
             if payload.isdigit():
                 on_growth(int(payload))
+            elif payload.startswith(telling.MARK):
+                if on_told is None:
+                    on_growth(None)
+                else:
+                    on_told(payload)
             elif payload:
                 on_announcement(payload)
             else:
@@ -358,7 +597,7 @@ class PostgresDatabase(Database):
             while not stopping.is_set():
                 try:
                     with contextlib.closing(self._connect(_BRIEF)) as connection:
-                        connection.listen(self._channel(connection), notified, stop)
+                        connection.listen(self._channel(connection), notified, stop, loop)
                 except Exception as error:  # Whatever it is, it is tried again.
                     if not is_away:
                         is_away = True
@@ -413,8 +652,8 @@ class PostgresDatabase(Database):
                 # one does not wait for the disk.
                 self._announcer.run("SET synchronous_commit TO off")
             self._announcer.run(
-                "SELECT pg_notify('tertulia_' || current_schema(), message)"
-                " FROM unnest(CAST(? AS TEXT[])) AS message",
+                f"SELECT pg_notify({CHANNEL}, message) FROM installation,"
+                " unnest(CAST(? AS TEXT[])) AS message WHERE key = 'channel'",
                 (fitting,),
             )
         except (psycopg.Error, DatabaseError):
@@ -425,8 +664,11 @@ class PostgresDatabase(Database):
 
     @staticmethod
     def _channel(connection: PostgresConnection) -> str:
-        ((schema,),) = connection.query("SELECT current_schema()")
-        return f"tertulia_{schema}"
+        installation.put_once(connection, installation.CHANNEL, secrets.token_hex(16))
+        ((name,),) = connection.query(
+            f"SELECT {CHANNEL} FROM installation WHERE key = ?", (installation.CHANNEL,)
+        )
+        return str(name)
 
     def close(self) -> None:
         if self._announcer is not None:

@@ -8,6 +8,12 @@ from typing import Any
 from tertulia.model.tokenizer import Phrase
 from tertulia.store.database import Dialect
 
+CHANNEL = (
+    "'tertulia_' || left(encode(sha256(convert_to(current_schema() || value, 'UTF8')), 'hex'), 48)"
+)
+"""The channel on which nodes hear of each other, for which nobody else can know where to listen or
+to speak: of the row `installation.CHANNEL`, and of the schema, of which another one may be a copy.
+"""
 _LAST_PLACE = 16383
 """The largest position of a word that a tsvector can hold."""
 
@@ -22,7 +28,7 @@ class PostgresDialect(Dialect):
     claim_checkpoint = (
         "SELECT pg_advisory_lock(hashtext('tertulia checkpoint ' || current_schema()))",
     )
-    tell_growth = "SELECT pg_notify('tertulia_' || current_schema(), ?)"
+    tell_growth = f"SELECT pg_notify({CHANNEL}, ?) FROM installation WHERE key = 'channel'"
 
     def begin_migration(self) -> Sequence[str]:
         # There may be no table yet that could be locked.

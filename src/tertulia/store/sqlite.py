@@ -1,5 +1,6 @@
 """SQLite, by way of apsw, which brings its own recent version with FTS5."""
 
+import asyncio
 import contextlib
 import logging
 import threading
@@ -124,6 +125,10 @@ class SqliteConnection:
         self._statement_ends = (
             self._transaction_ends if is_reading else now + self._limits.statement
         )
+
+    @property
+    def exchanges(self) -> None:
+        return None  # A thread does it: a file can only be waited for.
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         self._allow()
@@ -262,7 +267,11 @@ class SqliteDatabase(Database):
         return bool(0 < left < free)
 
     def watch(
-        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+        self,
+        on_growth: Callable[[int | None], None],
+        on_announcement: Callable[[str], None],
+        on_told: Callable[[str], None] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> Callable[[], None]:
         """Other processes can only be command-line tools, which announce nothing; that they wrote
         shows in the file's data version. The same thread makes checkpoints."""

@@ -2,27 +2,30 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from tertulia.store import history, log_entries
+from tertulia.store import history, log_entries, newest_entries, telling
 from tertulia.store.database import (
     READING,
     WRITING,
+    AnswerNeeded,
     Connection,
     ConnectionLost,
     Database,
     DatabaseError,
+    Exchanges,
 )
 from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
 from tertulia.store.migrations import migrate, require_known
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
-from tertulia.store.writing import Batch, write
+from tertulia.store.writing import Batch, questions, size, write
 
 logger = logging.getLogger("tertulia.store")
 
@@ -38,6 +41,12 @@ LOAD_SECONDS = 120
 SQLITE_FILE = "tertulia.db"
 CATCH_UP = 1000
 """Entries read at once."""
+_AT_ONCE = 300
+"""Rows that are made ready for the database on the event loop; more are by a thread."""
+_IN_ONE = 3000
+"""Rows that are sent together. More are sent one after the other as they are made ready: the
+database takes a transaction in which nothing comes for a while for one of a node that stands still.
+"""
 
 
 def database_at(data_dir: Path, url: str | None) -> Database:
@@ -69,6 +78,8 @@ class Store:
         """With `serves`, other processes see that this one serves from the database."""
         self.database = database
         self._serves = serves
+        self._name = secrets.token_hex(4)
+        """By which it knows what it told itself."""
         self._looker = ThreadPoolExecutor(1, thread_name_prefix="look")
         self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -133,22 +144,45 @@ class Store:
 
     # Writing: `begin`, then `commit` or `rollback`, by the log's writer alone
 
-    async def begin(self, after: Position) -> Growth:
-        """Keep all other writers out, and return what the log has since `after` (others' commits).
-        Raises as `log_entries.growth`.
+    async def begin(self, after: Position, heard: Callable[[], Position] | None = None) -> Growth:
+        """Keep all other writers out, and return what the log has since `after` (others' commits),
+        or since what is `heard` of it by the time that all others are out. Raises as
+        `log_entries.growth`.
 
         After a failure of this or of `commit`, `rollback` must follow. DatabaseUnavailable where
         others do not let go of it in time, or the database is away: it may be tried again.
         """
-        # (Where no other writer is in the way, a turn of the thread takes several times as long.)
         connection = self._write_connection
-        if connection is not None and connection.begin_at_once():
+        if connection is not None and connection.exchanges is not None:
+            try:
+                return await self._exchanged(connection, connection.exchanges, after, heard)
+            except ConnectionLost:  # While nobody used it. Nothing is done yet.
+                await self.rollback()
+        # (Where no other writer is in the way, a turn of the thread takes several times as long.)
+        elif connection is not None and connection.begin_at_once():
             head = history.head(connection)
             if head.position == after:
                 require_known(head)
                 return Growth(head, [], after)
             return await self._in(self._writer, self._since, connection, after)
         return await self._in(self._writer, self._begin, after)
+
+    async def _exchanged(
+        self,
+        connection: Connection,
+        exchanges: Exchanges,
+        after: Position,
+        heard: Callable[[], Position] | None,
+    ) -> Growth:
+        """Begin without a thread."""
+        row, rows = await exchanges.take_head(after.seq)
+        head = history.head_of(row)
+        require_known(head)
+        known = heard() if heard is not None else after
+        found = newest_entries.growth(head, rows, known)
+        if found is None:
+            found = await self._in(self._writer, self._since, connection, known)
+        return found
 
     def _begin(self, after: Position) -> Growth:
         return self._since(self._locked(), after)
@@ -178,19 +212,54 @@ class Store:
             found += page.entries
         return Growth(page.head, found, page.position)
 
-    async def commit(self, batch: Batch) -> None:
+    async def commit(self, batch: Batch, before: Position | None = None) -> None:
         """Write the batch and end the transaction. Returns when it is on disk. CommitUnknown where
-        it may be; after all other errors it is not."""
-        await self._in(self._writer, self._commit, batch)
+        it may be; after all other errors it is not.
 
-    def _commit(self, batch: Batch) -> None:
+        Other nodes are told the entries themselves where it is said which position they follow."""
         connection = self._write_connection
         if connection is None:
             raise RuntimeError("commit without begin")
+        exchanges = connection.exchanges
+        if exchanges is not None:
+            script = await self._script(connection, exchanges, batch, before)
+            if script is not None:
+                await exchanges.commit_script(script)
+                return
+        await self._in(self._writer, self._commit, connection, batch, before)
+
+    async def _script(
+        self, connection: Connection, exchanges: Exchanges, batch: Batch, before: Position | None
+    ) -> Sequence[Any] | None:
+        """What is to be run to write the batch; None where a thread must do it, one statement
+        after the other, since it is too much or something must be asked in between."""
+        rows = size(batch)
+        if rows > _IN_ONE:
+            return None
+        asked = questions(connection.dialect, batch)
+        answers = await exchanges.ask(asked) if asked else ()
+
+        def script() -> Sequence[Any]:
+            return exchanges.written_down(
+                lambda: self._write(connection, batch, before), asked, answers
+            )
+
+        try:
+            return script() if rows <= _AT_ONCE else await self._in(self._writer, script)
+        except AnswerNeeded:
+            return None
+
+    def _commit(self, connection: Connection, batch: Batch, before: Position | None) -> None:
+        self._write(connection, batch, before)
+        connection.commit()
+
+    def _write(self, connection: Connection, batch: Batch, before: Position | None) -> None:
         write(connection, batch)
         if batch.entries and connection.dialect.tell_growth:
-            connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
-        connection.commit()
+            told = [str(batch.entries[-1].seq)]
+            if before is not None:
+                told = telling.texts(self._name, batch.entries, batch.id, before)
+            connection.run_many(connection.dialect.tell_growth, [(text,) for text in told])
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
         """Whether the batch, begun at that head, was committed, where `commit` could not tell: no
@@ -242,9 +311,13 @@ class Store:
     # Other nodes
 
     def watch(
-        self, on_growth: Callable[[int | None], None], on_announcement: Callable[[str], None]
+        self,
+        on_growth: Callable[[int | None], None],
+        on_announcement: Callable[[str], None],
+        on_told: Callable[[str], None] | None = None,
     ) -> Callable[[], None]:
-        """See `Database.watch`; the callbacks come on the event loop that this is called on."""
+        """See `Database.watch`; the callbacks come on the event loop that this is called on. What
+        this store told is not among it."""
         loop = asyncio.get_running_loop()
 
         def on_loop(function: Callable[..., None]) -> Callable[..., None]:
@@ -254,7 +327,14 @@ class Store:
 
             return call
 
-        return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
+        if on_told is None:
+            return self.database.watch(on_loop(on_growth), on_loop(on_announcement))
+
+        def told(text: str) -> None:
+            if not telling.is_by(self._name, text):
+                on_told(text)
+
+        return self.database.watch(on_loop(on_growth), on_loop(on_announcement), told, loop)
 
     async def announce(self, messages: Sequence[str]) -> None:
         """See `Database.announce`. Nothing that is written or read waits for it."""

@@ -20,7 +20,7 @@ from tertulia.model.reactions import Reaction
 from tertulia.store import bitmaps, editing, history, installation, outbox, search_index
 from tertulia.store.bitmaps import Chunks
 from tertulia.store.codec import encode, encode_change
-from tertulia.store.database import Connection
+from tertulia.store.database import Connection, Dialect, Question
 
 
 class QueueDeleted(Struct, frozen=True):
@@ -115,6 +115,27 @@ def write(connection: Connection, batch: Batch) -> None:
                 _write_note(connection, note)
 
 
+def size(batch: Batch) -> int:
+    """About how many rows the batch writes, or at least looks at."""
+    found = len(batch.entries) + len(batch.notes) + sum(map(len, batch.records.values()))
+    for entry in batch.entries:
+        change = entry.change
+        if isinstance(change, changes.MessageSent):
+            found += len(change.flags) + len(change.read_by)
+        elif not isinstance(change, changes.ReactionAdded):
+            found += len(getattr(change, "message_ids", ()))
+    return found
+
+
+def questions(dialect: Dialect, batch: Batch) -> list[Question]:
+    """What `write` asks that can be answered before anything of the batch is written."""
+    marks = _marks_of(batch.entries)
+    return [
+        *bitmaps.questions(dialect, bitmaps.READ, marks.of_read),
+        *bitmaps.questions(dialect, bitmaps.RECORDS, marks.of_records),
+    ]
+
+
 def _write_records(
     connection: Connection, table: str, key: tuple[str, ...], rows: Mapping[Key, Any]
 ) -> None:
@@ -151,7 +172,6 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     flags: list[tuple[int, int, Flag, bool]] = []
     reactions: list[tuple[int, Reaction, bool]] = []
     submessages: list[Submessage] = []
-    marks = _Marks()
     for entry in entries:
         change = entry.change
         match change:
@@ -159,31 +179,29 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
                 messages.append(change)
                 mid = change.message.id
                 flags.extend((user, mid, flag, True) for user, flag in change.flags.items())
-                if change.readers:
-                    marks.read(change.readers, BitMap((mid,)))
                 if change.widget is not None:
                     submessages.append(change.widget)
             case changes.FlagsChanged(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
                 flags.extend((user, mid, change.flag, change.added) for mid in change.message_ids)
-                if recorded:
-                    marks.read((user,), BitMap(recorded))
             case changes.ReactionAdded(reaction=reaction):
                 reactions.append((entry.seq, reaction, True))
                 if change.recorded:
                     flags.append((reaction.user_id, reaction.message_id, Flag.RECORD, True))
-                    marks.read((reaction.user_id,), BitMap((reaction.message_id,)))
             case changes.ReactionRemoved(reaction=reaction):
                 reactions.append((entry.seq, reaction, False))
             case changes.SubmessageAdded(submessage=submessage):
                 submessages.append(submessage)
-            case changes.MessagesRead(user_id=user):
-                marks.read((user,), BitMap(change.message_ids))
             case changes.MessagesUnread(user_id=user, recorded=recorded):
                 flags.extend((user, mid, Flag.RECORD, True) for mid in recorded)
-                marks.unread(user, BitMap([message.id for message in change.messages]))
             case changes.MessagesMoved():
-                _mark_moved(change, flags, marks)
+                moved = BitMap(change.message_ids)
+                flags.extend(
+                    (user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True)
+                    for some, users in change.mentioned
+                    for mid in ids_of(some, moved)
+                    for user in users
+                )
             case changes.MessageEdited():
                 mid = change.message.id
                 flags.extend((u, mid, flag, False) for u, flag in change.unmentioned.items())
@@ -202,6 +220,7 @@ def _write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         )
     for user, mid, flag, added in flags:
         _write_flag(connection, user, mid, flag, added)
+    marks = _marks_of(entries)
     bitmaps.write(connection, bitmaps.READ, marks.of_read)
     bitmaps.write(connection, bitmaps.RECORDS, marks.of_records)
     for entry in entries:
@@ -240,9 +259,33 @@ class _Marks:
             marks[user].append(mark)
 
 
-def _mark_moved(
-    change: changes.MessagesMoved, flags: list[tuple[int, int, Flag, bool]], marks: _Marks
-) -> None:
+def _marks_of(entries: Sequence[Entry]) -> _Marks:
+    """What the entries change in the bitmaps of readers."""
+    marks = _Marks()
+    for entry in entries:
+        change = entry.change
+        match change:
+            case changes.MessageSent():
+                if change.readers:
+                    marks.read(change.readers, BitMap((change.message.id,)))
+            case changes.FlagsChanged(user_id=user, recorded=recorded):
+                if recorded:
+                    marks.read((user,), BitMap(recorded))
+            case changes.ReactionAdded(reaction=reaction):
+                if change.recorded:
+                    marks.read((reaction.user_id,), BitMap((reaction.message_id,)))
+            case changes.MessagesRead(user_id=user):
+                marks.read((user,), BitMap(change.message_ids))
+            case changes.MessagesUnread(user_id=user):
+                marks.unread(user, BitMap([message.id for message in change.messages]))
+            case changes.MessagesMoved():
+                _mark_moved(change, marks)
+            case _:
+                pass
+    return marks
+
+
+def _mark_moved(change: changes.MessagesMoved, marks: _Marks) -> None:
     """Write what moving messages changes in the bitmaps of readers."""
     moved = BitMap(change.message_ids)
     for some, users in change.lost:
@@ -251,9 +294,6 @@ def _mark_moved(
         marks.read(users, ids_of(some, moved))
     for some, users in change.recorded:
         marks.record(users, ids_of(some, moved), added=True)
-    for some, users in change.mentioned:
-        for mid in ids_of(some, moved):
-            flags.extend((user, mid, Flag.CHANNEL_WILDCARD_MENTIONED, True) for user in users)
 
 
 def _write_messages(connection: Connection, sent: Sequence[changes.MessageSent]) -> None:

@@ -1,0 +1,262 @@
+"""Statements that are sent to PostgreSQL together and answered together, on the event loop.
+
+A way to the server and back, and a turn of a thread, take longer than most statements. So a
+transaction on the log is two exchanges: one that begins it and takes the head's lock, and one that
+writes everything and commits.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from tertulia.store.database import Row, TextRow
+
+_NAMED = 400
+"""Statements that are prepared on one connection at most. (There are fewer in the program.)"""
+_NAME_LENGTH = 50
+"""What a name shows of its statement: PostgreSQL keeps 63 bytes."""
+
+
+_READERS: Mapping[int, Callable[[bytes], Any]] = {
+    17: lambda text: bytes.fromhex(text[2:].decode()),
+    20: int,
+    21: int,
+    23: int,
+    700: float,
+    701: float,
+}
+"""By the numbers of PostgreSQL's types, which never change: how their text is read."""
+
+
+class Statement(NamedTuple):
+    """One statement and its parameters."""
+
+    sql: str
+    parameters: Sequence[Any] = ()
+
+
+class Encoded(NamedTuple):
+    """The same, with parameters as PostgreSQL reads them."""
+
+    sql: str
+    parameters: Sequence[bytes | None]
+
+
+class Answer(NamedTuple):
+    """What the server said to one statement."""
+
+    rows: list[TextRow]
+    tag: bytes
+    """Which command it was, like `INSERT 0 1`."""
+    types: list[int]
+    """PostgreSQL's numbers of the columns' types."""
+
+    def typed(self) -> list[Row]:
+        """The rows with their values: numbers, bytes, and all others as text."""
+        readers = [_READERS.get(kind, bytes.decode) for kind in self.types]
+        return [
+            tuple(
+                None if value is None else read(value)
+                for value, read in zip(row, readers, strict=True)
+            )
+            for row in self.rows
+        ]
+
+
+class Unencodable(Exception):
+    """There is a value of a kind that has no text here."""
+
+
+class NotHeard(Exception):
+    """The server did not answer in time."""
+
+
+class Pipeline:
+    """The exchanges on one connection, one at a time. Nobody else may use it meanwhile."""
+
+    def __init__(self, connection: PGconn) -> None:
+        self._connection = connection
+        self._names: dict[str, bytes] = {}
+        self.carried_out = 0
+        """How many of the last statements are known to have been carried out."""
+
+    async def exchange(self, statements: Sequence[Encoded], patience: float) -> list[Answer]:
+        """Send the statements in one, and return the answers when all have come. Raises the
+        driver's error for the first that failed, after which the server ran none of the others;
+        one without `sqlstate` where the connection is lost; NotHeard where nothing came for so many
+        seconds. After an exception the connection must be closed."""
+        expected = self._send(statements)
+        exchange = _Exchange(self._connection, expected, patience)
+        try:
+            answers = await exchange.done()
+        finally:
+            self.carried_out = len(exchange.answers)
+        self._connection.exit_pipeline_mode()
+        return answers
+
+    def _send(self, statements: Sequence[Encoded]) -> list[bool]:
+        """Hand the statements to the driver, which may send some already. Returns for each answer
+        whether it is wanted: those about preparing are not."""
+        connection, expected = self._connection, list[bool]()
+        connection.enter_pipeline_mode()
+        for sql, values in statements:
+            name = self._names.get(sql)
+            if name is None:
+                numbered = _numbered(sql)
+                if len(self._names) >= _NAMED:
+                    connection.send_query_params(numbered, values)
+                    expected.append(True)
+                    continue
+                name = f"{len(self._names)} {sql[:_NAME_LENGTH]}".encode()
+                self._names[sql] = name
+                connection.send_prepare(name, numbered)
+                expected.append(False)
+            connection.send_query_prepared(name, values)
+            expected.append(True)
+        connection.pipeline_sync()
+        return expected
+
+
+class _Exchange:
+    """One exchange under way."""
+
+    def __init__(self, connection: PGconn, expected: list[bool], patience: float) -> None:
+        self._connection = connection
+        self._expected = expected
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[list[Answer]] = self._loop.create_future()
+        self.answers: list[Answer] = []
+        """Those that have come."""
+        self._at = 0
+        """Which answer is the next to come to an end."""
+        self._error: Exception | None = None
+        self._heard = self._loop.time()
+        self._timer = self._loop.call_later(patience, self._look)
+
+    async def done(self) -> list[Answer]:
+        """All answers, when they have come."""
+        socket = self._connection.socket
+        self._loop.add_reader(socket, self._readable)
+        try:
+            self._flush()
+            return await self._done
+        finally:
+            self._timer.cancel()
+            self._loop.remove_reader(socket)
+            self._loop.remove_writer(socket)
+
+    def _look(self) -> None:
+        """Give up where nothing was heard for too long."""
+        late = self._heard + self._patience
+        if self._loop.time() < late:
+            self._timer = self._loop.call_at(late, self._look)
+        elif not self._done.done():
+            self._done.set_exception(NotHeard())
+
+    def _flush(self) -> None:
+        try:
+            if self._connection.flush():
+                self._loop.add_writer(self._connection.socket, self._writable)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _writable(self) -> None:
+        self._loop.remove_writer(self._connection.socket)
+        self._flush()
+
+    def _readable(self) -> None:
+        if self._done.done():
+            return
+        self._heard = self._loop.time()
+        try:
+            self._connection.consume_input()
+            self._take_answers()
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def _take_answers(self) -> None:
+        connection = self._connection
+        while not connection.is_busy():
+            result = connection.get_result()
+            if result is None:
+                self._at += 1
+                if self._at > len(self._expected):
+                    raise psycopg.OperationalError("the connection is lost")
+                continue
+            status = result.status
+            if status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+                if self._expected[self._at]:
+                    self.answers.append(_answer(result, status))
+            elif status == ExecStatus.PIPELINE_SYNC:
+                self._finish()
+                return
+            elif status != ExecStatus.PIPELINE_ABORTED and self._error is None:
+                self._error = psycopg.errors.error_from_result(result)
+                if self._connection.status != psycopg.pq.ConnStatus.OK:
+                    self._finish()
+                    return
+
+    def _finish(self) -> None:
+        if self._error is not None:
+            self._fail(self._error)
+        else:
+            self._done.set_result(self.answers)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._done.done():
+            self._done.set_exception(self._error or error)
+
+
+def encoded(statements: Iterable[Statement]) -> list[Encoded]:
+    """The statements as they are sent. Unencodable; DataError for text that cannot be stored."""
+    return [
+        Encoded(sql, [None if value is None else _encoded(value) for value in parameters])
+        for sql, parameters in statements
+    ]
+
+
+def _answer(result: PGresult, status: int) -> Answer:
+    rows, types = list[TextRow](), list[int]()
+    if status == ExecStatus.TUPLES_OK:
+        columns = range(result.nfields)
+        rows = [
+            tuple(result.get_value(row, column) for column in columns)
+            for row in range(result.ntuples)
+        ]
+        types = [result.ftype(column) for column in columns]
+    return Answer(rows, result.command_status or b"", types)
+
+
+@lru_cache(maxsize=2000)
+def _numbered(sql: str) -> bytes:
+    """The statement with numbered parameters in place of its question marks."""
+    first, *others = sql.split("?")
+    return (first + "".join(f"${n}{part}" for n, part in enumerate(others, 1))).encode()
+
+
+def _encoded(value: Any) -> bytes:
+    """The value as PostgreSQL reads it as text. Unencodable; DataError for text that cannot be
+    stored."""
+    kind = type(value)
+    if kind is str:
+        if "\0" in value:
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+        text: str = value
+        return text.encode()
+    if kind is int:
+        return b"%d" % value
+    if kind is float:
+        return repr(value).encode()
+    if kind is bytes:
+        return f"\\x{value.hex()}".encode()
+    if isinstance(value, int) and kind is not bool:
+        return b"%d" % value
+    if kind is list and all(type(one) is int for one in value):
+        return b"{%s}" % b",".join([b"%d" % one for one in value])
+    raise Unencodable(f"a {kind.__name__}")

@@ -1,0 +1,310 @@
+"""What nodes tell each other of their commits: in parts that fit, lost, late, or of another log."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tertulia.log.log import Log
+from tertulia.model.changes import Entry, MessageSent, RealmChanged
+from tertulia.model.messages import Message
+from tertulia.service.config import Config
+from tertulia.state.moment import Decision, Moment
+from tertulia.store import queries, telling
+from tertulia.store.history import Position
+from tertulia.store.store import Store, database_at
+from tests.support import Organization
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+START = Position("h" * 16, 9_000_000, "b" * 16)
+
+
+def sent(seq: int, content: str = "hello") -> Entry:
+    message = Message(id=seq, sender_id=7, sent_at=5, channel_id=3, topic="t", content=content)
+    return Entry(seq, 5.25, 7, MessageSent(message=message))
+
+
+def test_what_is_told_is_what_was_committed() -> None:
+    entries = [
+        sent(9_000_001, "für \u2028 \\ \" 'alle'"),
+        Entry(9_000_002, 1e9 / 3, None, RealmChanged(values={"name": "N"})),
+    ]
+    (text,) = telling.texts("me", entries, "c" * 16, START)
+    assert telling.is_by("me", text)
+    assert not telling.is_by("m", text)
+    told = telling.read(text, START.seq)
+    assert isinstance(told, telling.Told)
+    assert list(told.entries()) == entries
+    assert (told.seq, told.batch) == (9_000_002, "c" * 16)
+    assert told.follows(START)
+    assert not told.follows(Position(START.history, START.seq, "d" * 16))
+    assert not told.follows(Position("i" * 16, START.seq, START.batch))
+    assert not told.follows(Position(START.history, START.seq - 1, START.batch))
+    # What is known already is not even read.
+    assert telling.read(text, 9_000_002) == 9_000_002
+
+
+@pytest.mark.parametrize("text", ["log ", "log me", "log me x []", "log me 9 {", 'log me 9 ["h"]'])
+def test_what_cannot_be_understood_is_growth(text: str) -> None:
+    assert telling.read(text, 5) in {6, 9}
+
+
+def test_a_batch_is_told_in_parts_that_follow_each_other() -> None:
+    entries = [sent(START.seq + n, "ä" * 700) for n in range(1, 60)]
+    texts = telling.texts("me", entries, "c" * 16, START)
+    assert 1 < len(texts) <= telling.MOST_PARTS
+    position, found = START, list[Entry]()
+    for text in texts:
+        assert len(text.encode()) <= 7999
+        told = telling.read(text, position.seq)
+        assert isinstance(told, telling.Told)
+        assert told.follows(position)
+        position = Position(told.history, told.seq, told.batch)
+        found += told.entries()
+    assert found == entries
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[sent(START.seq + 1, "x" * 8000)], [sent(START.seq + n, "x" * 5000) for n in range(1, 40)]],
+    ids=["a large entry", "many"],
+)
+def test_what_does_not_fit_is_told_by_its_number(entries: list[Entry]) -> None:
+    assert telling.texts("me", entries, "c" * 16, START) == [str(entries[-1].seq)]
+
+
+# Between nodes
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+class Other:
+    """Another node's log, of which it is counted how often it reads what others wrote; what it is
+    told can be held back, lost and changed."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.reads = 0
+        self.heard: list[str] = []
+        self.is_deaf = False
+        real_read, real_told, real_growth = log.store.read_log, log._on_told, log._on_growth
+
+        async def read_log(*arguments: Any) -> Any:
+            self.reads += 1
+            return await real_read(*arguments)
+
+        def on_told(text: str) -> None:
+            self.heard.append(text)
+            if not self.is_deaf:
+                real_told(text)
+
+        def on_growth(seq: int | None) -> None:
+            if not self.is_deaf:
+                real_growth(seq)
+
+        log.store.read_log = read_log  # type: ignore[method-assign,assignment]
+        log._on_told = on_told  # type: ignore[method-assign]
+        log._on_growth = on_growth  # type: ignore[method-assign]
+
+    async def has(self, log: Log) -> None:
+        """Return when it has all that this one has."""
+        await until(lambda: self.log.position == log.position)
+
+
+@pytest.fixture
+async def other(config: Config, org: Organization) -> AsyncIterator[Other]:
+    if not config.database_url:
+        pytest.skip("the processes beside a server's file tell it nothing")
+    store = Store(database_at(config.data_path, config.database_url))
+    log = Log(store)
+    other = Other(log)
+    await log.open()
+    try:
+        await until(lambda: other.log.position == org.node.log.position)
+        await asyncio.sleep(0.1)
+        await log.catch_up()
+        other.reads = 0
+        yield other
+    finally:
+        await log.close()
+        await store.close()
+
+
+def rename(moment: Moment, name: str) -> Decision[str]:
+    return Decision(moment.state.realm.name, (RealmChanged(values={"name": name}),))
+
+
+async def assert_same(org: Organization, other: Other) -> None:
+    """Both have the same state, which is the database's."""
+    await other.has(org.node.log)
+    mine, theirs = org.node.log.state, other.log.state
+    records = await org.node.store.read(queries.records)
+    for name, table in mine.tables.items():
+        assert theirs.tables[name].rows == table.rows, name
+        assert len(table.rows) == len(records[name]), name
+    assert theirs.seq == mine.seq
+
+
+async def test_a_node_follows_by_what_it_is_told_and_reads_nothing(
+    org: Organization, other: Other
+) -> None:
+    followed: list[Entry] = []
+    own: list[Entry] = []
+    other.log.follow(followed.extend)
+    org.node.log.follow(own.extend)
+    await org.channel("lounge", "ann", "ben")
+    first = await org["ann"].send("lounge", "t", "hello @**Ben** https://example.com")
+    await org["ben"].post(f"/messages/{first}/reactions", emoji_name="tada")
+    await org["ann"].patch(f"/messages/{first}", content="hello again")
+    await org["ann"].patch(f"/messages/{first}", topic="elsewhere")
+    await org["ann"].delete(f"/messages/{first}")
+    await other.has(org.node.log)
+    assert followed == own
+    assert other.reads == 0
+    await assert_same(org, other)
+
+
+async def test_both_write_by_turns_and_each_entry_counts_once(
+    org: Organization, other: Other
+) -> None:
+    followed: list[int] = []
+    other.log.follow(lambda entries: followed.extend(e.seq for e in entries))
+    begin = other.log.state.seq
+    for turn in range(15):
+        logs = (org.node.log, other.log, org.node.log)
+        await asyncio.gather(
+            *(log.submit(None, rename, f"{turn} {n}") for n, log in enumerate(logs))
+        )
+    await org.node.log.catch_up()
+    await assert_same(org, other)
+    assert followed == list(range(begin + 1, begin + 46))
+
+
+async def test_what_is_not_heard_is_read_when_it_is_needed(org: Organization, other: Other) -> None:
+    other.is_deaf = True
+    await org.channel("lounge", "ann")
+    for number in range(3):
+        await org["ann"].send("lounge", "t", f"m{number}")
+    assert other.log.position.seq < org.node.log.position.seq
+    # With the lock come the newest batch only; what is missing before it is read.
+    await other.log.submit(None, rename, "Theirs")
+    await org.node.log.catch_up()
+    await assert_same(org, other)
+    other.is_deaf = False
+    # One more was lost: what follows does not follow what is known.
+    other.is_deaf = True
+    await org["ann"].send("lounge", "t", "lost")
+    await until(lambda: bool(other.heard))
+    await asyncio.sleep(0.05)
+    other.is_deaf = False
+    await org["ann"].send("lounge", "t", "heard")
+    await assert_same(org, other)
+
+
+async def test_the_newest_batch_comes_with_the_lock(org: Organization, other: Other) -> None:
+    channel = await org.channel("lounge", "ann")
+    await other.has(org.node.log)
+    other.is_deaf = True
+    told: list[Entry] = []
+    other.log.follow(told.extend)
+    sent = await org["ann"].send(channel, "t", "said meanwhile")
+    await other.log.submit(None, rename, "Theirs")
+    message = next(e.change.message for e in told if isinstance(e.change, MessageSent))
+    assert (message.id, message.content) == (sent, "said meanwhile")
+    assert message.rendered == "<p>said meanwhile</p>"
+    other.is_deaf = False
+    await org.node.log.catch_up()
+    await assert_same(org, other)
+
+
+async def test_what_comes_late_twice_or_from_another_log_changes_nothing(
+    org: Organization, other: Other
+) -> None:
+    await org.channel("lounge", "ann")
+    await org["ann"].send("lounge", "t", "one")
+    await org["ann"].send("lounge", "t", "two")
+    await other.has(org.node.log)
+    for text in [*other.heard, *reversed(other.heard)]:
+        other.log._on_told(text)
+    await assert_same(org, other)
+    position = other.log.position
+    entry = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"name": "Forged"}))
+    for wrong in (
+        msgspec.structs.replace(position, history="x" * 16),
+        msgspec.structs.replace(position, batch="y" * 16),
+    ):
+        (text,) = telling.texts("it", [entry], "z" * 16, wrong)
+        other.log._on_told(text)
+        await other.log.catch_up()
+        assert other.log.position == position
+    await assert_same(org, other)
+
+
+async def test_what_cannot_be_folded_has_the_state_loaded_again(
+    org: Organization, other: Other
+) -> None:
+    position, generation = other.log.position, other.log.generation
+    broken = Entry(position.seq + 1, 5.0, None, RealmChanged(values={"no such": 1}))
+    (text,) = telling.texts("it", [broken], "z" * 16, position)
+    other.log._on_told(text)
+    await until(lambda: other.log.generation > generation)
+    await other.log.catch_up()
+    assert other.log.position == position
+    await org.channel("lounge", "ann")
+    await assert_same(org, other)
+
+
+async def test_what_is_told_while_a_group_is_decided_waits(org: Organization, other: Other) -> None:
+    """The state is changed by one thing at a time."""
+    decided, go_on = asyncio.Event(), asyncio.Event()
+    real = other.log.store.commit
+
+    async def commit(*arguments: Any) -> None:
+        decided.set()
+        await go_on.wait()
+        await real(*arguments)
+
+    other.log.store.commit = commit  # type: ignore[method-assign,assignment]
+    writing = asyncio.create_task(other.log.submit(None, rename, "Theirs"))
+    await decided.wait()
+    seq = other.log.state.seq
+    following = Position(other.log.position.history, seq, other.log.position.batch)
+    entry = Entry(seq + 1, 5.0, None, RealmChanged(values={"name": "Too early"}))
+    (text,) = telling.texts("it", [entry], "z" * 16, following)
+    other.log._on_told(text)
+    assert other.log.state.realm.name == "Theirs"
+    go_on.set()
+    await writing
+    await org.node.log.catch_up()
+    await assert_same(org, other)
+
+
+async def test_what_comes_while_another_node_writes_is_of_the_group_that_waits(
+    org: Organization, config: Config
+) -> None:
+    if not config.database_url:
+        pytest.skip("a file is locked at once")
+    log, database = org.node.log, database_at(config.data_path, config.database_url)
+    with contextlib.closing(database.connect(readonly=False)) as holder:
+        for statement in holder.dialect.begin_write:
+            holder.run(statement)
+        first = asyncio.create_task(log.submit(None, rename, "0"))
+        await until(lambda: len(log._inbox._in_hand) == 1)
+        others = [asyncio.create_task(log.submit(None, rename, str(n))) for n in range(1, 4)]
+        await until(lambda: len(log._inbox) == 3)
+        holder.run("ROLLBACK")
+    assert await asyncio.gather(first, *others) == ["Example", "0", "1", "2"]
+    batches = await org.node.store.read(
+        lambda c: c.query("SELECT DISTINCT batch FROM log WHERE seq > ?", (log.durable - 4,))
+    )
+    assert len(batches) == 1
