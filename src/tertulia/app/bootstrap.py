@@ -12,6 +12,7 @@ from tertulia.app.first_run import FirstRun, forget_code, setup_code
 from tertulia.app.founding import is_founded
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
+from tertulia.service.membership import Membership
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.polling import Polls
 
@@ -79,7 +80,7 @@ class Bootstrap:
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, report, serves=True) as log:
+            async with opened_log(config, report, membership=Membership(config)) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from starlette.types import ASGIApp
 
@@ -17,6 +17,7 @@ from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
 from tertulia.service.vault import Vault, load_secret
 from tertulia.store import file_modes
@@ -39,21 +40,25 @@ async def opened_log(
     on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
-    serves: bool = False,
+    membership: Membership | None = None,
 ) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context. It is a server's if
-    it `serves`; else DatabaseError where a server runs and the database would be migrated."""
+    """The organization's log, migrated and open, for the time of the context. It is a server's with
+    a `membership`; else DatabaseError where a server runs and the database would be migrated."""
     file_modes.directory(config.data_path)
+    serves = membership is not None
     store = Store(database_at(config.data_path, config.database_url), serves=serves)
     try:
         await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None
-        log = Log(store, clock, elapsed, position_file=position_file)
-        await log.open(on_announcement or (lambda _: None))
-        try:
-            yield log
-        finally:
-            await log.close()
+        async with nullcontext() if membership is None else membership.listed(store):
+            log = Log(store, clock, elapsed, position_file=position_file)
+            await log.open(on_announcement or (lambda _: None))
+            if membership is not None:
+                membership.loaded(log)
+            try:
+                yield log
+            finally:
+                await log.close()
     finally:
         await store.close()
 
@@ -71,7 +76,7 @@ async def opened_organization(
     on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
-    serves: bool = False,
+    membership: Membership | None = None,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -80,7 +85,12 @@ async def opened_organization(
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
     async with opened_log(
-        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=serves
+        config,
+        report,
+        on_announcement=on_announcement,
+        clock=clock,
+        elapsed=elapsed,
+        membership=membership,
     ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
@@ -101,10 +111,12 @@ async def opened_node(
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
+    worker: int | None = None,
 ) -> AsyncIterator[HttpNode]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
-    end."""
+    end; `worker` is its number among the processes of one server."""
+    membership = Membership(config, worker=worker, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
 
@@ -113,7 +125,12 @@ async def opened_node(
             delivery.on_announcement(text)
 
     opened = opened_organization(
-        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True
+        config,
+        report,
+        on_announcement=on_announcement,
+        clock=clock,
+        elapsed=elapsed,
+        membership=membership,
     )
     async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
@@ -140,6 +157,7 @@ async def opened_node(
             web=web or Web(config.external_url),
             clock=log.clock,
             started=log.clock(),
+            membership=membership,
             sign_in_limits=SignInLimits(log.elapsed),
             request_limits=RequestLimits(config, log.clock, log.elapsed),
             residents=tuple(residents),
@@ -147,6 +165,7 @@ async def opened_node(
         )
         try:
             async with supervisor.running(jobs_of(node)):
+                membership.serving(delivery)
                 yield node
         finally:
             await delivery.close()

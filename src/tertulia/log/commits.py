@@ -11,6 +11,7 @@ from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
 from tertulia.log.freshness import Freshness
 from tertulia.log.inbox import GROUP, Inbox
+from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
 from tertulia.log.requests import Command, Group
 from tertulia.log.subscribers import Subscribers
@@ -44,6 +45,7 @@ class Commits:
     durability: Durability
     freshness: Freshness
     subscribers: Subscribers
+    measures: Measures
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -70,16 +72,18 @@ class Commits:
         self.inbox.has_grown = False
         began = time.monotonic()
         growth = await self.transactions.begin(self.replica.position)
+        locked = time.monotonic()
         self.replica.adopt(growth)
         self.freshness.verified(began)
         self.durability.begin()
-        decided = await self._decide(group.commands)
+        decided = await self._decide(group.commands, growth.head.log_format)
         notes = [*group.notes, *decided.notes, *self._registered(group)]
         batch = Batch(decided.entries, self.replica.state.take_dirty(), notes)
         with self.inbox.committing():
             await self.transactions.commit(batch, growth.head)
         self.replica.advance(decided.entries, batch.id)
         self.durability.succeed()
+        self.measures.committed(len(group.commands), len(decided.entries), began, locked)
         self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
             self.subscribers.mail_written()
@@ -90,14 +94,19 @@ class Commits:
             # that follow them then come together, and are committed together.)
             await asyncio.sleep(0)
 
-    async def _decide(self, commands: Sequence[Command]) -> _Decided:
+    async def _decide(self, commands: Sequence[Command], log_format: int) -> _Decided:
         decided = _Decided([], [], [])
         turn = time.perf_counter()
         for command in commands:
             if command.is_expired:
                 continue
             outcome = await decide(
-                self.replica.state, command, self.clock(), decided.entries, decided.mails
+                self.replica.state,
+                command,
+                self.clock(),
+                decided.entries,
+                decided.mails,
+                log_format,
             )
             decided.outcomes.append((command, outcome))
             if time.perf_counter() - turn > TURN_SECONDS:

@@ -48,6 +48,7 @@ class Replica:
         )
         self.state = State.load(head.seq, *stored)
         self.position = head.position
+        self._freshness.loaded(head.seq)
         self._freshness.verified(began)
 
     def adopt(self, growth: Growth) -> None:
@@ -108,6 +109,7 @@ class Replica:
         # It takes as long as it is large, and nobody sees it yet.
         self.state = await asyncio.to_thread(State.load, head.seq, *stored)
         self.position = head.position
+        self._freshness.loaded(head.seq)
         self._freshness.verified(began)
         if growth is None:
             return True

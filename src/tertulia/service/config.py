@@ -3,11 +3,23 @@
 Settings of the organization are in the database and not here.
 """
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
+
+OF_ONE_NODE = frozenset(
+    {
+        *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
+        *("secret", "smtp_password"),  # Of the first, `tertulia serve` makes sure.
+        *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
+        *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
+    }
+)
+"""The settings that may be others on each node, beside those that are nobody else's business."""
 
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -267,6 +279,31 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             " X-Forwarded-Proto are believed, separated by commas."
         ),
     ] = "127.0.0.1"
+
+    node_name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[^\s/]{0,60}$",
+            description="This node's name in `tertulia nodes` and in metrics; empty for the"
+            " machine's.",
+        ),
+    ] = ""
+    metrics_allowed: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks that may read /metrics, separated by commas; this"
+            " machine may in any case."
+        ),
+    ] = ""
+
+    def digests_of_shared(self) -> Mapping[str, str]:
+        """The settings that must be the same on all nodes, each as a digest that differs where they
+        do."""
+        return {
+            name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
+            for name in self.__struct_fields__
+            if name not in OF_ONE_NODE
+        }
 
     @property
     def upload_quota(self) -> int | None:

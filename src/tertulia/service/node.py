@@ -12,6 +12,7 @@ from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
+from tertulia.service.membership import Membership
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
@@ -44,7 +45,8 @@ class Node:
     """Those that are being made."""
     started: float
     """UNIX seconds."""
-    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    membership: Membership
+    """Its place in the list of nodes."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
     residents: tuple[str, ...] = ()
@@ -54,6 +56,10 @@ class Node:
     def state(self) -> State:
         """The organization as of now."""
         return self.log.state
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        return self.membership.lifecycle
 
     @property
     def store(self) -> Store:
