@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from tertulia.jobs.upgrades import upgrades
 from tertulia.log import deciding
-from tertulia.model.channels import Channel
 from tertulia.model.changes import ChannelCreated, MessageSent
+from tertulia.model.channels import Channel
 from tertulia.model.errors import NotBeforeUpgrade
 from tertulia.model.messages import Message
 from tertulia.service.config import Config
@@ -131,7 +131,7 @@ def test_a_command_makes_nothing_under_a_server(place: Place) -> None:
     place.list_node("old", NOW)
     place.monkeypatch.setattr(type(place.database), "servers", lambda _: ["process 1 on h"])
     place.knowing(Expand(_more))
-    with pytest.raises(DatabaseError, match="process 1 on h.*Nothing was changed"):
+    with pytest.raises(DatabaseError, match=r"process 1 on h.*Nothing was changed"):
         migrate(place.database, lambda _: None)
     # What can wait does not keep it from its work.
     place.knowing(Contract(_less), log_format=LOG_FORMAT + 1)

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tertulia.app.composition import asgi, opened_log, opened_node
+from tertulia.app.composition import asgi, opened_node
 from tertulia.app.first_run import FirstRun, forget_code, setup_code
 from tertulia.app.founding import is_founded
+from tertulia.app.opening import opened_log
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
