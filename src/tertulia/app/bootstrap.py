@@ -14,7 +14,9 @@ from tertulia.app.opening import opened_log
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
 from tertulia.service.membership import Membership
-from tertulia.wire.http.node import HttpNode
+from tertulia.wire.http.node import HttpNode, ServerGauges
+from tertulia.wire.metrics.loop_lag import watched
+from tertulia.wire.metrics.siblings import told_to_siblings
 from tertulia.wire.protocol.polling import Polls
 
 
@@ -32,6 +34,7 @@ class Bootstrap:
         self.node: HttpNode | None = None
         self.polls: Polls | None = None
         """Takes the polls that wait on their connections, as soon as a node answers."""
+        self._gauges: list[ServerGauges] = []
         self._on_ready = on_ready
         self._answers: ASGIApp | None = None
         self._founded = asyncio.Event()
@@ -60,7 +63,10 @@ class Bootstrap:
     ) -> AsyncIterator[None]:
         """Answer for the time of the context, which raises what went wrong meanwhile."""
         if is_founded(config):
-            async with opened_node(config, report, residents=residents) as node:
+            async with (
+                opened_node(config, report, residents=residents) as node,
+                self._measured(node),
+            ):
                 self._enter(node)
                 yield
             return
@@ -99,15 +105,28 @@ class Bootstrap:
                     if self._leaving.is_set():
                         return
                     await forget_code(log)
-            async with opened_node(config, report) as node:
+            async with opened_node(config, report) as node, self._measured(node):
                 self._enter(node)
                 await self._leaving.wait()
         finally:
             self._settled.set()
 
+    def observe(self, gauges: ServerGauges) -> None:
+        """Have metrics tell of the HTTP server that answers by this."""
+        self._gauges.append(gauges)
+        if self.node is not None:
+            self.node.gauges.append(gauges)
+
+    @asynccontextmanager
+    async def _measured(self, node: HttpNode) -> AsyncIterator[None]:
+        with watched(node.loop_lag):
+            async with told_to_siblings(node):
+                yield
+
     def _enter(self, node: HttpNode) -> None:
         node.log.on_newer(self._outdated)
         self.code, self.node, self._answers = "", node, asgi(node)
         self.polls = Polls(node)
+        node.gauges.extend(self._gauges)
         self._settled.set()
         self._on_ready(node)

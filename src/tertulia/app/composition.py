@@ -74,12 +74,11 @@ async def opened_node(
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
     web: Web | None = None,
-    worker: int | None = None,
 ) -> AsyncIterator[HttpNode]:
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
-    end; `worker` is its number among the processes of one server."""
-    membership = Membership(config, worker=worker, clock=clock)
+    end."""
+    membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
 
@@ -125,6 +124,7 @@ async def opened_node(
             request_limits=RequestLimits(config, log.clock, log.elapsed),
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
+            jobs=supervisor.figures,
         )
         try:
             async with supervisor.running(jobs_of(node)):

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 OF_ONE_NODE = frozenset(
     {
         *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
+        *("workers", "drain_seconds", "worker", "bus_path"),
         *("secret", "smtp_password"),  # Of the first, `tertulia serve` makes sure.
         *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
         *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
@@ -343,6 +344,17 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             host = "localhost"
         host = f"[{host}]" if ":" in host else host
         return self.external_url or f"http://{host}:{self.port}"
+
+    @property
+    def worker(self) -> int | None:
+        """Which of the server's workers the process is, from 0; None where it is alone."""
+        return None
+
+    @property
+    def bus_path(self) -> Path | None:
+        """The directory by which the server's workers know each other; None where there are
+        none."""
+        return None
 
     @property
     def place(self) -> str:

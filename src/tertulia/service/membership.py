@@ -46,16 +46,15 @@ class Membership:
         self,
         config: Config,
         *,
-        worker: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`worker` is the number of this process among those of one server."""
         self.lifecycle = Lifecycle()
         base = config.node_name or socket.gethostname()
+        worker = config.worker
         self._wanted_name = base if worker is None else f"{base}{WORKER}{worker}"
         self.name = self._wanted_name
         """The node's name; with a random ending where another node has it already."""
-        self._entry = NodeEntry(
+        self.entry = NodeEntry(
             run=secrets.token_hex(8),
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -84,7 +83,7 @@ class Membership:
     @asynccontextmanager
     async def listed(self, store: Store) -> AsyncIterator[None]:
         """Be on the list for the time of the context. The database must be migrated."""
-        run = self._entry.run
+        run = self.entry.run
         _runs.add(run)
         saying = None
         self.lifecycle.on_drain(self._soon.set)
@@ -130,7 +129,7 @@ class Membership:
         name = self._wanted_name
 
         def enter(connection: Connection) -> bool:
-            return nodes.enter(connection, name, self._entry, self.figures, _is_dead)
+            return nodes.enter(connection, name, self.entry, self.figures, _is_dead)
 
         while not await store.tend_list(enter):
             name = f"{self._wanted_name}-{secrets.token_hex(2)}"
@@ -172,7 +171,7 @@ class Membership:
             self.lifecycle.drain()
 
     def _said(self, connection: Connection) -> Heard | None:
-        run, wanted = self._entry.run, self._wanted_name
+        run, wanted = self.entry.run, self._wanted_name
         if self.name != wanted and nodes.rename(connection, run, wanted, _is_dead):
             self.name = wanted
         return nodes.say(connection, run, self.figures)

@@ -1,7 +1,8 @@
 """A node: the organization, and everything by which it is read and changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
@@ -23,6 +24,17 @@ from tertulia.store.uploads import Uploads
 
 Previews = Mapping[str, LinkPreview | None]
 """What pages say of themselves, by their URLs; None for those that have no preview."""
+
+
+class JobFigures(NamedTuple):
+    """How a job does."""
+
+    name: str
+    succeeded_at: float
+    """When a round last did, in UNIX seconds; 0 where none has."""
+    failures: int
+    """Rounds that failed since the node began."""
+    is_in_trouble: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +61,8 @@ class Node:
     """Its place in the list of nodes."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
+    jobs: Callable[[], Sequence[JobFigures]] = tuple
+    """How all of them do."""
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which sign in without a password."""
 

@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tertulia.wire.http.endpoint import Endpoint
@@ -37,7 +38,11 @@ def dispatcher(
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
-    others = Starlette(routes=list(pages), exception_handlers={404: not_found, 405: not_found})
+    pages = list(pages)
+    node.request_measures.know(
+        PREFIX, by_path, (page.path for page in pages if isinstance(page, PathRoute))
+    )
+    others = Starlette(routes=pages, exception_handlers={404: not_found, 405: not_found})
     others.router.redirect_slashes = False
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,4 +53,4 @@ def dispatcher(
         endpoint, scope["path_params"] = found
         await endpoint(scope, receive, send)
 
-    return RequestLog(guard(SessionCookies(node, answer)), node.config)
+    return RequestLog(guard(SessionCookies(node, answer)), node.config, node.request_measures)

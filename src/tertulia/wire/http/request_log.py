@@ -11,6 +11,7 @@ from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
 from tertulia.wire.http.rate_limits import rate_headers
+from tertulia.wire.http.request_measures import RequestMeasures
 from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
@@ -21,8 +22,12 @@ logger = logging.getLogger("tertulia.http")
 class RequestLog:
     """Logs each request, and adds the headers that all responses have."""
 
-    def __init__(self, app: ASGIApp, config: Config) -> None:
+    def __init__(
+        self, app: ASGIApp, config: Config, measures: RequestMeasures | None = None
+    ) -> None:
+        """With `measures`, requests are counted there."""
         self._app = app
+        self._measures = RequestMeasures() if measures is None else measures
         secure = []
         if config.is_https and config.hsts_seconds:
             secure = encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
@@ -59,9 +64,14 @@ class RequestLog:
                 raise
             await failure(Unavailable("The server is stopping."))(scope, receive, sending)
         finally:
+            path = scope["path"]
+            if path == POLLS:
+                self._measures.polled(path, status)
+            else:
+                self._measures.answered(path, status, time.perf_counter() - began)
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
-            log_request(scope["method"], scope["path"], user_id, status, began, code)
+            log_request(scope["method"], path, user_id, status, began, code)
 
 
 def log_request(

@@ -18,6 +18,7 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.readiness import METRICS
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
@@ -32,8 +33,9 @@ MAX_PIPELINED: Final = 32
 _BODIES: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 """Headers of requests that do not end with them."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
-_NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
-"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken."""
+_NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
+"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken, and
+what says how busy it is."""
 
 
 class RejectedRequest:
