@@ -19,7 +19,7 @@ from tertulia.store import consistency, file_modes, file_transfer, installation,
 from tertulia.store.database import Connection, DatabaseError
 from tertulia.store.files import Files
 from tertulia.store.migrations import MIGRATIONS, require_usable
-from tertulia.store.nodes import STALE, ListedNode
+from tertulia.store.nodes import ListedNode
 from tertulia.store.store import database_at
 
 LAG_SECONDS = 5.0
@@ -220,7 +220,7 @@ def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
                 f" (`tertulia nodes forget {node.name}` where that is known)"
             )
             continue
-        if node.state == STALE:
+        if node.state == "stale":
             yield f"{node.name} cannot see whether it is up to date, and answers nothing"
         elif figures.lag_seconds > LAG_SECONDS:
             yield (

@@ -201,10 +201,10 @@ _HEADINGS = ("NAME", "STATE", "VERSION", "LAG", "POLLS", "QUEUES", "STARTED", "P
 
 def _row(node: ListedNode) -> tuple[str, ...]:
     entry, figures = node.entry, node.figures
-    state = node.state
+    state: str = node.state
     if not node.is_living:
         state = f"gone since {_at(node.seen_at)}"
-    elif node.wanted == nodes.DRAIN and figures.state != nodes.DRAINING:
+    elif node.wanted == nodes.DRAIN and figures.state != "draining":
         state += ", asked to leave"
     return (
         node.name,

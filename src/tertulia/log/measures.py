@@ -5,8 +5,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds for what takes between a millisecond and some seconds."""
+SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Upper bounds for what takes between half a millisecond and some seconds."""
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds for the sizes of groups."""
 

@@ -21,7 +21,7 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
-from tertulia.store.nodes import Heard, ListedNode, NodeEntry, NodeFigures
+from tertulia.store.nodes import Heard, ListedNode, NodeEntry, NodeFigures, NodeState
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.nodes")
@@ -117,12 +117,12 @@ class Membership:
             clock_ahead=round(self._clock_ahead, 2),
         )
 
-    def _state(self, log: Log) -> str:
+    def _state(self, log: Log) -> NodeState:
         if self.lifecycle.is_draining:
-            return nodes.DRAINING
+            return "draining"
         if log.freshness.is_stale:
-            return nodes.STALE
-        return nodes.STARTING if self._delivery is None else nodes.SERVING
+            return "stale"
+        return "starting" if self._delivery is None else "serving"
 
     async def _enter(self, store: Store) -> None:
         """Enter the list by the name, or one like it."""

@@ -28,9 +28,10 @@ LOG_FORMAT = max([FIRST_FORMAT, *SINCE.values()])
 """The newest that the program knows."""
 
 
-def needed_format(changes: Sequence[AnyChange], since: Mapping[str, int] = SINCE) -> int:
+def needed_format(changes: Sequence[AnyChange], since: Mapping[str, int] | None = None) -> int:
     """The least format in which the changes may be written."""
-    return max((_needed(change, since) for change in changes), default=FIRST_FORMAT)
+    known = SINCE if since is None else since
+    return max((_needed(change, known) for change in changes), default=FIRST_FORMAT)
 
 
 def _needed(value: Any, since: Mapping[str, int]) -> int:

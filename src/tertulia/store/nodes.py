@@ -5,7 +5,7 @@ not matter. What is written here takes no lock that a commit waits for.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -18,13 +18,9 @@ REMEMBERED_SECONDS: Final = 86_400.0
 """Nodes that are gone are shown for so long, and then forgotten."""
 DRAIN: Final = "drain"
 """What a node can be asked: to leave."""
-STARTING: Final = "starting"
-SERVING: Final = "serving"
-DRAINING: Final = "draining"
-STALE: Final = "stale"
-"""It cannot see whether it is up to date, and answers nothing."""
-GONE: Final = "gone"
-"""It has said nothing for `LIVING_SECONDS`, and did not take its leave."""
+NodeState = Literal["starting", "serving", "draining", "stale", "gone"]
+"""How a node is. `stale`: it cannot see whether it is up to date, and answers nothing. `gone`: it
+has said nothing for `LIVING_SECONDS`, and did not take its leave."""
 
 
 class NodeEntry(Struct, frozen=True, kw_only=True):
@@ -48,7 +44,7 @@ class NodeEntry(Struct, frozen=True, kw_only=True):
 class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a node is, as of its last word."""
 
-    state: str = STARTING
+    state: NodeState = "starting"
     position: int = 0
     """The newest entry that it knows."""
     lag_entries: int = 0
@@ -79,9 +75,8 @@ class ListedNode(Struct, frozen=True, kw_only=True):
         return self.silent_seconds < LIVING_SECONDS
 
     @property
-    def state(self) -> str:
-        """How it is, or `GONE`."""
-        return self.figures.state if self.is_living else GONE
+    def state(self) -> NodeState:
+        return self.figures.state if self.is_living else "gone"
 
 
 class Heard(Struct, frozen=True):

@@ -15,7 +15,6 @@ from msgspec import Struct
 from tertulia import __version__
 from tertulia.log.measures import Histogram
 from tertulia.store.database import Connection
-from tertulia.store.nodes import DRAINING, STALE
 from tertulia.wire.http.node import HttpNode
 
 MAILS_SECONDS: Final = 1.0
@@ -98,10 +97,10 @@ def _of_the_node(node: HttpNode) -> Iterator[Family]:
     yield _gauge(
         "tertulia_node_stale",
         "Whether the node cannot see if it is up to date, and answers nothing.",
-        figures.state == STALE,
+        figures.state == "stale",
     )
     yield _gauge(
-        "tertulia_node_draining", "Whether the node is leaving.", figures.state == DRAINING
+        "tertulia_node_draining", "Whether the node is leaving.", figures.state == "draining"
     )
     yield _gauge(
         "tertulia_clock_ahead_seconds",

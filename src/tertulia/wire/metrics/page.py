@@ -1,7 +1,8 @@
 """`/metrics`, for Prometheus: for this machine, and for whom the operator lists."""
 
+import asyncio
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.requests import Request
@@ -12,7 +13,7 @@ from tertulia.service.config import Config
 from tertulia.wire.http.client_address import client_address
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.http.readiness import METRICS
-from tertulia.wire.metrics.families import families_of
+from tertulia.wire.metrics.families import OfNode, families_of
 from tertulia.wire.metrics.siblings import families_of_siblings
 from tertulia.wire.protocol.trusted_addresses import is_listed
 
@@ -35,15 +36,17 @@ def metrics_page(node: HttpNode) -> list[BaseRoute]:
                 "The setting metrics_allowed does not list this address.\n",
                 status_code=403,
             )
-        # Loaded where somebody asks for the first time.
-        from tertulia.wire.metrics.exposition import exposed
-
         found = [await families_of(node), *await families_of_siblings(node)]
-        return Response(
-            exposed(found), headers={"Content-Type": _TYPE, "Cache-Control": "no-store"}
-        )
+        headers = {"Content-Type": _TYPE, "Cache-Control": "no-store"}
+        return Response(await asyncio.to_thread(_exposed, found), headers=headers)
 
     return [Route(METRICS, metrics)]
+
+
+def _exposed(found: Sequence[OfNode]) -> bytes:
+    from tertulia.wire.metrics.exposition import exposed  # Many servers are never asked.
+
+    return exposed(found)
 
 
 def readers(config: Config) -> Callable[[Request], bool]:
