@@ -70,7 +70,7 @@ def _all(node: HttpNode) -> Iterator[Family]:
 
 
 def _gauge(name: str, help_: str, value: float, **labels: str) -> Family:
-    return Family(name, "gauge", help_, [Sample(labels, value)])
+    return Family(name, "gauge", help_, [Sample(labels, float(value))])
 
 
 def _counter(name: str, help_: str, value: float) -> Family:

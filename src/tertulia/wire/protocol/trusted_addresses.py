@@ -48,4 +48,4 @@ def _is_own(host: str) -> bool:
 
 def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
     address = _address(host)
-    return any(address in network for network in networks)
+    return address is not None and any(address in network for network in networks)
