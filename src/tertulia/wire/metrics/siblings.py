@@ -80,5 +80,7 @@ async def _asked(path: Path) -> OfNode | None:
     except ConnectionRefusedError:  # Its process was killed.
         _remove(path)
     except (OSError, TimeoutError, msgspec.MsgspecError) as error:
-        logger.warning("a worker does not tell its numbers", extra={"fields": {"reason": repr(error)}})
+        logger.warning(
+            "a worker does not tell its numbers", extra={"fields": {"reason": repr(error)}}
+        )
     return None
