@@ -21,7 +21,7 @@ from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.store import log_formats, migrations, nodes
 from tertulia.store.database import Connection
-from tertulia.store.nodes import Heard, ListedNode, NodeEntry, NodeFigures, NodeState
+from tertulia.store.nodes import Heard, ListedNode, NodeEntry, NodeFigures
 from tertulia.store.store import Store
 
 logger = logging.getLogger("tertulia.nodes")
@@ -117,7 +117,7 @@ class Membership:
             clock_ahead=round(self._clock_ahead, 2),
         )
 
-    def _state(self, log: Log) -> NodeState:
+    def _state(self, log: Log) -> str:
         if self.lifecycle.is_draining:
             return "draining"
         if log.freshness.is_stale:

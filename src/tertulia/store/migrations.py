@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from tertulia.store import history, installation, nodes, search_index
 from tertulia.store.database import (
     MIGRATING,
-    READING,
     Connection,
     Database,
     DatabaseError,
@@ -379,7 +378,7 @@ def migrate(
         if 0 < before < target and not beside_servers:
             _require_unserved(database)
         if before >= WITH_NODES and _living(database, connection):
-            for statement in connection.dialect.brief_locks:
+            for statement in connection.dialect.beside_others:
                 connection.run(statement)
         _apply(database, connection, before, target, report)
         if until is None and (beside_servers or not database.servers()):
@@ -389,19 +388,20 @@ def migrate(
         report(f"Migrated the database from schema version {before} to {after}")
 
 
+def is_settled(connection: Connection) -> bool:
+    """Whether there is nothing to `settle`, as far as this program knows."""
+    made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    return made >= len(MIGRATIONS) and history.head(connection).log_format >= LOG_FORMAT
+
+
 def settle(database: Database, report: Report) -> None:
     """End an upgrade, where no node of an older version is left: make the migrations that waited
     for that, and let be written to the log what those could not read. Where some are left, as far
     as these allow."""
-    with contextlib.closing(database.connect(readonly=True, limits=READING)) as connection:
-        head = history.head(connection)
-        before = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
-        if before >= len(MIGRATIONS) and head.log_format >= LOG_FORMAT:
-            return
     with _migrating(database) as connection:
         require_known(history.head(connection))
         before = version_of(connection)
-        for statement in connection.dialect.brief_locks:
+        for statement in connection.dialect.beside_others:
             connection.run(statement)
         _settle(database, connection, before, report)
         after = version_of(connection)

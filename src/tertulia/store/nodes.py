@@ -5,7 +5,7 @@ not matter. What is written here takes no lock that a commit waits for.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -18,9 +18,6 @@ REMEMBERED_SECONDS: Final = 86_400.0
 """Nodes that are gone are shown for so long, and then forgotten."""
 DRAIN: Final = "drain"
 """What a node can be asked: to leave."""
-NodeState = Literal["starting", "serving", "draining", "stale", "gone"]
-"""How a node is. `stale`: it cannot see whether it is up to date, and answers nothing. `gone`: it
-has said nothing for `LIVING_SECONDS`, and did not take its leave."""
 
 
 class NodeEntry(Struct, frozen=True, kw_only=True):
@@ -44,7 +41,9 @@ class NodeEntry(Struct, frozen=True, kw_only=True):
 class NodeFigures(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a node is, as of its last word."""
 
-    state: NodeState = "starting"
+    state: str = "starting"
+    """`starting`, `serving`, `draining`, `stale`, or what a newer version calls it. `stale`: it
+    cannot see whether it is up to date, and answers nothing."""
     position: int = 0
     """The newest entry that it knows."""
     lag_entries: int = 0
@@ -75,7 +74,9 @@ class ListedNode(Struct, frozen=True, kw_only=True):
         return self.silent_seconds < LIVING_SECONDS
 
     @property
-    def state(self) -> NodeState:
+    def state(self) -> str:
+        """How it is; `gone` where it said nothing for `LIVING_SECONDS`, and did not take its
+        leave."""
         return self.figures.state if self.is_living else "gone"
 
 

@@ -19,7 +19,7 @@ from tertulia.store.database import (
 )
 from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
-from tertulia.store.migrations import migrate, require_known, settle
+from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, write
@@ -93,7 +93,8 @@ class Store:
 
     async def settle(self, report: Callable[[str], None]) -> None:
         """See `migrations.settle`."""
-        await asyncio.to_thread(settle, self.database, report)
+        if not await self.tend_list(is_settled):
+            await asyncio.to_thread(settle, self.database, report)
 
     # Reading
 

@@ -1,6 +1,6 @@
 """The nodes that serve the organization."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -16,10 +16,11 @@ class NodeObject(Struct, kw_only=True):
 
     name: str
     state: Annotated[
-        Literal["starting", "serving", "draining", "stale", "gone"],
+        str,
         Meta(
-            description="`draining`: it is leaving. `stale`: it cannot see whether it is up to"
-            " date, and answers nothing. `gone`: nothing was heard of it for a while."
+            description="`starting`, `serving`; `draining`: it is leaving; `stale`: it cannot see"
+            " whether it is up to date, and answers nothing; `gone`: nothing was heard of it for a"
+            " while."
         ),
     ]
     version: str
