@@ -2,11 +2,13 @@
 a node from then on."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tertulia import tracing
 from tertulia.app.composition import asgi, opened_node
 from tertulia.app.first_run import FirstRun, forget_code, setup_code
 from tertulia.app.founding import is_founded
@@ -62,6 +64,17 @@ class Bootstrap:
         self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
         """Answer for the time of the context, which raises what went wrong meanwhile."""
+        tracing.begin(os.environ, Membership(config).name)
+        try:
+            async with self._opened(config, report, residents):
+                yield
+        finally:
+            await asyncio.to_thread(tracing.end)
+
+    @asynccontextmanager
+    async def _opened(
+        self, config: Config, report: Callable[[str], None], residents: Iterable[str]
+    ) -> AsyncIterator[None]:
         if is_founded(config):
             async with (
                 opened_node(config, report, residents=residents) as node,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tertulia import tracing
 from tertulia.log.deciding import TURN_SECONDS, decide
 from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
@@ -61,7 +62,8 @@ class Commits:
         try:
             if self.freshness.write_trouble:
                 self.replica.adopt(await self.transactions.prove(self.replica.position))
-            await self._commit(group)
+            with tracing.span("commit", commands=len(group.commands), notes=len(group.notes)):
+                await self._commit(group)
         except NotBegun as error:
             self.transactions.failed(error.__cause__ or error)
             self.inbox.keep_notes(group)

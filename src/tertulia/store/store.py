@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from tertulia import tracing
 from tertulia.store import history, log_entries
 from tertulia.store.database import (
     READING,
@@ -106,14 +107,18 @@ class Store:
     ) -> T:
         """Run the function on a connection that sees one moment of the database throughout. It may
         be run twice."""
-        return await self._readers.read(lambda c: function(c, *arguments, **keywords), READ_SECONDS)
+        with tracing.span("read"):
+            return await self._readers.read(
+                lambda c: function(c, *arguments, **keywords), READ_SECONDS
+            )
 
     async def read_log(
         self, function: Callable[[Connection], T], seconds: float | None = None
     ) -> T:
         """The same for the log alone, which waits for no other reader: in so many seconds, or
         `LOG_READ_SECONDS`, for nothing is written meanwhile."""
-        return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
+        with tracing.span("read_log"):
+            return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     async def look(self) -> Head:
         """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase

@@ -7,6 +7,7 @@ import time
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tertulia import tracing
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
@@ -54,8 +55,12 @@ class RequestLog:
                 ]
             await send(message)
 
+        group = self._measures.group_of(scope["path"])
         try:
-            await self._app(scope, receive, sending)
+            with tracing.request_span(scope["method"], group, scope["headers"]) as span:
+                await self._app(scope, receive, sending)
+                if span is not None:
+                    span.set_attribute("http.response.status_code", status)
         except ClientDisconnect:
             status = 499
         except asyncio.CancelledError:
@@ -66,9 +71,9 @@ class RequestLog:
         finally:
             path = scope["path"]
             if path == POLLS:
-                self._measures.polled(path, status)
+                self._measures.polled(group, status)
             else:
-                self._measures.answered(path, status, time.perf_counter() - began)
+                self._measures.answered(group, status, time.perf_counter() - began)
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
             log_request(scope["method"], path, user_id, status, began, code)

@@ -42,18 +42,17 @@ class RequestMeasures:
         begin = self._begin_of(path)
         return begin if begin in self._groups else OTHERS
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
+    def answered(self, group: str, status: int, seconds: float) -> None:
         """Count a request."""
-        group = self.group_of(path)
         self._count(group, status)
         histogram = self.seconds.get(group)
         if histogram is None:
             histogram = self.seconds[group] = Histogram(SECONDS)
         histogram.observe(seconds)
 
-    def polled(self, path: str, status: int) -> None:
+    def polled(self, group: str, status: int) -> None:
         """Count a poll."""
-        self._count(self.group_of(path), status)
+        self._count(group, status)
 
     def _count(self, group: str, status: int) -> None:
         key = (group, status)
