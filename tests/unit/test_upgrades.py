@@ -23,7 +23,7 @@ from tertulia.store.migrations import MIGRATIONS, Contract, Expand, migrate, set
 from tertulia.store.nodes import NodeEntry, NodeFigures
 from tertulia.store.store import database_at
 from tests.support import Organization, reopened
-from tests.unit.test_log import create
+from tests.unit.test_log import create, until
 
 NOW = len(MIGRATIONS)
 
@@ -166,8 +166,15 @@ def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None
 async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_gone(
     org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    log, store = org.node.log, org.node.store
+    settle = store.settle
+
+    async def not_now(_: object) -> None:
+        """In place of what the node does by itself."""
+
+    await until(lambda: any(j.name == "upgrades" and j.succeeded_at for j in org.node.jobs()))
+    monkeypatch.setattr(store, "settle", not_now)
     with newer_program(monkeypatch, "ChannelCreated"):
-        log = org.node.log
         before = log.state.seq
         with pytest.raises(NotBeforeUpgrade, match="being upgraded"):
             await log.submit(None, create, "one")
@@ -175,21 +182,38 @@ async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_go
         assert "Nothing was done" in reply.refused()["msg"]
         assert (log.state.seq, log.durable) == (before, before)
         await org["ann"].write([org["ben"].user_id], "all else goes on")
-        await upgrades(log).once()
-        if org.node.store.is_shared:
+        await settle(print)
+        if store.is_shared:
             # The one of the older version that lives is this one, by what it said at its start.
             with pytest.raises(NotBeforeUpgrade):
                 await log.submit(None, create, "one")
             said = [f'"log_format":{LOG_FORMAT}', f'"log_format":{LOG_FORMAT + 1}']
-            await org.node.store.tend_list(
+            await store.tend_list(
                 lambda c: c.run("UPDATE nodes SET entry = REPLACE(entry, ?, ?)", said)
             )
-            await upgrades(log).once()
+            await settle(print)
         await log.submit(None, create, "one")
         assert log.state.channel_named("one") is not None
     with pytest.raises(NewerDatabase, match="format"):
         async with reopened(config):
             raise AssertionError
+
+
+async def test_nodes_end_an_upgrade_by_themselves(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled = 0
+
+    async def settle(_: object) -> None:
+        nonlocal settled
+        settled += 1
+
+    monkeypatch.setattr(org.node.store, "settle", settle)
+    add = "INSERT INTO nodes SELECT 'old', 'old', 0, 0, entry, figures, '' FROM nodes"
+    await org.node.store.tend_list(lambda c: c.run(add))
+    assert await upgrades(org.node.log).once() > 0
+    assert settled >= 1
+    assert "old" not in [node.name for node in await org.node.store.read(nodes.listed)]
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):

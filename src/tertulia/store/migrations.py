@@ -381,8 +381,10 @@ def migrate(
             for statement in connection.dialect.beside_others:
                 connection.run(statement)
         _apply(database, connection, before, target, report)
-        if until is None and (beside_servers or not database.servers()):
-            _settle(database, connection, max(before, target), report)
+        made = max(before, target)
+        has_left_some = until is None and made >= WITH_NODES and not is_settled(connection)
+        if has_left_some and (beside_servers or not database.servers()):
+            _settle(database, connection, made, report)
         after = version_of(connection)
     if 0 < before < after:
         report(f"Migrated the database from schema version {before} to {after}")
@@ -433,8 +435,6 @@ def _living(database: Database, connection: Connection) -> list[NodeEntry]:
 
 
 def _settle(database: Database, connection: Connection, version: int, report: Report) -> None:
-    if version < WITH_NODES:
-        return
     living = _living(database, connection)
     oldest = min((node.schema_version for node in living), default=len(MIGRATIONS))
     if oldest >= len(MIGRATIONS):
