@@ -71,7 +71,7 @@ class Place:
             schema_version=schema_version,
             log_format=log_format,
         )
-        nodes.enter(self.connection, name, entry, NodeFigures(), lambda _: True)
+        nodes.enter(self.connection, name, entry, NodeFigures(), lambda _: False)
 
     @property
     def versions(self) -> tuple[int, int, int]:

@@ -59,6 +59,8 @@ class Membership:
             host=socket.gethostname(),
             pid=os.getpid(),
             pid_space=_pid_space(),
+            wanted_name=self._wanted_name,
+            port=config.port,
             version=__version__,
             schema_version=len(migrations.MIGRATIONS),
             log_format=log_formats.LOG_FORMAT,
@@ -124,12 +126,19 @@ class Membership:
             return "stale"
         return "starting" if self._delivery is None else "serving"
 
+    def _makes_way(self, other: ListedNode) -> bool:
+        """Whether a node is gone, and this one has its name or comes in its place."""
+        own, its = self.entry, other.entry
+        is_same = (its.host, its.port, its.wanted_name) == (own.host, own.port, own.wanted_name)
+        is_before = other.name == self._wanted_name or is_same
+        return is_before and its.run != own.run and (not other.is_living or _is_dead(other))
+
     async def _enter(self, store: Store) -> None:
         """Enter the list by the name, or one like it."""
         name = self._wanted_name
 
         def enter(connection: Connection) -> bool:
-            return nodes.enter(connection, name, self.entry, self.figures, _is_dead)
+            return nodes.enter(connection, name, self.entry, self.figures, self._makes_way)
 
         while not await store.tend_list(enter):
             name = f"{self._wanted_name}-{secrets.token_hex(2)}"
@@ -172,7 +181,7 @@ class Membership:
 
     def _said(self, connection: Connection) -> Heard | None:
         run, wanted = self.entry.run, self._wanted_name
-        if self.name != wanted and nodes.rename(connection, run, wanted, _is_dead):
+        if self.name != wanted and nodes.rename(connection, run, wanted, self._makes_way):
             self.name = wanted
         return nodes.say(connection, run, self.figures)
 

@@ -29,6 +29,9 @@ class NodeEntry(Struct, frozen=True, kw_only=True):
     pid: int
     pid_space: str = ""
     """Within which that number means this process."""
+    wanted_name: str = ""
+    """Its name, but for the ending where another node had that."""
+    port: int = 0
     version: str
     schema_version: int
     """How many migrations the program knows."""
@@ -113,11 +116,11 @@ def enter(
     name: str,
     entry: NodeEntry,
     figures: NodeFigures,
-    is_dead: Callable[[ListedNode], bool],
+    makes_way: Callable[[ListedNode], bool],
 ) -> bool:
-    """List a node by that name; False where another one has it that lives. `is_dead` may know that
-    one does not, although it was heard of a moment ago."""
-    _make_way(connection, name, is_dead)
+    """List a node by that name; False where another one has it. Those that make way for it are
+    taken off the list."""
+    _clear(connection, makes_way)
     now = connection.dialect.now
     connection.run(
         "INSERT INTO nodes (name, run, started_at, seen_at, entry, figures, wanted)"
@@ -128,10 +131,10 @@ def enter(
 
 
 def rename(
-    connection: Connection, run: str, name: str, is_dead: Callable[[ListedNode], bool]
+    connection: Connection, run: str, name: str, makes_way: Callable[[ListedNode], bool]
 ) -> bool:
-    """Give a node another name, if nobody has it who lives."""
-    _make_way(connection, name, is_dead)
+    """Give a node another name, if nobody has it who does not make way."""
+    _clear(connection, makes_way)
     return bool(
         connection.query(
             "UPDATE nodes SET name = ? WHERE run = ?"
@@ -141,9 +144,9 @@ def rename(
     )
 
 
-def _make_way(connection: Connection, name: str, is_dead: Callable[[ListedNode], bool]) -> None:
+def _clear(connection: Connection, makes_way: Callable[[ListedNode], bool]) -> None:
     for other in listed(connection):
-        if other.name == name and (not other.is_living or is_dead(other)):
+        if makes_way(other):
             connection.run("DELETE FROM nodes WHERE run = ?", (other.entry.run,))
 
 
