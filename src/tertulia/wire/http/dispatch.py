@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tertulia.model.errors import FilesUnavailable
 from tertulia.wire.http.endpoint import Endpoint
 from tertulia.wire.http.errors import MethodNotAllowed, NotFound
 from tertulia.wire.http.node import HttpNode
@@ -38,11 +39,17 @@ def dispatcher(
             return failure(MethodNotAllowed(["GET", "HEAD"]))
         return failure(NotFound())
 
+    async def files_away(_request: Request, error: Exception) -> Response:
+        return failure(error)
+
     pages = list(pages)
     node.request_measures.know(
         PREFIX, by_path, (page.path for page in pages if isinstance(page, PathRoute))
     )
-    others = Starlette(routes=pages, exception_handlers={404: not_found, 405: not_found})
+    others = Starlette(
+        routes=pages,
+        exception_handlers={404: not_found, 405: not_found, FilesUnavailable: files_away},
+    )
     others.router.redirect_slashes = False
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
