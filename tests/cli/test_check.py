@@ -52,7 +52,7 @@ async def test_a_sound_installation_passes(place: Place) -> None:
         ("UPDATE messages SET sender_id = 999 WHERE id = 1", "references"),
         ("INSERT INTO message_flags (user_id, message_id, flags) VALUES (4, 999, 1)", "references"),
         ("UPDATE installation SET value = 'x' WHERE key = 'secret'", "secret"),
-        ("UPDATE installation SET value = '99' WHERE key = 'schema_version'", "database"),
+        ("UPDATE head SET schema_version = 99", "database"),
     ],
 )
 async def test_what_was_tampered_with_is_found(place: Place, statement: str, check: str) -> None:

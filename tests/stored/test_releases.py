@@ -13,11 +13,12 @@ from tertulia.log import replay
 from tertulia.service.config import Config
 from tertulia.service.vault import SECRET_FILE
 from tertulia.store import consistency
+from tertulia.store.log_formats import FIRST_FORMAT, LOG_FORMAT, SINCE
 from tertulia.store.migrations import migrate
 from tertulia.store.store import SQLITE_FILE, database_at
 from tests.cli.support import run
 from tests.stored.recording import RELEASES, found_by_owner
-from tests.stored.shapes import GOLDEN, Shapes, shapes, written
+from tests.stored.shapes import GOLDEN, OF_THE_LOG, Shapes, shapes, written
 from tests.support import Listener, Organization, TestClock, reopened
 
 FOLDERS = sorted(path for path in RELEASES.iterdir() if (path / "shapes.json").exists())
@@ -112,6 +113,47 @@ def test_what_is_added_and_widened_is_no_difference() -> None:
         "E": {"ONE": 1, "TWO": 2},
     }
     assert list(differences(old, new)) == []
+
+
+# What nodes of the last release, which serve beside those of the next one, cannot read
+
+SIDE_BY_SIDE = [path for path in FOLDERS if path.name != "0.1.0"]
+"""The releases whose nodes can."""
+
+
+def novelties(old: Shapes, new: Shapes) -> Iterator[str]:
+    """What the new shapes have beyond the old ones, as `log_formats.SINCE` names it."""
+    for name, shape in new.items():
+        if name not in old:
+            yield name
+        else:
+            known = old[name].get("fields", old[name])
+            yield from (f"{name}.{one}" for one in shape.get("fields", shape) if one not in known)
+
+
+def test_what_is_new_in_the_log_is_held_back_while_older_nodes_serve() -> None:
+    """Where this fails, add what is new to `SINCE`, with a format of its own."""
+    for release in SIDE_BY_SIDE[-1:]:
+        old = json.loads((release / "shapes.json").read_text())
+        assert set(novelties(old, shapes(OF_THE_LOG))) <= SINCE.keys()
+    now = shapes(OF_THE_LOG)
+    assert SINCE.keys() <= {one for name in now for one in (name, *members(name, now[name]))}
+    assert all(FIRST_FORMAT < since <= LOG_FORMAT for since in SINCE.values())
+
+
+def members(name: str, shape: Any) -> Iterator[str]:
+    return (f"{name}.{one}" for one in shape.get("fields", shape))
+
+
+def test_each_kind_of_novelty_is_found() -> None:
+    old: Shapes = {"A": {"tag": "a", "fields": {"x": {}}}, "E": {"ONE": 1}}
+    new: Shapes = {
+        "A": {"tag": "a", "fields": {"x": {}, "y": {}}},
+        "B": {"tag": "b", "fields": {"z": {}}},
+        "E": {"ONE": 1, "TWO": 2},
+    }
+    assert list(novelties(old, old)) == []
+    assert list(novelties(old, new)) == ["A.y", "B", "E.TWO"]
 
 
 # Old databases

@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 import pytest
 
-from tertulia.app.composition import opened_log
+from tertulia.app.opening import opened_log
 from tertulia.log import inbox, transactions
 from tertulia.log.log import Log
 from tertulia.model.changes import ChannelCreated, Entry, RealmChanged

@@ -16,6 +16,7 @@ from tertulia.store import history, log_entries, migrations
 from tertulia.store.codec import decode_entry
 from tertulia.store.database import Connection
 from tertulia.store.history import NewerDatabase, Position
+from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import migrate
 from tertulia.store.store import database_at
 from tests.support import Listener, Organization, founded, reopened
@@ -230,7 +231,7 @@ def test_queues_of_before_there_were_histories_stay_valid(
     assert (head.seq, head.batch) == (1, "")
     assert head.history
     assert head.schema_version == len(migrations.MIGRATIONS)
-    assert head.log_format == history.LOG_FORMAT
+    assert head.log_format == LOG_FORMAT
     assert history.continues(connection, head, head.position)
     assert connection.query("SELECT id FROM queues") == [("q",)]
     assert log_entries.head(connection) == 1

@@ -14,7 +14,6 @@ import tertulia
 from tertulia.service.config import Config
 from tertulia.store import migrations
 from tertulia.store.database import Database, DatabaseError
-from tertulia.store.history import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS, migrate, version_of
 from tertulia.store.store import database_at
 
@@ -113,15 +112,3 @@ def test_a_command_does_not_migrate_under_a_server(
         # A server may: those of the older version notice and end.
         migrate(database, lambda _: None, beside_servers=True)
     assert version(database) == len(more)
-
-
-def test_a_format_of_the_log_is_raised_as_the_tables_are(
-    config: Config, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(migrations, "LOG_FORMAT", LOG_FORMAT + 1)
-    with another_server(config), pytest.raises(DatabaseError, match="a server"):
-        migrate(database, lambda _: None)
-    migrate(database, lambda _: None)
-    monkeypatch.undo()
-    with pytest.raises(DatabaseError, match="newer Tertulia"):
-        migrate(database, lambda _: None)

@@ -24,6 +24,8 @@ NOT_AT_THE_START = (
     ("emoji", "emoji in messages"),
     ("disposable_email_domains", "signing up"),
     ("rich", "commands that show a bar"),
+    ("prometheus_client", "metrics"),
+    ("opentelemetry", "spans"),
     ("tertulia.demo", "the demonstration"),
     ("tertulia.wire.api.openapi", "the interface's description"),
 )

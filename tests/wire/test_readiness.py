@@ -12,7 +12,7 @@ from tertulia.log import log as log_module
 from tertulia.model.errors import Unavailable
 from tertulia.service.config import Config
 from tertulia.store.database import Connection, DatabaseUnavailable
-from tertulia.store.history import LOG_FORMAT
+from tertulia.store.log_formats import LOG_FORMAT
 from tertulia.store.migrations import MIGRATIONS
 from tertulia.store.store import SQLITE_FILE
 from tests.support import Organization, reopened

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tertulia.app.bootstrap import Bootstrap
-from tertulia.app.composition import opened_log, opened_vault
 from tertulia.app.founding import Founder, found, is_founded
+from tertulia.app.opening import opened_log, opened_vault
 from tertulia.service.config import Config
 from tertulia.service.vault import VaultError
 from tertulia.store.store import database_at

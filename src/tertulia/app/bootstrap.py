@@ -2,17 +2,23 @@
 a node from then on."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tertulia.app.composition import asgi, opened_log, opened_node
+from tertulia import tracing
+from tertulia.app.composition import asgi, opened_node
 from tertulia.app.first_run import FirstRun, forget_code, setup_code
 from tertulia.app.founding import is_founded
+from tertulia.app.opening import opened_log
 from tertulia.model.changes import Entry
 from tertulia.service.config import Config
-from tertulia.wire.http.node import HttpNode
+from tertulia.service.membership import Membership
+from tertulia.wire.http.node import HttpNode, ServerGauges
+from tertulia.wire.metrics.loop_lag import watched
+from tertulia.wire.metrics.siblings import told_to_siblings
 from tertulia.wire.protocol.polling import Polls
 
 
@@ -30,6 +36,7 @@ class Bootstrap:
         self.node: HttpNode | None = None
         self.polls: Polls | None = None
         """Takes the polls that wait on their connections, as soon as a node answers."""
+        self._gauges: list[ServerGauges] = []
         self._on_ready = on_ready
         self._answers: ASGIApp | None = None
         self._founded = asyncio.Event()
@@ -57,8 +64,22 @@ class Bootstrap:
         self, config: Config, report: Callable[[str], None], residents: Iterable[str]
     ) -> AsyncIterator[None]:
         """Answer for the time of the context, which raises what went wrong meanwhile."""
+        tracing.begin(os.environ, Membership(config).name)
+        try:
+            async with self._opened(config, report, residents):
+                yield
+        finally:
+            await asyncio.to_thread(tracing.end)
+
+    @asynccontextmanager
+    async def _opened(
+        self, config: Config, report: Callable[[str], None], residents: Iterable[str]
+    ) -> AsyncIterator[None]:
         if is_founded(config):
-            async with opened_node(config, report, residents=residents) as node:
+            async with (
+                opened_node(config, report, residents=residents) as node,
+                self._measured(node),
+            ):
                 self._enter(node)
                 yield
             return
@@ -79,7 +100,7 @@ class Bootstrap:
     ) -> None:
         """The page until there is an organization, whoever makes it; then the node."""
         try:
-            async with opened_log(config, report, serves=True) as log:
+            async with opened_log(config, report, membership=Membership(config)) as log:
 
                 def look(_: Sequence[Entry] = ()) -> None:
                     if not log.state.is_empty:
@@ -97,15 +118,28 @@ class Bootstrap:
                     if self._leaving.is_set():
                         return
                     await forget_code(log)
-            async with opened_node(config, report) as node:
+            async with opened_node(config, report) as node, self._measured(node):
                 self._enter(node)
                 await self._leaving.wait()
         finally:
             self._settled.set()
 
+    def observe(self, gauges: ServerGauges) -> None:
+        """Have metrics tell of the HTTP server that answers by this."""
+        self._gauges.append(gauges)
+        if self.node is not None:
+            self.node.gauges.append(gauges)
+
+    @asynccontextmanager
+    async def _measured(self, node: HttpNode) -> AsyncIterator[None]:
+        with watched(node.loop_lag):
+            async with told_to_siblings(node):
+                yield
+
     def _enter(self, node: HttpNode) -> None:
         node.log.on_newer(self._outdated)
         self.code, self.node, self._answers = "", node, asgi(node)
         self.polls = Polls(node)
+        node.gauges.extend(self._gauges)
         self._settled.set()
         self._on_ready(node)

@@ -7,58 +7,26 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from tertulia.app.founding import NoOrganization, require_fitting
+from tertulia.app.opening import opened_log, opened_vault
 from tertulia.delivery.delivery import Delivery
 from tertulia.jobs.registry import jobs_of
 from tertulia.jobs.reports import reporter, troubles
 from tertulia.jobs.supervisor import Supervisor
 from tertulia.log.log import Log
-from tertulia.log.position_file import PositionFile
 from tertulia.markup.render import Renderer
 from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.links import Links
+from tertulia.service.membership import Membership
 from tertulia.service.messages.previews import external_media
-from tertulia.service.vault import Vault, load_secret
-from tertulia.store import file_modes
-from tertulia.store.store import Store, database_at
+from tertulia.service.vault import Vault
+from tertulia.store.store import database_at
 from tertulia.wire.api.event_encoder import EventEncoder
 from tertulia.wire.api.projections import PROJECTIONS
 from tertulia.wire.api.transients import TypingAndPresence
 from tertulia.wire.application import application
 from tertulia.wire.http.limits import Limits
 from tertulia.wire.http.node import HttpNode
-
-
-@asynccontextmanager
-async def opened_log(
-    config: Config,
-    report: Callable[[str], None],
-    *,
-    on_announcement: Callable[[str], None] | None = None,
-    clock: Callable[[], float] = time.time,
-    elapsed: Callable[[], float] = time.monotonic,
-    serves: bool = False,
-) -> AsyncIterator[Log]:
-    """The organization's log, migrated and open, for the time of the context. It is a server's if
-    it `serves`; else DatabaseError where a server runs and the database would be migrated."""
-    file_modes.directory(config.data_path)
-    store = Store(database_at(config.data_path, config.database_url), serves=serves)
-    try:
-        await store.migrate(report)
-        position_file = PositionFile(config.data_path) if serves else None
-        log = Log(store, clock, elapsed, position_file=position_file)
-        await log.open(on_announcement or (lambda _: None))
-        try:
-            yield log
-        finally:
-            await log.close()
-    finally:
-        await store.close()
-
-
-def opened_vault(config: Config, *, create: bool = False) -> Vault:
-    """The vault with the installation's secret. VaultError where there is none."""
-    return Vault(load_secret(config.data_path, config.secret or None, create=create))
 
 
 @asynccontextmanager
@@ -69,7 +37,7 @@ async def opened_organization(
     on_announcement: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = time.monotonic,
-    serves: bool = False,
+    membership: Membership | None = None,
 ) -> AsyncIterator[tuple[Log, Vault]]:
     """The log of an organization that exists, and the vault with its secret.
 
@@ -78,7 +46,12 @@ async def opened_organization(
     if not database_at(config.data_path, config.database_url).exists():
         raise NoOrganization(config.place)
     async with opened_log(
-        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=serves
+        config,
+        report,
+        on_announcement=on_announcement,
+        clock=clock,
+        elapsed=elapsed,
+        membership=membership,
     ) as log:
         if log.state.is_empty:
             raise NoOrganization(config.place)
@@ -103,6 +76,7 @@ async def opened_node(
     """A node, ready to answer, for the time of the context. `residents` are the addresses of a
     demonstration's accounts; `web` is how it fetches what is elsewhere, which it closes at its
     end."""
+    membership = Membership(config, clock=clock)
     deliveries: list[Delivery] = []
     """Empty until the log is open."""
 
@@ -111,7 +85,12 @@ async def opened_node(
             delivery.announcements.on_text(text)
 
     opened = opened_organization(
-        config, report, on_announcement=on_announcement, clock=clock, elapsed=elapsed, serves=True
+        config,
+        report,
+        on_announcement=on_announcement,
+        clock=clock,
+        elapsed=elapsed,
+        membership=membership,
     )
     async with opened as (log, vault):
         transients = TypingAndPresence(limited=config.can_access_all_users_group_limits_presence)
@@ -141,11 +120,14 @@ async def opened_node(
             clock=log.clock,
             started=log.clock(),
             limits=Limits(config, log, delivery.announcements, vault),
+            membership=membership,
             residents=tuple(residents),
             failing_jobs=supervisor.failing,
+            jobs=supervisor.figures,
         )
         try:
             async with supervisor.running(jobs_of(node)):
+                membership.serving(delivery)
                 yield node
         finally:
             await delivery.close()

@@ -52,7 +52,8 @@ def load(
     config = msgspec.structs.replace(
         config,
         external_url=_site(config.external_url),
-        proxy_trusted=_proxies(config.proxy_trusted),
+        proxy_trusted=_networks("proxy_trusted", config.proxy_trusted),
+        metrics_allowed=_networks("metrics_allowed", config.metrics_allowed),
     )
     if config.smtp_host and not config.external_url:
         raise ConfigError(
@@ -110,7 +111,7 @@ def _site(text: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def _proxies(text: str) -> str:
+def _networks(name: str, text: str) -> str:
     """Addresses and networks, separated by commas. ConfigError for what is none."""
     given = [one.strip() for one in text.split(",") if one.strip()]
     for one in given:
@@ -120,7 +121,7 @@ def _proxies(text: str) -> str:
             ipaddress.ip_network(one)
         except ValueError as error:
             raise ConfigError(
-                f"Setting proxy_trusted: '{one}' is no address or network, like 10.0.0.5 or"
+                f"Setting {name}: '{one}' is no address or network, like 10.0.0.5 or"
                 f" 10.0.0.0/8 ({error})."
             ) from None
     return ",".join(given)

@@ -16,6 +16,7 @@ from tertulia.cli import (
     invite,
     mail,
     move_files,
+    nodes,
     password,
     reactivate,
     restore,
@@ -66,6 +67,7 @@ app.command("backup", epilog=backup.EXAMPLE)(backup.backup)
 app.command("restore", epilog=restore.EXAMPLE)(restore.restore)
 app.command("move-files", epilog=move_files.EXAMPLE)(move_files.move_files)
 app.command("check", epilog=check.EXAMPLE)(check.check)
+app.add_typer(nodes.app, name="nodes", epilog=nodes.EXAMPLE)
 app.command("end-queues", epilog=end_queues.EXAMPLE)(end_queues.end_queues)
 app.command("usage", epilog=usage.EXAMPLE)(usage.usage)
 app.command("config", epilog=config.EXAMPLE)(config.config)

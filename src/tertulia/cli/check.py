@@ -1,7 +1,7 @@
 """`tertulia check`: whether an installation is sound."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import typer
@@ -16,11 +16,18 @@ from tertulia.log import replay
 from tertulia.model.errors import FilesUnavailable
 from tertulia.service.config import Config
 from tertulia.service.vault import Vault, VaultError, load_secret
-from tertulia.store import consistency, file_modes, file_transfer, installation, pruning
+from tertulia.store import consistency, file_modes, file_transfer, installation, nodes, pruning
 from tertulia.store.database import Connection, DatabaseError
-from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.migrations import MIGRATIONS, require_usable
+from tertulia.store.nodes import ListedNode
 from tertulia.store.store import database_at
 
+LAG_SECONDS = 5.0
+"""A node that is behind for longer is a finding."""
+CLOCK_SECONDS = 10.0
+"""By so much a node's clock may differ from the database's."""
+NEIGHBOURS = 2
+"""Versions that serve side by side."""
 EXAMPLE = "Example: `tertulia check --data-dir data`"
 
 
@@ -81,6 +88,7 @@ def _findings(settings: Config) -> Iterator[Finding]:
             except (msgspec.MsgspecError, ValueError, KeyError) as error:
                 ok, detail = False, f"what is written there cannot be understood: {error}"
             yield Finding(check=name, ok=ok, detail=detail)
+        yield _nodes(connection)
         yield _files(connection, settings)
     yield _permissions(settings)
 
@@ -88,12 +96,16 @@ def _findings(settings: Config) -> Iterator[Finding]:
 def _schema(connection: Connection) -> Finding:
     version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
     newest = len(MIGRATIONS)
+    try:
+        require_usable(connection)
+    except DatabaseError as error:
+        return Finding(check="database", ok=False, detail=str(error))
     detail = f"{connection.dialect.name}, schema version {version}"
-    if version < newest:
-        detail += f"; this program's is {newest}: `tertulia serve` migrates it"
-    elif version > newest:
-        detail += f"; this program knows no more than {newest}: install a newer Tertulia"
-    return Finding(check="database", ok=version == newest, detail=detail)
+    if version != newest:
+        detail += (
+            f", which this program, whose own is {newest}, works with: an upgrade is under way"
+        )
+    return Finding(check="database", ok=True, detail=detail)
 
 
 def _secret(connection: Connection, settings: Config) -> Finding:
@@ -190,6 +202,60 @@ def _jobs(connection: Connection) -> tuple[bool, str]:
     if not found:
         return True, "none was in trouble when last heard of"
     return False, "; ".join(f"{name}: {trouble}" for name, trouble in sorted(found.items()))
+
+
+def _nodes(connection: Connection) -> Finding:
+    found = nodes.listed(connection)
+    wrong = [*_troubles_of_nodes(found), *_differing(found)]
+    living = [node for node in found if node.is_living]
+    if wrong:
+        return Finding(check="nodes", ok=False, detail="; ".join(wrong))
+    versions = sorted({node.entry.version for node in living})
+    detail = f"{len(living)} serving" if living else "none is serving"
+    if len(versions) > 1:
+        detail += f", of versions {' and '.join(versions)}: an upgrade is under way"
+    return Finding(check="nodes", ok=True, detail=detail)
+
+
+def _troubles_of_nodes(found: Sequence[ListedNode]) -> Iterator[str]:
+    """What is wrong with single nodes."""
+    for node in found:
+        figures = node.figures
+        if not node.is_living:
+            yield (
+                f"{node.name} is gone for {node.silent_seconds:.0f} s without having ended"
+                f" (`tertulia nodes forget {node.name}` where that is known)"
+            )
+            continue
+        if node.state == "stale":
+            yield f"{node.name} cannot see whether it is up to date, and answers nothing"
+        elif figures.lag_seconds > LAG_SECONDS:
+            yield (
+                f"{node.name} is {figures.lag_entries} entries behind for {figures.lag_seconds:g} s"
+            )
+        if abs(figures.clock_ahead) > CLOCK_SECONDS:
+            way = "ahead of" if figures.clock_ahead > 0 else "behind"
+            yield (
+                f"the clock of {node.name} is {abs(figures.clock_ahead):.0f} s {way} the"
+                " database's: set the machine's clock by NTP"
+            )
+    versions = {n.entry.version: n.entry.schema_version for n in found if n.is_living}
+    if len(versions) > NEIGHBOURS:
+        yield f"nodes of more than two versions serve: {', '.join(sorted(versions))}"
+
+
+def _differing(found: Sequence[ListedNode]) -> Iterator[str]:
+    """The settings that are others on some nodes."""
+    settings = {node.name: node.entry.settings for node in found if node.is_living}
+    # (Of another version's node, there may be settings that others do not know.)
+    known = set.intersection(*map(set, settings.values())) if settings else set()
+    for name in sorted(known):
+        holders: dict[str, list[str]] = {}
+        for node, of_one in settings.items():
+            holders.setdefault(of_one[name], []).append(node)
+        if len(holders) > 1:
+            sides = " than on ".join(", ".join(side) for side in holders.values())
+            yield f"the setting {name} is another on {sides}"
 
 
 def _listed(counts: list[tuple[str, int]]) -> str:

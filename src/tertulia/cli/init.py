@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from tertulia.app import founding
-from tertulia.app.composition import opened_log, opened_vault
 from tertulia.app.config import load
+from tertulia.app.opening import opened_log, opened_vault
 from tertulia.cli import accounts
 from tertulia.cli.accounts import Account
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir, Password

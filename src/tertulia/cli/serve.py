@@ -33,6 +33,7 @@ from tertulia.store import file_modes
 from tertulia.store.store import database_at
 from tertulia.wire.http.node import HttpNode
 from tertulia.wire.protocol.connections import RESERVE, Connections, Limits
+from tertulia.wire.protocol.gauges import Gauges
 from tertulia.wire.protocol.http1 import TertuliaHttp
 from tertulia.wire.protocol.load import Load
 
@@ -273,14 +274,15 @@ class Server(uvicorn.Server):
         listener: socket.socket,
         ready: Callable[[str], None],
     ) -> None:
+        load, connections = Load(settings.longest_wait_ms / 1000), Connections(_limits(settings))
         super().__init__(
             uvicorn.Config(
                 bootstrap,
                 http=partial(  # type: ignore[arg-type]  # makes one
                     TertuliaHttp,
                     lambda: bootstrap.polls,
-                    Load(settings.longest_wait_ms / 1000),
-                    Connections(_limits(settings)),
+                    load,
+                    connections,
                 ),
                 ws="none",
                 lifespan="off",
@@ -294,6 +296,7 @@ class Server(uvicorn.Server):
             )
         )
         bootstrap.broken = self._end
+        bootstrap.observe(Gauges(load, connections))
         self._house = bootstrap
         self._listener = listener
         self._ready = ready

@@ -11,8 +11,7 @@ from tertulia.app.config import load
 from tertulia.app.founding import NoOrganization
 from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
 from tertulia.store import installation, queries
-from tertulia.store.database import DatabaseError
-from tertulia.store.migrations import MIGRATIONS
+from tertulia.store.migrations import require_usable
 from tertulia.store.store import database_at
 
 EXAMPLE = "Example: `tertulia usage --data-dir data`"
@@ -41,10 +40,7 @@ def usage(
     with contextlib.closing(database.connect(readonly=True)) as connection:
         if not installation.is_founded(connection):
             raise NoOrganization(settings.place)
-        if int(installation.value(connection, installation.SCHEMA_VERSION) or 0) < len(MIGRATIONS):
-            raise DatabaseError(
-                "The database is of an older version: `tertulia serve` migrates it."
-            )
+        require_usable(connection)
         today = int(time.time()) // _DAY
         found = Usage(
             today=queries.users_since(connection, today),

@@ -56,6 +56,9 @@ class QueueRegistry:
 
     # Which there are
 
+    def __len__(self) -> int:
+        return len(self._queues)
+
     def get(self, queue_id: str) -> Queue | None:
         """The queue, if this node knows it."""
         return self._queues.get(queue_id)

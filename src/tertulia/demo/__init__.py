@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from tertulia.app import founding
-from tertulia.app.composition import opened_log, opened_vault
+from tertulia.app.opening import opened_log, opened_vault
 from tertulia.demo.people import OWNER, PEOPLE
 from tertulia.log.log import Log
 from tertulia.model.errors import Refused

@@ -15,6 +15,7 @@ from tertulia.jobs.queues import heartbeats, idle_queues
 from tertulia.jobs.retention import retention
 from tertulia.jobs.scheduled import messages_to_be_reminded_of, messages_to_send
 from tertulia.jobs.supervisor import Job
+from tertulia.jobs.upgrades import upgrades
 from tertulia.service.node import Node
 
 
@@ -32,6 +33,7 @@ def jobs_of(node: Node) -> Sequence[Job]:
         retention(log),
         log_pruning(log, config.log_retention_days),
         erasures(log),
+        upgrades(log),
     )
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tertulia.model.errors import Unavailable
+from tertulia.service.node import JobFigures
 from tertulia.store.database import DatabaseError
 
 logger = logging.getLogger("tertulia.jobs")
@@ -112,6 +113,10 @@ class Job:
     """How often its rounds failed, in a row."""
     reason: str = ""
     """Why the last one did."""
+    all_failures: int = 0
+    """How many failed altogether."""
+    succeeded_at: float = 0.0
+    """When one last succeeded, in UNIX seconds; 0 where none has."""
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def want(self) -> None:
@@ -132,6 +137,7 @@ class Job:
                 pause = pause_after(self.failures)
             else:
                 self.failures, self.reason = 0, ""
+                self.succeeded_at = time.time()
             if (in_trouble := self.trouble is not None) != was_in_trouble:
                 was_in_trouble = in_trouble
                 report(self)
@@ -148,6 +154,7 @@ class Job:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
+        self.all_failures += 1
         self.reason = _reason(error)
         logger.error(
             "job failed",
@@ -180,6 +187,13 @@ class Supervisor:
     def failing(self) -> dict[str, str]:
         """The jobs that are in trouble, each with what is wrong."""
         return {job.name: job.trouble for job in self._jobs if job.trouble is not None}
+
+    def figures(self) -> list[JobFigures]:
+        """How all of them do."""
+        return [
+            JobFigures(job.name, job.succeeded_at, job.all_failures, job.trouble is not None)
+            for job in self._jobs
+        ]
 
     @asynccontextmanager
     async def running(self, jobs: Sequence[Job]) -> AsyncIterator[None]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tertulia import tracing
 from tertulia.log.deciding import TURN_SECONDS, decide
 from tertulia.log.durability import Durability
 from tertulia.log.errors import not_done_error
 from tertulia.log.freshness import Freshness
 from tertulia.log.inbox import GROUP, Inbox
+from tertulia.log.measures import Measures
 from tertulia.log.replica import Replica
 from tertulia.log.requests import Command, Group
 from tertulia.log.subscribers import Subscribers
@@ -45,6 +47,7 @@ class Commits:
     durability: Durability
     freshness: Freshness
     subscribers: Subscribers
+    measures: Measures
     clock: Callable[[], float]
     """Tells UNIX seconds."""
 
@@ -60,7 +63,8 @@ class Commits:
         try:
             if self.freshness.write_trouble:
                 self.replica.adopt(await self.transactions.prove(self._position))
-            await self._commit(group)
+            with tracing.span("commit", commands=len(group.commands), notes=len(group.notes)):
+                await self._commit(group)
         except NotBegun as error:
             self.transactions.failed(error.__cause__ or error)
             self.inbox.keep_notes(group)
@@ -72,18 +76,20 @@ class Commits:
         began = time.monotonic()
         with self.replica.hearing():  # What is missing comes with the lock.
             growth = await self.transactions.begin(self._position)
+        locked = time.monotonic()
         self.replica.adopt(growth)
         self.freshness.verified(began)
         # What came while others had the lock need not wait for another turn.
         self.inbox.join(group)
         self.durability.begin()
-        decided = await self._decide(group.commands)
+        decided = await self._decide(group.commands, growth.head.log_format)
         notes = [*group.notes, *decided.notes, *self._registered(group)]
         batch = Batch(decided.entries, self.replica.state.take_dirty(), notes)
         with self.inbox.committing():
             await self.transactions.commit(batch, growth.head)
         self.replica.advance(decided.entries, batch.id)
         self.durability.succeed()
+        self.measures.committed(len(group.commands), len(decided.entries), began, locked)
         self.subscribers.committed(decided.entries)
         if any(isinstance(note, MailAsked) for note in notes):
             self.subscribers.mail_written()
@@ -97,14 +103,19 @@ class Commits:
     def _position(self) -> Position:
         return self.replica.position
 
-    async def _decide(self, commands: Sequence[Command]) -> _Decided:
+    async def _decide(self, commands: Sequence[Command], log_format: int) -> _Decided:
         decided = _Decided([], [], [])
         turn = time.perf_counter()
         for command in commands:
             if command.is_expired:
                 continue
             outcome = await decide(
-                self.replica.state, command, self.clock(), decided.entries, decided.mails
+                self.replica.state,
+                command,
+                self.clock(),
+                decided.entries,
+                decided.mails,
+                log_format,
             )
             decided.outcomes.append((command, outcome))
             if time.perf_counter() - turn > TURN_SECONDS:

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from tertulia.log.requests import Command
 from tertulia.model.changes import Entry
-from tertulia.model.errors import NotAuthenticated, Refused
+from tertulia.model.errors import NotAuthenticated, NotBeforeUpgrade, Refused
 from tertulia.state import user_visibility
 from tertulia.state.fold import fold
 from tertulia.state.moment import Decision, Moment
 from tertulia.state.organization import State
+from tertulia.store.log_formats import LOG_FORMAT, needed_format
 from tertulia.store.writing import MailAsked
 
 TURN_SECONDS: Final = 0.01
@@ -26,11 +27,16 @@ class FoldFailed(Exception):
 
 
 async def decide(
-    state: State, command: Command, now: float, entries: list[Entry], mails: list[MailAsked]
+    state: State,
+    command: Command,
+    now: float,
+    entries: list[Entry],
+    mails: list[MailAsked],
+    log_format: int = LOG_FORMAT,
 ) -> Any:
     """Let the command decide, fold its changes into the state, and append them to `entries` and its
     mails to `mails`. Returns its result, or its exception. FoldFailed where the state must not be
-    used any more."""
+    used any more. `log_format` is the newest in which something may be written."""
     turn = time.perf_counter()
     try:
         decision: Decision[Any] = command.verb(
@@ -40,6 +46,8 @@ async def decide(
         return refusal
     except Exception as error:  # A mistake of ours in one command is that command's alone.
         return error
+    if log_format < LOG_FORMAT and needed_format(decision.changes) > log_format:
+        return NotBeforeUpgrade()
     if time.perf_counter() - turn > TURN_SECONDS:
         await asyncio.sleep(0)  # The state stays: only the writer changes it.
     try:

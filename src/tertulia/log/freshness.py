@@ -1,12 +1,20 @@
 """Whether a node's state is up to date, and whether its writer makes progress."""
 
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 LOOK_SECONDS: Final = 2.0
 """Between two looks at the log's head, whatever other nodes announce."""
 STALE_SECONDS: Final = 10.0
 """A node that could not verify its state for so long answers nothing from it."""
+
+
+class Lag(NamedTuple):
+    """How far a node is behind the log's head."""
+
+    entries: int
+    seconds: float
+    """Since when it is, or cannot see whether it is; 0 where it is not."""
 
 
 class Freshness:
@@ -15,6 +23,8 @@ class Freshness:
     def __init__(self) -> None:
         self.verified_at = time.monotonic()
         """When the newest look at the head began that found nothing that is not in the state."""
+        self.head = 0
+        """The number of the newest entry of which this node has heard, of whatever node's."""
         self.written_at = time.monotonic()
         """When something was last written."""
         self.busy_since: float | None = None
@@ -30,6 +40,21 @@ class Freshness:
     def is_stale(self) -> bool:
         """Whether the state may be older than `STALE_SECONDS`, or the program is too old."""
         return bool(self.newer) or time.monotonic() - self.verified_at > STALE_SECONDS
+
+    def lag(self, position: int) -> Lag:
+        """How far a node that has come to this entry is behind."""
+        entries, seconds = self.head - position, time.monotonic() - self.verified_at
+        if entries > 0 or seconds > STALE_SECONDS:
+            return Lag(max(entries, 0), seconds)
+        return Lag(0, 0.0)
+
+    def heard(self, head: int) -> None:
+        """The log has come to that entry."""
+        self.head = max(self.head, head)
+
+    def loaded(self, head: int) -> None:
+        """The state is that of this entry, which may be one of another history."""
+        self.head = head
 
     def verified(self, at: float) -> None:
         """A look that began then found nothing that is not in the state."""

@@ -70,6 +70,7 @@ class HeadWatch:
         except Exception as error:  # The next look comes soon; for how long they fail counts.
             self._freshness.look_trouble = described(error)
             return
+        self._freshness.heard(head.seq)
         if head.position == known:
             self._freshness.verified(began)
         elif head.position != self._replica.position:

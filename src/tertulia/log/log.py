@@ -17,9 +17,10 @@ from tertulia.log.commits import Commits
 from tertulia.log.deciding import moment_of
 from tertulia.log.durability import Durability
 from tertulia.log.errors import stale_error
-from tertulia.log.freshness import Freshness
+from tertulia.log.freshness import Freshness, Lag
 from tertulia.log.head_watch import HeadWatch
 from tertulia.log.inbox import Inbox
+from tertulia.log.measures import Measures
 from tertulia.log.position_file import PositionFile
 from tertulia.log.recovery import Recovery
 from tertulia.log.replica import Replica
@@ -66,6 +67,7 @@ class Log:
         self.clock = clock
         self.elapsed = elapsed
         self.freshness = Freshness()
+        self.measures = Measures()
         self._position_file = position_file
         self._subscribers = Subscribers()
         self._inbox = Inbox()
@@ -86,12 +88,21 @@ class Log:
     def _new_writer(self) -> Writer:
         inbox, replica, durability = self._inbox, self._replica, self._durability
         freshness, subscribers = self.freshness, self._subscribers
-        transactions = Transactions(self.store, freshness)
+        transactions = Transactions(self.store, freshness, self.measures)
         return Writer(
             inbox,
             replica,
             transactions,
-            Commits(transactions, inbox, replica, durability, freshness, subscribers, self.clock),
+            Commits(
+                transactions,
+                inbox,
+                replica,
+                durability,
+                freshness,
+                subscribers,
+                self.measures,
+                self.clock,
+            ),
             Snapshots(self.store, inbox, replica),
             Recovery(self.store, transactions, inbox, replica, durability, freshness, subscribers),
             self._probe,
@@ -117,6 +128,16 @@ class Log:
     def generation(self) -> int:
         """How many times the state had to be thrown away."""
         return self._durability.generation
+
+    @property
+    def lag(self) -> Lag:
+        """How far this node is behind the log's head, as far as it has heard."""
+        return self.freshness.lag(self.durable)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the writer."""
+        return len(self._inbox)
 
     # Beginning and end
 
@@ -300,6 +321,8 @@ class Log:
 
     def _on_growth(self, seq: int | None) -> None:
         """The log may have grown, to that entry if it is known; by this node's own commits too."""
+        if seq is not None:
+            self.freshness.heard(seq)
         if seq is None or seq > self.state.seq:
             self._inbox.add_growth()
 

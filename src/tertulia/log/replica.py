@@ -59,6 +59,7 @@ class Replica:
         )
         self.state = State.load(head.seq, *stored)
         self.position = head.position
+        self._freshness.loaded(head.seq)
         self._freshness.verified(began)
 
     def adopt(self, growth: Growth) -> None:
@@ -164,6 +165,7 @@ class Replica:
         self.state = await asyncio.to_thread(State.load, head.seq, *stored)
         self.position = head.position
         self._failure = None
+        self._freshness.loaded(head.seq)
         self._freshness.verified(began)
         if growth is None:
             return True

@@ -7,6 +7,7 @@ from typing import Final
 
 from tertulia.log.errors import described
 from tertulia.log.freshness import Freshness
+from tertulia.log.measures import Measures
 from tertulia.store.database import CommitUnknown, DatabaseUnavailable
 from tertulia.store.history import Head, HistoryChanged, HistoryPruned, NewerDatabase, Position
 from tertulia.store.log_entries import Growth
@@ -31,9 +32,10 @@ class OutcomeNotKnown(Exception):
 class Transactions:
     """One node's transactions on the log. Used by its writer alone, one at a time."""
 
-    def __init__(self, store: Store, freshness: Freshness) -> None:
+    def __init__(self, store: Store, freshness: Freshness, measures: Measures) -> None:
         self._store = store
         self._freshness = freshness
+        self._measures = measures
         self.is_closing = False
         """Whether nothing is waited for any more."""
 
@@ -47,6 +49,7 @@ class Transactions:
         except (NewerDatabase, HistoryChanged, HistoryPruned):
             raise
         except Exception as error:
+            self._measures.failed += 1
             await self.abandon()
             raise NotBegun from error
 
@@ -57,6 +60,7 @@ class Transactions:
             raise
         except Exception as error:
             logger.warning("the database was lost, and is asked again: %s", described(error))
+            self._measures.retried += 1
             await self.abandon()
         return await self._store.begin(position(), position)
 
@@ -68,6 +72,7 @@ class Transactions:
             await self._store.commit(batch, before.position)
         except Exception as error:
             self._freshness.write_trouble = described(error)
+            self._measures.failed += 1
             if isinstance(error, DatabaseUnavailable) and not isinstance(error, CommitUnknown):
                 raise
             if not await self._was_committed(batch, before, error):

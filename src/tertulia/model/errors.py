@@ -216,6 +216,16 @@ class NoSuchReaction(Refused):
         super().__init__("You did not react with this emoji.")
 
 
+class NotBeforeUpgrade(Refused):
+    """Older nodes, which still serve beside this one, could not read what would be written."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The server is being upgraded, and this can be done when all of it is. Nothing was"
+            " done. Try again later."
+        )
+
+
 class BadImage(Refused):
     """What was uploaded is no picture that can be shown."""
 

@@ -3,6 +3,8 @@
 Settings of the organization are in the database and not here.
 """
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,6 +16,18 @@ from tertulia.store.disk_files import DiskFiles
 from tertulia.store.file_places import opened_files
 from tertulia.store.files import Files
 from tertulia.store.s3_address import s3_address
+
+OF_ONE_NODE = frozenset(
+    {
+        *("data_dir", "database_url", "host", "port", "node_name", "metrics_allowed"),
+        *("workers", "drain_seconds", "worker", "bus_path"),
+        # Of the first, `tertulia serve` makes sure.
+        *("secret", "smtp_password", "s3_access_key_id", "s3_secret_access_key"),
+        *("log_level", "log_format", "longest_wait_ms", "external_content_cache_mib"),
+        *("connections_per_address", "least_bytes_per_second", "proxy_trusted"),
+    }
+)
+"""The settings that may be others on each node, beside those that are nobody else's business."""
 
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -305,6 +319,31 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "127.0.0.1"
 
+    node_name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[^\s/]{0,60}$",
+            description="This node's name in `tertulia nodes` and in metrics; empty for the"
+            " machine's.",
+        ),
+    ] = ""
+    metrics_allowed: Annotated[
+        str,
+        Meta(
+            description="Addresses and networks that may read /metrics, separated by commas; this"
+            " machine may in any case."
+        ),
+    ] = ""
+
+    def digests_of_shared(self) -> Mapping[str, str]:
+        """The settings that must be the same on all nodes, each as a digest that differs where they
+        do."""
+        return {
+            name: hashlib.sha256(repr(getattr(self, name)).encode()).hexdigest()[:12]
+            for name in self.__struct_fields__
+            if name not in OF_ONE_NODE
+        }
+
     @property
     def upload_quota(self) -> int | None:
         """Bytes that all uploaded files together may have; None for as many as there is room."""
@@ -360,6 +399,17 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
             host = "localhost"
         host = f"[{host}]" if ":" in host else host
         return self.external_url or f"http://{host}:{self.port}"
+
+    @property
+    def worker(self) -> int | None:
+        """Which of the server's workers the process is, from 0; None where it is alone."""
+        return None
+
+    @property
+    def bus_path(self) -> Path | None:
+        """The directory by which the server's workers know each other; None where there are
+        none."""
+        return None
 
     @property
     def place(self) -> str:

@@ -1,8 +1,9 @@
 """A node: the organization, and everything by which it is read and changed."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tertulia.delivery.delivery import Delivery
 from tertulia.log.log import Log
@@ -13,6 +14,7 @@ from tertulia.outbound.http_client import Web
 from tertulia.service.config import Config
 from tertulia.service.lifecycle import Lifecycle
 from tertulia.service.links import Links
+from tertulia.service.membership import Membership
 from tertulia.service.single_flight import SingleFlight
 from tertulia.service.vault import Vault
 from tertulia.state.moment import Moment
@@ -26,6 +28,17 @@ from tertulia.store.uploads import Uploads
 
 Previews = Mapping[str, LinkPreview | None]
 """What pages say of themselves, by their URLs; None for those that have no preview."""
+
+
+class JobFigures(NamedTuple):
+    """How a job does."""
+
+    name: str
+    succeeded_at: float
+    """When a round last did, in UNIX seconds; 0 where none has."""
+    failures: int
+    """Rounds that failed since the node began."""
+    is_in_trouble: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +65,12 @@ class Node:
     """Who may have a copy of a file that is elsewhere on the disk of this machine."""
     started: float
     """UNIX seconds."""
-    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    membership: Membership
+    """Its place in the list of nodes."""
     failing_jobs: Callable[[], Mapping[str, str]] = dict
     """The jobs that are in trouble, each with what is wrong."""
+    jobs: Callable[[], Sequence[JobFigures]] = tuple
+    """How all of them do."""
     residents: tuple[str, ...] = ()
     """The addresses of a demonstration's accounts, which sign in without a password."""
 
@@ -62,6 +78,10 @@ class Node:
     def state(self) -> State:
         """The organization as of now."""
         return self.log.state
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        return self.membership.lifecycle
 
     @property
     def store(self) -> Store:

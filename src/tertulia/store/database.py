@@ -171,6 +171,14 @@ class Dialect(ABC):
     """The type of floating-point columns."""
     counted: str
     """The type of a primary key that is given out by the database, ascending."""
+    now: str
+    """The database's clock, as an expression: UNIX seconds with a fraction."""
+    beside_others: Sequence[str] = ()
+    """Inside a migration, while others serve: from then on it waits for locks for a moment only, so
+    that what others do with the same tables does not queue up behind it; and it keeps writers out,
+    who take their locks in the same order. Empty where there is one lock for all."""
+    hasty: Sequence[str] = ()
+    """From then on, the connection's commits do not wait for the disk."""
     begin_read: str
     """Starts a transaction that sees one moment throughout."""
     begin_write: Sequence[str]

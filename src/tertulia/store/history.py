@@ -6,16 +6,10 @@ which is made anew when that happens; and an entry is known again by the batch t
 """
 
 import secrets
-from typing import get_args
 
 from msgspec import Struct
 
-from tertulia.model.changes import AnyChange
 from tertulia.store.database import Connection, DatabaseError, TextRow
-
-LOG_FORMAT = len(get_args(AnyChange))
-"""How many kinds of changes the program knows. None is ever taken away, since old logs have it: a
-program that knows more is newer."""
 
 
 class HistoryChanged(DatabaseError):
@@ -63,7 +57,10 @@ class Head(Struct, frozen=True):
     noted: str
     """The newest batch that came without entries."""
     schema_version: int
+    """How many migrations a program must know at least. (More may have been made already, with
+    which programs that do not know them work as well.)"""
     log_format: int
+    """The newest format of the log in which something may be written."""
 
     @property
     def position(self) -> Position:

@@ -1,12 +1,15 @@
 """How the database came to be as it is: one list for both kinds, applied in order, never edited.
 
-The schema's version is the number of migrations applied.
+The schema's version is the number of migrations applied. Nodes may serve beside those of the next
+version, so what a migration takes away from the older program waits until none of them is left: see
+`Expand` and `Contract`.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from tertulia.store import history, search_index
+from tertulia.store import history, installation, nodes, search_index
 from tertulia.store.database import (
     MIGRATING,
     Connection,
@@ -14,12 +17,39 @@ from tertulia.store.database import (
     DatabaseError,
     Dialect,
 )
-from tertulia.store.history import LOG_FORMAT, Head, NewerDatabase
+from tertulia.store.history import Head, NewerDatabase
+from tertulia.store.log_formats import LOG_FORMAT
+from tertulia.store.nodes import NodeEntry
 
 Report = Callable[[str], None]
 Step = str | Callable[[Connection, Report], None]
 """A statement, or what SQL cannot do, which may tell how far it has come."""
 Migration = Callable[[Dialect], Sequence[Step]]
+"""One that is a mere function ends the nodes of older versions: they notice."""
+
+
+@dataclass(frozen=True)
+class Expand:
+    """A migration that adds: the program of the version before works with it as well as without.
+    A new table, an index, a column that has a default. It must not hold up those who serve: its
+    locks are waited for a few seconds only."""
+
+    migration: Migration
+
+    def __call__(self, dialect: Dialect) -> Sequence[Step]:
+        return self.migration(dialect)
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A migration that takes away what the program uses no more, and the version before it did. It
+    is made when no node of an older version is left; the program works with it as well as
+    without."""
+
+    migration: Migration
+
+    def __call__(self, dialect: Dialect) -> Sequence[Step]:
+        return self.migration(dialect)
 
 
 def records(table: str, *keys: str) -> str:
@@ -222,6 +252,14 @@ def _records_of_moved_messages(dialect: Dialect) -> Sequence[str]:
     )
 
 
+def _nodes(dialect: Dialect) -> Sequence[str]:
+    return (
+        "CREATE TABLE nodes (name TEXT PRIMARY KEY, run TEXT NOT NULL UNIQUE,"
+        f" started_at {dialect.real} NOT NULL, seen_at {dialect.real} NOT NULL,"
+        " entry TEXT NOT NULL, figures TEXT NOT NULL, wanted TEXT NOT NULL)",
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _nouns_log_and_messages,
     _search,
@@ -242,6 +280,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _checkpoints,
     _history,
     _records_of_moved_messages,
+    _nodes,
 )
 
 SEARCHED_BY_OUR_WORDS = MIGRATIONS.index(_search_by_our_words) + 1
@@ -251,8 +290,13 @@ WITH_HISTORY = MIGRATIONS.index(_history) + 1
 """The schema's version since which the log's head knows its history and the versions."""
 
 
+WITH_NODES = MIGRATIONS.index(_nodes) + 1
+"""The schema's version since which nodes are listed, and those of two versions serve together."""
+
+
 def require_known(head: Head) -> None:
-    """NewerDatabase where a newer program has changed the database or may write to it."""
+    """NewerDatabase where a newer program has changed the database so that this one cannot use it,
+    or may write to it what this one cannot read."""
     newest = len(MIGRATIONS)
     if head.schema_version > newest:
         raise NewerDatabase(_newer(head.schema_version, newest))
@@ -281,6 +325,27 @@ def version_of(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
+def require_usable(connection: Connection) -> None:
+    """DatabaseError where the program would have to migrate the database before it can use it,
+    NewerDatabase where it is too new for the program."""
+    version = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    if version >= WITH_HISTORY:
+        require_known(history.head(connection))
+    if version < _wanted_at_start(version):
+        raise DatabaseError(
+            f"The database is at schema version {version}, and this program's is"
+            f" {len(MIGRATIONS)}: `tertulia serve` migrates it."
+        )
+
+
+def _wanted_at_start(version: int) -> int:
+    """The version that the program needs to serve: what only takes away can wait."""
+    wanted = len(MIGRATIONS)
+    while wanted > version and isinstance(MIGRATIONS[wanted - 1], Contract):
+        wanted -= 1
+    return wanted
+
+
 def _require_unserved(database: Database) -> None:
     servers = database.servers()
     if servers:
@@ -294,62 +359,114 @@ def _require_unserved(database: Database) -> None:
 def migrate(
     database: Database, report: Report, until: int | None = None, *, beside_servers: bool = False
 ) -> None:
-    """Bring the database to the program's version (or only to `until`), all migrations in one
-    transaction: one that fails leaves the database as it was. Where several processes do so at one
-    moment, one of them makes the migrations, and the others wait.
+    """Bring the database to where the program can use it (or to the version `until`), all
+    migrations in one transaction: one that fails leaves the database as it was. Where several
+    processes do so at one moment, one of them makes the migrations, and the others wait. Where no
+    node of an older version lives, this is all of `settle` too.
 
     A copy is made first where the database has something in it (SQLite). Raises NewerDatabase
-    when the database is newer than the program, and DatabaseError where there is something to do
-    while another process serves, unless that may be done `beside_servers`, which notice and end;
-    nothing is touched then.
+    when the database is too new for the program, and DatabaseError where there is something to do
+    while another process serves, unless that may be done `beside_servers`; nothing is touched then.
     """
-    target = len(MIGRATIONS) if until is None else until
+    with _migrating(database) as connection:
+        before = version_of(connection)
+        if before >= WITH_HISTORY:
+            require_known(history.head(connection))
+        elif before > len(MIGRATIONS):
+            raise NewerDatabase(_newer(before, len(MIGRATIONS)))
+        target = _wanted_at_start(before) if until is None else until
+        if 0 < before < target and not beside_servers:
+            _require_unserved(database)
+        if before >= WITH_NODES and _living(database, connection):
+            for statement in connection.dialect.beside_others:
+                connection.run(statement)
+        _apply(database, connection, before, target, report)
+        made = max(before, target)
+        has_left_some = until is None and made >= WITH_NODES and not is_settled(connection)
+        if has_left_some and (beside_servers or not database.servers()):
+            _settle(database, connection, made, report)
+        after = version_of(connection)
+    if 0 < before < after:
+        report(f"Migrated the database from schema version {before} to {after}")
+
+
+def is_settled(connection: Connection) -> bool:
+    """Whether there is nothing to `settle`, as far as this program knows."""
+    made = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    return made >= len(MIGRATIONS) and history.head(connection).log_format >= LOG_FORMAT
+
+
+def settle(database: Database, report: Report) -> None:
+    """End an upgrade, where no node of an older version is left: make the migrations that waited
+    for that, and let be written to the log what those could not read. Where some are left, as far
+    as these allow."""
+    with _migrating(database) as connection:
+        require_known(history.head(connection))
+        before = version_of(connection)
+        for statement in connection.dialect.beside_others:
+            connection.run(statement)
+        _settle(database, connection, before, report)
+        after = version_of(connection)
+    if before < after:
+        report(f"Migrated the database from schema version {before} to {after}")
+
+
+@contextlib.contextmanager
+def _migrating(database: Database) -> Iterator[Connection]:
+    """A transaction that no other migration can enter."""
     with contextlib.closing(database.connect(readonly=False, limits=MIGRATING)) as connection:
         for statement in database.dialect.begin_migration():
             connection.run(statement)
         try:
-            version = _migrate(database, connection, target, report, beside_servers=beside_servers)
-            if until is None and target >= WITH_HISTORY:
-                connection.run("UPDATE head SET log_format = ?", (LOG_FORMAT,))
+            yield connection
             connection.commit()
         except BaseException:
             with contextlib.suppress(Exception):  # Without a transaction, nothing is to be undone.
                 connection.run("ROLLBACK")
             raise
-    if 0 < version < target:
-        report(f"Migrated the database from schema version {version} to {target}")
 
 
-def _migrate(
-    database: Database, connection: Connection, target: int, report: Report, *, beside_servers: bool
-) -> int:
-    """Make the migrations that are missing, inside the transaction. Returns the version from
-    before."""
-    version, newest = version_of(connection), len(MIGRATIONS)
-    if version > newest:
-        raise NewerDatabase(_newer(version, newest))
-    head = history.head(connection) if version >= WITH_HISTORY else None
-    if head is not None:
-        require_known(head)
-    is_older = version < target or (head is not None and head.log_format < LOG_FORMAT)
-    if version > 0 and is_older and not beside_servers:
-        _require_unserved(database)
-    if 0 < version < target:
+def _living(database: Database, connection: Connection) -> list[NodeEntry]:
+    """The nodes that serve, as far as they count here: from an SQLite file programs of one version
+    serve at a time, so that what is listed beside them is left over."""
+    if not database.is_shared:
+        return []
+    return [node.entry for node in nodes.listed(connection) if node.is_living]
+
+
+def _settle(database: Database, connection: Connection, version: int, report: Report) -> None:
+    living = _living(database, connection)
+    oldest = min((node.schema_version for node in living), default=len(MIGRATIONS))
+    if oldest >= len(MIGRATIONS):
+        _apply(database, connection, version, len(MIGRATIONS), report)
+    log_format = min([LOG_FORMAT, *(node.log_format for node in living)])
+    connection.run(
+        "UPDATE head SET log_format = ? WHERE id = 1 AND log_format < ?", (log_format, log_format)
+    )
+
+
+def _apply(
+    database: Database, connection: Connection, version: int, target: int, report: Report
+) -> None:
+    """Make the migrations that are missing, inside the transaction."""
+    if version >= target:
+        return
+    if version > 0:
         copy = database.backup_before_migration(version)
         if copy:
             report(f"The database as it was is kept in {copy}")
+    least = 0
     for number in range(version, target):
-        for step in MIGRATIONS[number](database.dialect):
+        migration = MIGRATIONS[number]
+        for step in migration(database.dialect):
             if isinstance(step, str):
                 connection.run(step)
             else:
                 step(connection, report)
-    if version < target:
+        if not isinstance(migration, Expand):
+            least = number + 1
+    installation.put(connection, installation.SCHEMA_VERSION, str(target))
+    if target >= WITH_HISTORY:
         connection.run(
-            "INSERT INTO installation (key, value) VALUES ('schema_version', ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (str(target),),
+            "UPDATE head SET schema_version = ? WHERE schema_version < ?", (least, least)
         )
-        if target >= WITH_HISTORY:
-            connection.run("UPDATE head SET schema_version = ?", (target,))
-    return version

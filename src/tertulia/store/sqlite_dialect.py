@@ -13,6 +13,8 @@ class SqliteDialect(Dialect):
     blob = "BLOB"
     real = "REAL"
     counted = "INTEGER PRIMARY KEY"
+    now = "unixepoch('subsec')"
+    hasty = ("PRAGMA synchronous = NORMAL",)
     begin_read = "BEGIN"
     begin_write = ("BEGIN IMMEDIATE",)
     overwrite_deleted = ("PRAGMA secure_delete = ON",)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from tertulia import tracing
 from tertulia.store import history, log_entries, newest_entries, telling
 from tertulia.store.database import (
     READING,
@@ -22,7 +23,7 @@ from tertulia.store.database import (
 )
 from tertulia.store.history import Head, Position
 from tertulia.store.log_entries import Growth
-from tertulia.store.migrations import migrate, require_known
+from tertulia.store.migrations import is_settled, migrate, require_known, settle
 from tertulia.store.readers import Readers
 from tertulia.store.sqlite import SqliteDatabase
 from tertulia.store.writing import Batch, questions, size, write
@@ -68,7 +69,8 @@ def database_at(data_dir: Path, url: str | None) -> Database:
 
 class Store:
     """One node's access to the database: one thread that writes, one that reads for the log, one
-    that looks at its head, one that announces, and a few that read for everybody else.
+    that looks at its head, one that announces, one for the list of nodes, and a few that read for
+    everybody else.
 
     Everything raises DatabaseUnavailable where the database cannot be reached or does not answer in
     time; what is not known to be done was not done, but for CommitUnknown.
@@ -84,6 +86,8 @@ class Store:
         self._look_connection: Connection | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._announcer = ThreadPoolExecutor(1, thread_name_prefix="announcer")
+        self._lister = ThreadPoolExecutor(1, thread_name_prefix="lister")
+        self._list_connection: Connection | None = None
         self._readers = Readers(database, READERS, "reader")
         # So that slow reads of others do not hold up the log.
         self._log_reader = Readers(database, 1, "log-reader")
@@ -99,6 +103,11 @@ class Store:
         may do it while others serve, a command may not."""
         await self._in(self._writer, migrate, self.database, report, beside_servers=self._serves)
 
+    async def settle(self, report: Callable[[str], None]) -> None:
+        """See `migrations.settle`."""
+        if not await self.tend_list(is_settled):
+            await asyncio.to_thread(settle, self.database, report)
+
     # Reading
 
     async def read(
@@ -109,14 +118,18 @@ class Store:
     ) -> T:
         """Run the function on a connection that sees one moment of the database throughout. It may
         be run twice."""
-        return await self._readers.read(lambda c: function(c, *arguments, **keywords), READ_SECONDS)
+        with tracing.span("read"):
+            return await self._readers.read(
+                lambda c: function(c, *arguments, **keywords), READ_SECONDS
+            )
 
     async def read_log(
         self, function: Callable[[Connection], T], seconds: float | None = None
     ) -> T:
         """The same for the log alone, which waits for no other reader: in so many seconds, or
         `LOG_READ_SECONDS`, for nothing is written meanwhile."""
-        return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
+        with tracing.span("read_log"):
+            return await self._log_reader.read(function, seconds or LOG_READ_SECONDS)
 
     async def look(self) -> Head:
         """The log's end as it is now, on a connection that nothing else waits for. NewerDatabase
@@ -310,6 +323,27 @@ class Store:
 
     # Other nodes
 
+    async def tend_list(self, function: Callable[[Connection], T]) -> T:
+        """Run the function on the connection for the list of nodes (`tertulia.store.nodes`): its
+        statements are by themselves, wait for no disk, and nothing waits for them."""
+        return await self._in(self._lister, self._tend_list, function)
+
+    def _tend_list(self, function: Callable[[Connection], T]) -> T:
+        try:
+            if self._list_connection is None:
+                self._list_connection = self.database.connect(readonly=False, limits=READING)
+                for statement in self.database.dialect.hasty:
+                    self._list_connection.run(statement)
+            return function(self._list_connection)
+        except Exception:  # Whatever it was, the next one has a new connection.
+            self._drop_list_connection()
+            raise
+
+    def _drop_list_connection(self) -> None:
+        connection, self._list_connection = self._list_connection, None
+        if connection is not None:
+            connection.close()
+
     def watch(
         self,
         on_growth: Callable[[int | None], None],
@@ -347,6 +381,8 @@ class Store:
     def _close(self) -> None:
         self._writer.submit(self._drop_write_connection).result()
         self._looker.submit(self._drop_look_connection).result()
+        self._lister.submit(self._drop_list_connection).result()
+        self._lister.shutdown()
         self._looker.shutdown()
         self._writer.shutdown()
         self._readers.close()

@@ -22,6 +22,7 @@ from tertulia.wire.api.resources import (
     memberships,
     messages,
     navigation,
+    nodes,
     organization,
     personal,
     presence,
@@ -169,6 +170,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/export/realm", exports.export_realm),
     Route("DELETE", "/export/realm/{export_id:int}", exports.delete_export),
     Route("GET", "/export/realm/consents", exports.get_consents),
+    Route("GET", "/nodes", nodes.get_nodes),
     Route("POST", "/zcommand", commands.run_command),
     Route("POST", "/users/me/onboarding_steps", commands.take_onboarding_step),
     # Channels

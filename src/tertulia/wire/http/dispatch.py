@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tertulia.model.errors import FilesUnavailable
@@ -41,8 +42,12 @@ def dispatcher(
     async def files_away(_request: Request, error: Exception) -> Response:
         return failure(error)
 
+    pages = list(pages)
+    node.request_measures.know(
+        PREFIX, by_path, (page.path for page in pages if isinstance(page, PathRoute))
+    )
     others = Starlette(
-        routes=list(pages),
+        routes=pages,
         exception_handlers={404: not_found, 405: not_found, FilesUnavailable: files_away},
     )
     others.router.redirect_slashes = False
@@ -55,4 +60,4 @@ def dispatcher(
         endpoint, scope["path_params"] = found
         await endpoint(scope, receive, send)
 
-    return RequestLog(guard(SessionCookies(node, answer)), node.config)
+    return RequestLog(guard(SessionCookies(node, answer)), node.config, node.request_measures)

@@ -15,6 +15,7 @@ from tertulia.wire.http.responses import failure
 
 HEALTH: Final = "/health"
 READY: Final = "/ready"
+METRICS: Final = "/metrics"
 
 
 async def problems_of(node: HttpNode) -> list[str]:
@@ -55,7 +56,7 @@ def fresh_only(node: HttpNode, app: ASGIApp) -> ASGIApp:
     rights may have gone since."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in (HEALTH, READY):
+        if scope["type"] == "http" and scope["path"] not in (HEALTH, READY, METRICS):
             try:
                 node.log.require_fresh()
             except Unavailable as error:

@@ -7,10 +7,12 @@ import time
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tertulia import tracing
 from tertulia.model.errors import Unavailable
 from tertulia.service import links
 from tertulia.service.config import Config
 from tertulia.wire.http.rate_limits import rate_headers
+from tertulia.wire.http.request_measures import RequestMeasures
 from tertulia.wire.http.response_headers import HEADERS_API, HEADERS_PAGES, encoded
 from tertulia.wire.http.responses import failure
 from tertulia.wire.http.routing import POLLS
@@ -21,8 +23,12 @@ logger = logging.getLogger("tertulia.http")
 class RequestLog:
     """Logs each request, and adds the headers that all responses have."""
 
-    def __init__(self, app: ASGIApp, config: Config) -> None:
+    def __init__(
+        self, app: ASGIApp, config: Config, measures: RequestMeasures | None = None
+    ) -> None:
+        """With `measures`, requests are counted there."""
         self._app = app
+        self._measures = RequestMeasures() if measures is None else measures
         secure = []
         if config.is_https and config.hsts_seconds:
             secure = encoded({"Strict-Transport-Security": f"max-age={config.hsts_seconds}"})
@@ -49,8 +55,12 @@ class RequestLog:
                 message["headers"] = [*message["headers"], *more, *rate_headers(scope["state"])]
             await send(message)
 
+        group = self._measures.group_of(scope["path"])
         try:
-            await self._app(scope, receive, sending)
+            with tracing.request_span(scope["method"], group, scope["headers"]) as span:
+                await self._app(scope, receive, sending)
+                if span is not None:
+                    span.set_attribute("http.response.status_code", status)
         except ClientDisconnect:
             status = 499
         except asyncio.CancelledError:
@@ -59,9 +69,14 @@ class RequestLog:
                 raise
             await failure(Unavailable("The server is stopping."))(scope, receive, sending)
         finally:
+            path = scope["path"]
+            if path == POLLS:
+                self._measures.polled(group, status)
+            else:
+                self._measures.answered(group, status, time.perf_counter() - began)
             user, code = scope["state"].get("user"), scope["state"].get("code", "")
             user_id = user.id if user else None
-            log_request(scope["method"], scope["path"], user_id, status, began, code)
+            log_request(scope["method"], path, user_id, status, began, code)
 
 
 def log_request(

@@ -19,6 +19,7 @@ from tertulia.wire.http.errors import (
     TooManyAtOnce,
     TooManyConnections,
 )
+from tertulia.wire.http.readiness import METRICS
 from tertulia.wire.http.request_headers import Headers
 from tertulia.wire.http.response_headers import HEADERS_API
 from tertulia.wire.http.responses import failure
@@ -33,8 +34,9 @@ from tertulia.wire.protocol.request_head import MAX_HEAD, RequestHead
 MAX_PIPELINED: Final = 32
 """Requests that may wait on a connection behind the one that is being answered."""
 _HEALTH: Final = frozenset({b"/health", b"/ready"})
-_NEVER_REFUSED: Final = _HEALTH | {POLLS.encode()}
-"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken."""
+_NEVER_REFUSED: Final = _HEALTH | {POLLS.encode(), METRICS.encode()}
+"""Polls, which cost next to nothing; and health checks, to which a busy node would look broken, and
+what says how busy it is."""
 
 
 class RejectedRequest:

@@ -68,6 +68,8 @@ class Load:
         self._ended = 0
         self._sampled = (clock(), used())
         self._was_full = False
+        self.all_refused = 0
+        """Requests that were refused since the beginning."""
         self._refused = 0
         self._logged_at = clock()
 
@@ -119,6 +121,7 @@ class Load:
     def refused(self) -> None:
         """A request was refused for that. Not each of them is logged."""
         self._refused += 1
+        self.all_refused += 1
         now = self._clock()
         if now - self._logged_at >= _LOG_SECONDS:
             fields = {"refused": self._refused, "in_progress": self.in_progress}

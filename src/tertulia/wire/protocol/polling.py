@@ -162,7 +162,7 @@ class WaitingPoll:
             b"%b%d\r\n%b" % (start, _AROUND + len(joined) + len(queue_id), self._own_headers),
             b"%b%b%b%b%b" % (_BEGINS, joined, _GOES_ON, queue_id, _ENDS),
         )
-        log_request("GET", POLLS, self._user_id, 200, self._began)
+        self._log(200)
 
     def fail(self, error: Exception) -> None:
         response = failure(error)
@@ -172,7 +172,7 @@ class WaitingPoll:
             headers = without_dialogue(status, headers)
         head = head_of(status, [*self._connection.headers_of_all, *headers])
         self._connection.reply(self, head + self._own_headers, bytes(response.body))
-        log_request("GET", POLLS, self._user_id, status, self._began, response.code)
+        self._log(status, response.code)
 
     @property
     def _own_headers(self) -> bytes:
@@ -182,7 +182,11 @@ class WaitingPoll:
     def cancel(self) -> None:
         """The client went away."""
         self._polls.node.delivery.cancel(self.queue_id, self)
-        log_request("GET", POLLS, self._user_id, 200, self._began)
+        self._log(200)
+
+    def _log(self, status: int, code: str = "") -> None:
+        self._polls.node.request_measures.polled(POLLS, status)
+        log_request("GET", POLLS, self._user_id, status, self._began, code)
 
 
 def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

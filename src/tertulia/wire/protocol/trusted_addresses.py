@@ -7,6 +7,21 @@ from collections.abc import Callable
 def trusting(listed: str) -> Callable[[str], bool]:
     """Whether an address is this machine's own, or among those listed: addresses and networks,
     separated by commas, or `*` for all."""
+    is_in_list = is_listed(listed)
+    known: dict[str, bool] = {}
+
+    def trusts(host: str) -> bool:
+        if host not in known:
+            if len(known) >= 1000:
+                known.clear()
+            known[host] = _is_own(host) or is_in_list(host)
+        return known[host]
+
+    return trusts
+
+
+def is_listed(listed: str) -> Callable[[str], bool]:
+    """Whether an address is among those listed, as `trusting` takes them."""
     networks = []
     for one in filter(None, (part.strip() for part in listed.split(","))):
         if one == "*":
@@ -15,16 +30,7 @@ def trusting(listed: str) -> Callable[[str], bool]:
             networks.append(ipaddress.ip_network(one, strict=False))
         except ValueError:
             continue  # The path of a socket, whose connections have no address.
-    known: dict[str, bool] = {}
-
-    def trusts(host: str) -> bool:
-        if host not in known:
-            if len(known) >= 1000:
-                known.clear()
-            known[host] = _is_own(host) or _is_in(host, networks)
-        return known[host]
-
-    return trusts
+    return lambda host: _is_in(host, networks)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -42,4 +48,4 @@ def _is_own(host: str) -> bool:
 
 def _is_in(host: str, networks: "list[ipaddress.IPv4Network | ipaddress.IPv6Network]") -> bool:
     address = _address(host)
-    return any(address in network for network in networks)
+    return address is not None and any(address in network for network in networks)

@@ -1,0 +1,49 @@
+"""Opening the parts that commands need too: the log, and the vault."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
+
+from tertulia.log.log import Log
+from tertulia.log.position_file import PositionFile
+from tertulia.service.config import Config
+from tertulia.service.membership import Membership
+from tertulia.service.vault import Vault, load_secret
+from tertulia.store import file_modes
+from tertulia.store.store import Store, database_at
+
+
+@asynccontextmanager
+async def opened_log(
+    config: Config,
+    report: Callable[[str], None],
+    *,
+    on_announcement: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = time.monotonic,
+    membership: Membership | None = None,
+) -> AsyncIterator[Log]:
+    """The organization's log, migrated and open, for the time of the context. It is a server's with
+    a `membership`; else DatabaseError where a server runs and the database would be migrated."""
+    file_modes.directory(config.data_path)
+    serves = membership is not None
+    store = Store(database_at(config.data_path, config.database_url), serves=serves)
+    try:
+        await store.migrate(report)
+        position_file = PositionFile(config.data_path) if serves else None
+        async with nullcontext() if membership is None else membership.listed(store):
+            log = Log(store, clock, elapsed, position_file=position_file)
+            await log.open(on_announcement or (lambda _: None))
+            if membership is not None:
+                membership.loaded(log)
+            try:
+                yield log
+            finally:
+                await log.close()
+    finally:
+        await store.close()
+
+
+def opened_vault(config: Config, *, create: bool = False) -> Vault:
+    """The vault with the installation's secret. VaultError where there is none."""
+    return Vault(load_secret(config.data_path, config.secret or None, create=create))

@@ -1,0 +1,222 @@
+"""`tertulia nodes`: which nodes serve, and asking one to leave."""
+
+import contextlib
+import datetime
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from tertulia.app.config import load
+from tertulia.app.founding import NoOrganization
+from tertulia.cli.errors import Failed, UsageError
+from tertulia.cli.options import AsJson, ConfigFile, DatabaseUrl, DataDir
+from tertulia.service.membership import WORKER
+from tertulia.store import history, installation, nodes
+from tertulia.store.database import Connection
+from tertulia.store.migrations import require_usable
+from tertulia.store.nodes import ListedNode
+from tertulia.store.store import database_at
+
+EXAMPLE = "Example: `tertulia nodes --data-dir data`"
+EXAMPLE_DRAIN = "Example: `tertulia nodes drain chat-2 --wait 120 --data-dir data`"
+EXAMPLE_FORGET = "Example: `tertulia nodes forget chat-2 --data-dir data`"
+_LOOK_SECONDS = 0.5
+
+app = typer.Typer(
+    help="List the nodes that serve, with version, lag and state; drain one.",
+    invoke_without_command=True,
+    rich_markup_mode="markdown",
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(help="The node, as `tertulia nodes` names it; or a server, for its processes."),
+]
+
+
+class NodeShown(Struct, frozen=True, kw_only=True):
+    """A node, as `--json` shows it. Times are UNIX seconds."""
+
+    name: str
+    state: str
+    """starting, serving, draining, stale or gone."""
+    host: str
+    pid: int
+    version: str
+    schema_version: int
+    log_format: int
+    position: int
+    lag_entries: int
+    lag_seconds: float
+    waiting_polls: int
+    queues: int
+    clock_ahead: float
+    started_at: float
+    seen_at: float
+    asked_to_leave: bool
+
+
+def shown(node: ListedNode) -> NodeShown:
+    """The node, as it is shown."""
+    entry, figures = node.entry, node.figures
+    return NodeShown(
+        name=node.name,
+        state=node.state,
+        host=entry.host,
+        pid=entry.pid,
+        version=entry.version,
+        schema_version=entry.schema_version,
+        log_format=entry.log_format,
+        position=figures.position,
+        lag_entries=figures.lag_entries,
+        lag_seconds=figures.lag_seconds,
+        waiting_polls=figures.waiting_polls,
+        queues=figures.queues,
+        clock_ahead=figures.clock_ahead,
+        started_at=round(node.started_at, 3),
+        seen_at=round(node.seen_at, 3),
+        asked_to_leave=node.wanted == nodes.DRAIN,
+    )
+
+
+@app.callback()
+def list_nodes(
+    context: typer.Context,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the nodes that serve: version, state, lag behind the log's head.
+
+    Each says every few seconds how it is. One that ended without a word is shown as gone, for a
+    day. Without a command, this lists; nothing is changed.
+    """
+    if context.invoked_subcommand is not None:
+        if as_json or any((data_dir, database_url, config)):
+            raise UsageError(f"Options come after `{context.invoked_subcommand}`.")
+        return
+    with _opened(data_dir, database_url, config) as connection:
+        found = nodes.listed(connection)
+        head = history.head(connection)
+        applied = int(installation.value(connection, installation.SCHEMA_VERSION) or 0)
+    if as_json:
+        answer: dict[str, Any] = {
+            "schema_version": applied,
+            "required_schema_version": head.schema_version,
+            "log_format": head.log_format,
+            "head": head.seq,
+            "nodes": [shown(node) for node in found],
+        }
+        typer.echo(msgspec.json.encode(answer).decode())
+        return
+    if not found:
+        typer.echo("No node serves.")
+        return
+    rows = [_HEADINGS, *(_row(node) for node in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    for row in rows:
+        typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def drain(
+    name: Name,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, help="Wait so long until it is gone; 0 to ask and return."
+        ),
+    ] = 0,
+) -> None:
+    """Ask a node to leave: it says at /ready that it does, so that it is sent nothing any more.
+
+    It hears that within seconds. There is no way back but to start it again. The exit code is 1
+    where there is no such node, or it is still there after --wait.
+    """
+    with _opened(data_dir, database_url, config, readonly=False) as connection:
+        asked = [node.name for node in _named(connection, name) if node.is_living]
+        if not asked:
+            raise Failed(f"No node '{name}' serves: `tertulia nodes` lists them.")
+        for one in asked:
+            nodes.ask(connection, one, nodes.DRAIN)
+        typer.echo(f"Asked to leave: {', '.join(asked)}")
+        if not wait:
+            return
+        until = time.monotonic() + wait
+        left = asked
+        while left and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+            living = {node.name for node in nodes.listed(connection) if node.is_living}
+            left = [one for one in asked if one in living]
+        if left:
+            raise Failed(f"Still there after {wait:g} s: {', '.join(left)}")
+        typer.echo("Gone.")
+
+
+def forget(
+    name: Name,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+) -> None:
+    """Take a node that is gone off the list; after a day that happens by itself."""
+    with _opened(data_dir, database_url, config, readonly=False) as connection:
+        if not nodes.forget(connection, name):
+            raise Failed(f"No node '{name}' is gone: `tertulia nodes` lists them.")
+    typer.echo(f"Forgot {name}.")
+
+
+app.command("drain", epilog=EXAMPLE_DRAIN)(drain)
+app.command("forget", epilog=EXAMPLE_FORGET)(forget)
+
+
+@contextlib.contextmanager
+def _opened(
+    data_dir: DataDir, database_url: DatabaseUrl, config: ConfigFile, *, readonly: bool = True
+) -> Iterator[Connection]:
+    settings = load({"data_dir": data_dir, "database_url": database_url}, file=config)
+    database = database_at(settings.data_path, settings.database_url)
+    if not database.exists():
+        raise NoOrganization(settings.place)
+    with contextlib.closing(database.connect(readonly=readonly)) as connection:
+        require_usable(connection)
+        yield connection
+
+
+def _named(connection: Connection, name: str) -> list[ListedNode]:
+    found = nodes.listed(connection)
+    exact = [node for node in found if node.name == name]
+    return exact or [node for node in found if node.name.startswith(f"{name}{WORKER}")]
+
+
+_HEADINGS = ("NAME", "STATE", "VERSION", "LAG", "POLLS", "QUEUES", "STARTED", "PROCESS")
+
+
+def _row(node: ListedNode) -> tuple[str, ...]:
+    entry, figures = node.entry, node.figures
+    state: str = node.state
+    if not node.is_living:
+        state = f"gone since {_at(node.seen_at)}"
+    elif node.wanted == nodes.DRAIN and figures.state != "draining":
+        state += ", asked to leave"
+    return (
+        node.name,
+        state,
+        entry.version,
+        f"{figures.lag_entries} ({figures.lag_seconds:g} s)" if figures.lag_seconds else "0",
+        str(figures.waiting_polls),
+        str(figures.queues),
+        _at(node.started_at),
+        f"{entry.pid} on {entry.host}",
+    )
+
+
+def _at(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")

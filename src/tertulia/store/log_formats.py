@@ -1,0 +1,59 @@
+"""What may be written to the log while nodes of two versions serve from it.
+
+A node reads what every older version wrote. What an older one cannot read is not written before
+all nodes can: a kind of change, or a field of what is stored, that is newer than the format that
+the log's head allows. (An older node would not know what to do with such a change; and it would
+lose such a field of a record that it writes anew.)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tertulia.model.changes import AnyChange
+
+FIRST_FORMAT: Final = 100
+"""The format of the first version that others serve beside. (Before that, it was the number of
+kinds of changes, and each newer version ended the nodes of older ones.)"""
+
+SINCE: Mapping[str, int] = {}
+"""What came later, each with the format since which it may be written: a kind of change by its
+name (`MessagePinned`), or of a struct or an enumeration that is stored a field or a value
+(`Channel.pinned`). What one release adds has one format, a higher one than all before."""
+
+LOG_FORMAT = max([FIRST_FORMAT, *SINCE.values()])
+"""The newest that the program knows."""
+
+
+def needed_format(changes: Sequence[AnyChange], since: Mapping[str, int] | None = None) -> int:
+    """The least format in which the changes may be written."""
+    known = SINCE if since is None else since
+    return max((_needed(change, known) for change in changes), default=FIRST_FORMAT)
+
+
+def _needed(value: Any, since: Mapping[str, int]) -> int:
+    match value:
+        case Struct():
+            return max(_of_struct(value, since))
+        case Enum():
+            return since.get(f"{type(value).__name__}.{value.name}", FIRST_FORMAT)
+        case Mapping():
+            parts: Iterable[Any] = (*value.keys(), *value.values())
+        case tuple() | list() | set() | frozenset():
+            parts = value
+        case _:
+            return FIRST_FORMAT
+    return max((_needed(part, since) for part in parts), default=FIRST_FORMAT)
+
+
+def _of_struct(value: Struct, since: Mapping[str, int]) -> Iterator[int]:
+    name = type(value).__name__
+    yield since.get(name, FIRST_FORMAT)
+    for field in msgspec.structs.fields(value):
+        part = getattr(value, field.name)
+        if part != field.default:  # What has its default is left out.
+            yield since.get(f"{name}.{field.name}", FIRST_FORMAT)
+            yield _needed(part, since)

@@ -1,0 +1,64 @@
+"""The nodes that serve the organization."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from tertulia.domain import permissions
+from tertulia.store import nodes
+from tertulia.wire.api.resources.server import NoParams
+from tertulia.wire.http.call import Call
+from tertulia.wire.http.routing import Answer
+
+
+class NodeObject(Struct, kw_only=True):
+    """A process that serves the organization. Times are UNIX seconds of the database's clock."""
+
+    name: str
+    state: Annotated[
+        str,
+        Meta(
+            description="`starting`, `serving`; `draining`: it is leaving; `stale`: it cannot see"
+            " whether it is up to date, and answers nothing; `gone`: nothing was heard of it for a"
+            " while."
+        ),
+    ]
+    version: str
+    lag_entries: Annotated[
+        int, Meta(description="By how many changes it was behind when it was last heard of.")
+    ]
+    lag_seconds: Annotated[float, Meta(description="For how long it was.")]
+    waiting_polls: Annotated[int, Meta(description="Clients that waited there for events.")]
+    queues: Annotated[int, Meta(description="Event queues that it knew.")]
+    started_at: int
+    seen_at: int
+    asked_to_leave: bool
+
+
+class Nodes(Answer, kw_only=True):
+    """The nodes, by name; those that are gone for a day."""
+
+    nodes: list[NodeObject]
+
+
+async def get_nodes(call: Call, params: NoParams) -> Nodes:
+    """The processes that serve the organization, each as it was a few seconds ago, for owners."""
+    permissions.require_owner(call.state, call.user)
+    found = await call.node.store.read(nodes.listed)
+    return Nodes(
+        nodes=[
+            NodeObject(
+                name=node.name,
+                state=node.state,
+                version=node.entry.version,
+                lag_entries=node.figures.lag_entries,
+                lag_seconds=node.figures.lag_seconds,
+                waiting_polls=node.figures.waiting_polls,
+                queues=node.figures.queues,
+                started_at=int(node.started_at),
+                seen_at=int(node.seen_at),
+                asked_to_leave=node.wanted == nodes.DRAIN,
+            )
+            for node in found
+        ]
+    )

@@ -1,0 +1,66 @@
+"""Families as Prometheus' text."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from tertulia.wire.metrics.families import Buckets, Family, OfNode, Sample
+
+_KINDS = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
+
+
+class _Collected(Collector):
+    """What was collected from some nodes, each of whose samples has its name as a label."""
+
+    def __init__(self, found: Sequence[OfNode]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        by_name: dict[str, Metric] = {}
+        for of_node in self._found:
+            for family in of_node.families:
+                metric = by_name.get(family.name)
+                if metric is None:
+                    made: Metric = _KINDS[family.kind](family.name, family.help)
+                    metric = by_name[family.name] = made
+                for sample in family.samples:
+                    _add(metric, family, sample, {"node": of_node.node, **sample.labels})
+        return by_name.values()
+
+
+def _add(metric: Metric, family: Family, sample: Sample, labels: dict[str, str]) -> None:
+    value = sample.value
+    if isinstance(value, Buckets):
+        for bound, count in _cumulative(value):
+            metric.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
+        metric.add_sample(f"{family.name}_count", labels, sum(value.counts))
+        metric.add_sample(f"{family.name}_sum", labels, value.total)
+    else:
+        ending = "_total" if family.kind == "counter" else ""
+        metric.add_sample(family.name + ending, labels, value)
+
+
+def _cumulative(buckets: Buckets) -> Iterator[tuple[str, int]]:
+    count = 0
+    for bound, more in zip((*buckets.bounds, math.inf), buckets.counts, strict=True):
+        count += more
+        yield ("+Inf" if bound == math.inf else f"{float(bound):g}"), count
+
+
+def exposed(found: Sequence[OfNode]) -> bytes:
+    """The text that Prometheus reads."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(found))
+    return generate_latest(registry)

@@ -1,0 +1,40 @@
+"""`python -m tests.e2e.versions older|newer …` is the command line of one of two neighbouring
+versions. The newer one adds to the tables, takes away from them, and knows a kind of change that
+the older one does not: a kind of today's that counts as new. What a node does every few seconds it
+does more often."""
+
+import sys
+
+from tertulia.jobs import upgrades
+from tertulia.log import deciding
+from tertulia.service import membership
+from tertulia.store import log_formats, migrations
+from tertulia.store.database import Dialect
+from tertulia.store.migrations import Contract, Expand
+
+NEW_KIND = "ChannelFolderCreated"
+
+
+def _added(_: Dialect) -> tuple[str, ...]:
+    return (
+        "CREATE TABLE of_a_newer_version (id BIGINT PRIMARY KEY)",
+        "ALTER TABLE channels ADD COLUMN of_a_newer_version BIGINT NOT NULL DEFAULT 0",
+    )
+
+
+def _taken_away(_: Dialect) -> tuple[str, ...]:
+    return ("ALTER TABLE channels DROP COLUMN of_a_newer_version",)
+
+
+if __name__ == "__main__":
+    upgrades.PERIOD_SECONDS = membership.SAY_SECONDS = 0.25  # type: ignore[misc]
+    if sys.argv.pop(1) == "newer":
+        migrations.MIGRATIONS = (*migrations.MIGRATIONS, Expand(_added), Contract(_taken_away))
+        newer = log_formats.LOG_FORMAT + 1
+        log_formats.SINCE = {NEW_KIND: newer}
+        for module in (log_formats, migrations, deciding):
+            module.LOG_FORMAT = newer  # type: ignore[attr-defined]
+    # Imported now, when it is known what there is.
+    from tertulia.cli import main
+
+    main()

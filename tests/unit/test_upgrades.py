@@ -1,0 +1,247 @@
+"""Nodes of two versions side by side: what is added at once, what waits for the last of the old."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from tertulia.jobs.upgrades import upgrades
+from tertulia.log import deciding
+from tertulia.model.changes import ChannelCreated, MessageSent
+from tertulia.model.channels import Channel
+from tertulia.model.errors import NotBeforeUpgrade
+from tertulia.model.messages import Message
+from tertulia.service.config import Config
+from tertulia.store import history, installation, log_formats, migrations, nodes
+from tertulia.store.database import Connection, Database, DatabaseError, Dialect
+from tertulia.store.history import NewerDatabase
+from tertulia.store.log_formats import FIRST_FORMAT, LOG_FORMAT, needed_format
+from tertulia.store.migrations import MIGRATIONS, Contract, Expand, migrate, settle
+from tertulia.store.nodes import NodeEntry, NodeFigures
+from tertulia.store.store import database_at
+from tests.support import Organization, reopened
+from tests.unit.test_log import create, until
+
+NOW = len(MIGRATIONS)
+
+
+def _more(_: Dialect) -> tuple[str, ...]:
+    return ("CREATE TABLE more (id BIGINT PRIMARY KEY)",)
+
+
+def _most(_: Dialect) -> tuple[str, ...]:
+    return ("CREATE TABLE most (id BIGINT PRIMARY KEY)",)
+
+
+def _less(_: Dialect) -> tuple[str, ...]:
+    return ("DROP TABLE presence",)
+
+
+@dataclass
+class Place:
+    """A database, and programs of several versions that use it."""
+
+    database: Database
+    connection: Connection
+    monkeypatch: pytest.MonkeyPatch
+
+    def knowing(self, *more: Any, log_format: int = LOG_FORMAT) -> "Place":
+        """From now on the program is one that knows these migrations more, and that format."""
+        self.monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, *more))
+        self.monkeypatch.setattr(migrations, "LOG_FORMAT", log_format)
+        return self
+
+    def start(self) -> "Place":
+        migrate(self.database, lambda _: None, beside_servers=True)
+        return self
+
+    def settle(self) -> "Place":
+        settle(self.database, lambda _: None)
+        return self
+
+    def list_node(self, name: str, schema_version: int, log_format: int = LOG_FORMAT) -> None:
+        entry = NodeEntry(
+            run=name,
+            host="h",
+            pid=1,
+            version="x",
+            schema_version=schema_version,
+            log_format=log_format,
+        )
+        nodes.enter(self.connection, name, entry, NodeFigures(), lambda _: False)
+
+    @property
+    def versions(self) -> tuple[int, int, int]:
+        """How many migrations were made, how many a program must know, and the log's format."""
+        made = installation.value(self.connection, installation.SCHEMA_VERSION)
+        head = history.head(self.connection)
+        return int(made or 0) - NOW, head.schema_version - NOW, head.log_format - LOG_FORMAT
+
+
+@pytest.fixture
+def place(config: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    config.data_path.mkdir(parents=True, exist_ok=True)
+    database = database_at(config.data_path, config.database_url)
+    migrate(database, lambda _: None)
+    connection = database.connect(readonly=False)
+    yield Place(database, connection, monkeypatch)
+    connection.close()
+
+
+def test_what_takes_away_waits_for_the_last_node_of_the_older_version(place: Place) -> None:
+    if not place.database.is_shared:  # One version serves from it at a time.
+        place.list_node("left over", NOW)
+        assert place.knowing(Expand(_more), Contract(_less)).start().versions == (2, 2, 0)
+        return
+    place.list_node("old", NOW)
+    place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
+    assert place.start().versions == (1, 0, 0)
+    place.list_node("new", NOW + 2, LOG_FORMAT + 1)
+    assert place.settle().versions == (1, 0, 0)
+    # The older one can be started again meanwhile.
+    assert place.knowing().start().versions == (1, 0, 0)
+    nodes.leave(place.connection, "old")
+    place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
+    assert place.settle().versions == (2, 2, 1)
+    assert place.settle().versions == (2, 2, 1)
+    # And not any more now.
+    place.knowing()
+    with pytest.raises(NewerDatabase, match="newer Tertulia"):
+        place.start()
+
+
+def test_where_no_older_node_lives_a_start_does_it_all(place: Place) -> None:
+    place.list_node("old", NOW)
+    place.connection.run(f"UPDATE nodes SET seen_at = seen_at - {nodes.LIVING_SECONDS}")
+    place.knowing(Expand(_more), Contract(_less), log_format=LOG_FORMAT + 1)
+    assert place.start().versions == (2, 2, 1)
+
+
+def test_what_is_needed_is_not_left_waiting(place: Place) -> None:
+    """Two releases at once: the older nodes end."""
+    place.list_node("old", NOW)
+    place.knowing(Expand(_more), Contract(_less), Expand(_most), log_format=LOG_FORMAT + 1)
+    assert place.start().versions[:2] == (3, 2)
+
+
+def test_a_command_makes_nothing_under_a_server(place: Place) -> None:
+    place.list_node("old", NOW)
+    place.monkeypatch.setattr(type(place.database), "servers", lambda _: ["process 1 on h"])
+    place.knowing(Expand(_more))
+    with pytest.raises(DatabaseError, match=r"process 1 on h.*Nothing was changed"):
+        migrate(place.database, lambda _: None)
+    # What can wait does not keep it from its work.
+    place.knowing(Contract(_less), log_format=LOG_FORMAT + 1)
+    migrate(place.database, lambda _: None)
+    assert place.versions == (0, 0, 0)
+
+
+def test_the_format_is_what_all_living_nodes_can_read(place: Place) -> None:
+    place.list_node("a", NOW, LOG_FORMAT + 1)
+    place.list_node("b", NOW, LOG_FORMAT + 2)
+    place.knowing(log_format=LOG_FORMAT + 3)
+    expected = 1 if place.database.is_shared else 3
+    assert place.start().versions == (0, 0, expected)
+    nodes.leave(place.connection, "a")
+    assert place.settle().versions == (0, 0, 2 if place.database.is_shared else 3)
+
+
+# What may be written meanwhile
+
+
+@contextmanager
+def newer_program(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
+    """The program knows a format more, in which these are new."""
+    with monkeypatch.context() as patch:
+        for module in (log_formats, migrations, deciding):
+            patch.setattr(module, "LOG_FORMAT", LOG_FORMAT + 1)
+        since = dict.fromkeys(names, LOG_FORMAT + 1)
+        patch.setattr(deciding, "needed_format", lambda changes: needed_format(changes, since))
+        yield
+
+
+async def test_what_older_nodes_could_not_read_is_not_written_before_they_are_gone(
+    org: Organization, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, store = org.node.log, org.node.store
+    settle = store.settle
+
+    async def not_now(_: object) -> None:
+        """In place of what the node does by itself."""
+
+    await until(lambda: any(j.name == "upgrades" and j.succeeded_at for j in org.node.jobs()))
+    monkeypatch.setattr(store, "settle", not_now)
+    with newer_program(monkeypatch, "ChannelCreated"):
+        before = log.state.seq
+        with pytest.raises(NotBeforeUpgrade, match="being upgraded"):
+            await log.submit(None, create, "one")
+        reply = await org["ann"].post("/channels/create", name="two", subscribers=[])
+        assert "Nothing was done" in reply.refused()["msg"]
+        assert (log.state.seq, log.durable) == (before, before)
+        await org["ann"].write([org["ben"].user_id], "all else goes on")
+        await settle(print)
+        if store.is_shared:
+            # The one of the older version that lives is this one, by what it said at its start.
+            with pytest.raises(NotBeforeUpgrade):
+                await log.submit(None, create, "one")
+            said = [f'"log_format":{LOG_FORMAT}', f'"log_format":{LOG_FORMAT + 1}']
+            await store.tend_list(
+                lambda c: c.run("UPDATE nodes SET entry = REPLACE(entry, ?, ?)", said)
+            )
+            await settle(print)
+        await log.submit(None, create, "one")
+        assert log.state.channel_named("one") is not None
+    with pytest.raises(NewerDatabase, match="format"):
+        async with reopened(config):
+            raise AssertionError
+
+
+async def test_nodes_end_an_upgrade_by_themselves(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled = 0
+
+    async def settle(_: object) -> None:
+        nonlocal settled
+        settled += 1
+
+    monkeypatch.setattr(org.node.store, "settle", settle)
+    add = "INSERT INTO nodes SELECT 'old', 'old', 0, 0, entry, figures, '' FROM nodes"
+    await org.node.store.tend_list(lambda c: c.run(add))
+    assert await upgrades(org.node.log).once() > 0
+    assert settled >= 1
+    assert "old" not in [node.name for node in await org.node.store.read(nodes.listed)]
+
+
+class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A struct that is stored within others."""
+
+    old: int = 0
+    new: int = 0
+
+
+class Whole(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A change that has some."""
+
+    parts: tuple[Part, ...] = ()
+    by_name: dict[str, Part] = {}
+
+
+@pytest.mark.parametrize(
+    ("change", "needs"),
+    [
+        (Whole(), 0),
+        (Whole(parts=(Part(old=1),)), 0),
+        (Whole(parts=(Part(), Part(new=1))), 2),
+        (Whole(by_name={"x": Part(new=1)}), 2),
+        (MessageSent(message=Message(id=1, sender_id=1, sent_at=1, content="x")), 1),
+        (ChannelCreated(channel=Channel(id=1, name="x", created_at=1)), 0),
+    ],
+)
+def test_the_format_that_a_change_needs(change: Any, needs: int) -> None:
+    since = {"Part.new": FIRST_FORMAT + 2, "MessageSent": FIRST_FORMAT + 1}
+    assert needed_format([Whole(), change], since) - FIRST_FORMAT == needs  # type: ignore[list-item]
+    assert needed_format([]) == FIRST_FORMAT

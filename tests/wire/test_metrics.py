@@ -1,0 +1,179 @@
+"""What /metrics tells, and whom."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tertulia.app.composition import asgi
+from tertulia.service.config import Config
+from tertulia.store.database import DatabaseUnavailable
+from tertulia.wire.http.request_measures import OTHERS, RequestMeasures
+from tertulia.wire.metrics import families, siblings
+from tertulia.wire.metrics.families import Family, OfNode, Sample
+from tests.support import Organization
+from tests.unit.test_log import until
+
+
+async def scraped(org: Organization) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Each sample by its name and its labels, without the own node's name."""
+    response = await org.http.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    own = ("node", org.node.membership.name)
+    return {
+        (sample.name, frozenset(sample.labels.items() - {own})): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+
+
+def labelled(**labels: str) -> frozenset[tuple[str, str]]:
+    return frozenset(labels.items())
+
+
+async def test_what_people_do_is_counted(org: Organization) -> None:
+    await org.channel("lounge", "ann", "ben")
+    ben = await org["ben"].register()
+    waiting = asyncio.create_task(ben.events(block=True))
+    await until(lambda: org.node.delivery.waiting == 1)
+    before = await scraped(org)
+    for number in range(3):
+        await org["ann"].send("lounge", "t", f"{number}")
+    (
+        await org["ann"].post("/messages", type="channel", to="nowhere", topic="t", content="x")
+    ).refused("STREAM_DOES_NOT_EXIST")
+    await org.http.get("/api/v1/made-up-by-whoever-asks")
+    await org.http.get("/made-up-too")
+    await waiting
+    after = await scraped(org)
+
+    def grown(name: str, **labels: str) -> float:
+        key = (name, labelled(**labels))
+        return after[key] - before.get(key, 0)
+
+    messages = "/api/v1/messages"
+    assert grown("tertulia_http_requests_total", group=messages, status="200") == 3
+    assert grown("tertulia_http_requests_total", group=messages, status="400") == 1
+    assert grown("tertulia_http_request_seconds_count", group=messages) == 4
+    assert grown("tertulia_http_request_seconds_bucket", group=messages, le="+Inf") == 4
+    assert grown("tertulia_http_requests_total", group=OTHERS, status="404") == 2
+    assert grown("tertulia_http_requests_total", group="/api/v1/events", status="200") == 1
+    assert not any("made-up" in value for _, labels in after for _, value in labels)
+    assert grown("tertulia_log_entries_total") >= 3
+    assert grown("tertulia_commit_group_size_sum") >= 3
+    assert grown("tertulia_commit_seconds_count") == grown(
+        "tertulia_commit_lock_wait_seconds_count"
+    )
+    assert before["tertulia_waiting_polls", labelled()] == 1
+    assert after["tertulia_waiting_polls", labelled()] == 0
+    assert after["tertulia_event_queues", labelled()] == 1
+    assert after["tertulia_log_position", labelled()] == org.node.log.durable
+    assert after["tertulia_log_lag_entries", labelled()] == 0
+    assert after["tertulia_mails_waiting", labelled()] >= 0
+    assert after["tertulia_job_failures_total", labelled(job="mails")] == 0
+    assert after["process_resident_memory_bytes", labelled()] > 1e6
+    assert after["process_open_fds", labelled()] > 3
+
+
+async def test_it_is_told_when_the_node_can_do_nothing_else(
+    org: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr(org.node.store, "read", away)
+    org.node.log.freshness.newer = "it is too old"
+    found = await scraped(org)
+    assert found["tertulia_node_stale", labelled()] == 1
+    assert ("tertulia_mails_waiting", labelled()) not in found
+    assert found["tertulia_log_lag_seconds", labelled()] >= 0
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("10.1.2.3", {}, 200),
+        ("10.1.2.3", {"X-Forwarded-For": "10.1.2.3"}, 200),
+        ("192.0.2.7", {}, 403),
+        ("2001:db8::7", {}, 403),
+        # By way of a proxy on this machine that is not believed, or does not say for whom.
+        ("127.0.0.1", {"X-Forwarded-For": "192.0.2.7"}, 403),
+        ("127.0.0.1", {"X-Real-IP": "192.0.2.7"}, 403),
+        ("127.0.0.1", {"Forwarded": "for=192.0.2.7"}, 403),
+        ("127.0.0.1", {"Via": "1.1 proxy"}, 403),
+        ("", {}, 403),
+    ],
+)
+async def test_who_may_read_it(
+    org: Organization, address: str, headers: Mapping[str, str], status: int
+) -> None:
+    node = org.node
+    object.__setattr__(
+        node, "config", msgspec.structs.replace(node.config, metrics_allowed="10.0.0.0/8,10.9.9.9")
+    )
+    transport = httpx.ASGITransport(app=asgi(node), client=(address, 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://chat.test") as http:
+        assert (await http.get("/metrics", headers=headers)).status_code == status
+
+
+async def test_a_scrape_reaches_all_processes_of_a_server(
+    org: Organization,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(Config, "bus_path", tmp_path)
+    other = OfNode("other", [Family("tertulia_event_queues", "gauge", "", [Sample({}, 7)])])
+
+    async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(msgspec.json.encode(other))
+        writer.close()
+
+    async def mumble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"{")
+        writer.close()
+
+    async with (
+        await asyncio.start_unix_server(tell, tmp_path / "1.metrics"),
+        await asyncio.start_unix_server(mumble, tmp_path / "2.metrics"),
+    ):
+        dead = await asyncio.start_unix_server(tell, tmp_path / "3.metrics")
+        dead.close()
+        async with siblings.told_to_siblings(org.node):
+            found = await scraped(org)
+            assert found["tertulia_event_queues", labelled(node="other")] == 7
+            assert found["tertulia_event_queues", labelled()] == 0
+            assert not (tmp_path / "3.metrics").exists()
+            assert caplog.text.count("does not tell its numbers") == 1
+            # And this one tells the others its own.
+            own = siblings._own(tmp_path)
+            told = await siblings._asked(own)
+            assert told is not None
+            assert told.node == org.node.membership.name
+            names = {family.name for family in (await families.families_of(org.node)).families}
+            assert {family.name for family in told.families} == names
+        assert not own.exists()
+
+
+def test_groups_are_how_the_paths_that_there_are_begin() -> None:
+    measures = RequestMeasures()
+    measures.know("/api/v1", ["/messages/{id}", "/users", "/{any}"], ["/login/link", "/", "/{x}/y"])
+    groups = {
+        "/api/v1/messages": "/api/v1/messages",
+        "/api/v1/messages/7/reactions": "/api/v1/messages",
+        "/api/v1/other": OTHERS,
+        "/api/v1/": OTHERS,
+        "/login": "/login",
+        "/login/x": "/login",
+        "/": "/",
+        "/{x}": OTHERS,
+        "": OTHERS,
+    }
+    assert {path: measures.group_of(path) for path in groups} == groups

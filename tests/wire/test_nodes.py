@@ -1,0 +1,148 @@
+"""The list of nodes: what each says of itself, what it hears, and who may see it."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tertulia.service import membership
+from tertulia.service.config import Config
+from tertulia.service.membership import Membership
+from tertulia.store import nodes
+from tertulia.store.database import Connection, DatabaseUnavailable
+from tests.support import Organization, reopened
+from tests.unit.test_log import until
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes say more often how they are."""
+    monkeypatch.setattr(membership, "SAY_SECONDS", 0.02)
+
+
+async def names(org: Organization) -> list[str]:
+    return [node.name for node in await org.node.store.read(nodes.listed)]
+
+
+async def when(happened: Callable[[], Awaitable[bool]]) -> None:
+    """Return when it has happened: a node says it in its own time."""
+    async with asyncio.timeout(10):
+        while True:
+            if await happened():
+                return
+            await asyncio.sleep(0.02)
+
+
+async def until_listed(org: Organization, expected: list[str]) -> None:
+    async def happened() -> bool:
+        return await names(org) == expected
+
+    await when(happened)
+
+
+async def test_owners_see_which_nodes_serve(org: Organization) -> None:
+    await org["ben"].register()
+    node: dict[str, Any] = {}
+
+    async def has_said() -> bool:
+        nonlocal node
+        (node,) = (await org["ann"].get("/nodes")).ok["nodes"]
+        return bool(node["queues"] == 1 and node["state"] == "serving")
+
+    await when(has_said)
+    assert node["name"] == org.node.membership.name
+    assert (node["lag_entries"], node["lag_seconds"], node["waiting_polls"]) == (0, 0, 0)
+    assert node["started_at"] <= node["seen_at"]
+    assert node["asked_to_leave"] is False
+    for name in ("ben", "gus", "robo"):
+        (await org[name].get("/nodes")).refused("UNAUTHORIZED_PRINCIPAL", 400)
+    (await org.nobody.get("/nodes")).refused("UNAUTHORIZED", 401)
+
+
+async def test_a_node_that_is_asked_to_leaves(org: Organization) -> None:
+    name = org.node.membership.name
+    assert (await org.http.get("/ready")).status_code == 200
+    assert await org.node.store.tend_list(lambda c: nodes.ask(c, name, nodes.DRAIN))
+    await until(lambda: org.node.lifecycle.is_draining)
+    response = await org.http.get("/ready")
+    assert response.json()["problems"] == ["The node is leaving."]
+
+    async def has_said() -> bool:
+        (node,) = (await org["ann"].get("/nodes")).ok["nodes"]
+        return bool(node["state"] == "draining")
+
+    await when(has_said)
+    assert not await org.node.store.tend_list(lambda c: nodes.ask(c, "nobody", nodes.DRAIN))
+
+
+async def test_each_node_has_a_name_of_its_own(org: Organization, config: Config) -> None:
+    name = org.node.membership.name
+    async with reopened(config) as other:
+        other_name = other.node.membership.name
+        assert other_name.startswith(f"{name}-")
+        assert await names(other) == [name, other_name]
+        # The name becomes free.
+        await org.node.store.tend_list(lambda c: c.run("UPDATE nodes SET seen_at = 0"))
+        await org.node.store.tend_list(lambda c: c.run("DELETE FROM nodes WHERE name = ?", (name,)))
+        await until(lambda: {org.node.membership.name, other.node.membership.name} != {name})
+    await until_listed(org, [org.node.membership.name])
+
+
+async def test_a_node_that_was_forgotten_enters_anew(org: Organization) -> None:
+    await org.node.store.tend_list(lambda c: c.run("DELETE FROM nodes"))
+    await until_listed(org, [org.node.membership.name])
+
+
+NOBODY, PARENT, SELF = 2**22 + 1, 0, -1
+
+
+@pytest.mark.parametrize(
+    ("process", "is_living"),
+    [(NOBODY, False), (PARENT, True), (SELF, False)],
+    ids=["nobody", "parent", "self"],
+)
+async def test_the_row_of_a_process_that_ended_makes_way_at_once(
+    org: Organization, config: Config, process: int, is_living: bool
+) -> None:
+    """Where it can be known: on the same machine."""
+    name, own = org.node.membership.name, Membership(config).entry
+    entry = nodes.NodeEntry(
+        run="left",
+        host=own.host,
+        pid={PARENT: os.getppid(), SELF: os.getpid()}.get(process, process),
+        pid_space=own.pid_space,
+        version="x",
+        schema_version=1,
+        log_format=1,
+    )
+
+    def enter(connection: Connection) -> None:
+        connection.run("DELETE FROM nodes")
+        nodes.enter(connection, name, entry, nodes.NodeFigures(), lambda _: False)
+
+    async def has_entered() -> bool:
+        runs = {node.entry.run for node in await org.node.store.read(nodes.listed)}
+        return org.node.membership.entry.run in runs
+
+    await org.node.store.tend_list(enter)
+    await when(has_entered)
+    assert name in await names(org)
+    assert len(await names(org)) == 1 + is_living
+
+
+async def test_a_list_that_cannot_be_written_is_said_once_and_disturbs_nobody(
+    org: Organization, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    async def away(*_: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr(org.node.store, "tend_list", away)
+    await until(lambda: tries > 3)
+    assert caplog.text.count("the list of nodes cannot be written") == 1
+    await org["ann"].write([org["ben"].user_id], "goes on")
