@@ -736,7 +736,7 @@ async def test_connecting_and_leaving_leaves_nothing(
             line.reset()
         await until(lambda: not server.state.connections and not server.state.tasks)
         assert server.connections.watched == 0
-        assert server.connections._open == 0
+        assert server.connections.open == 0
         assert not [o for o in gc.get_objects() if isinstance(o, TertuliaHttp)]
 
 

@@ -44,7 +44,8 @@ async def opened_log(
     """The organization's log, migrated and open, for the time of the context. It is a server's if
     it `serves`; else DatabaseError where a server runs and the database would be migrated."""
     file_modes.directory(config.data_path)
-    store = Store(database_at(config.data_path, config.database_url), serves=serves)
+    database = database_at(config.data_path, config.database_url, config.bus_path)
+    store = Store(database, serves=serves)
     try:
         await store.migrate(report)
         position_file = PositionFile(config.data_path) if serves else None

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+AUTO = "auto"
+"""As many workers as there are cores."""
+
 
 class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Every setting, with its default; the descriptions are what `tertulia config` prints."""
@@ -26,6 +29,23 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     ] = ""
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks one.")] = 9991
+    workers: Annotated[
+        str,
+        Meta(
+            pattern="^(auto|[1-9][0-9]?)$",
+            description="Processes that serve side by side, on one address and one database: about"
+            " one for each core. auto: as many as there are cores to use.",
+        ),
+    ] = "1"
+    drain_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600,
+            description="A server that is told to stop goes on for so long, with /ready at 503: the"
+            " time that a load balancer needs to notice.",
+        ),
+    ] = 0
     external_url: Annotated[
         str,
         Meta(
@@ -308,6 +328,25 @@ class Config(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
         return self.external_url or f"http://{host}:{self.port}"
 
     @property
+    def worker(self) -> int | None:
+        """Which of the server's workers the process is, from 0; None where it is alone."""
+        return None
+
+    @property
+    def bus_path(self) -> Path | None:
+        """The directory by which the server's workers know each other; None where there are
+        none."""
+        return None
+
+    @property
     def place(self) -> str:
         """Where the organization is, in words that give no password away."""
         return "the database" if self.database_url else self.data_dir
+
+
+class WorkerConfig(Config, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The settings of one of several workers, and which it is. None of that is for an operator to
+    set: the supervisor says it."""
+
+    worker: int
+    bus_path: Path

@@ -40,20 +40,21 @@ CATCH_UP = 1000
 """Entries read at once."""
 
 
-def database_at(data_dir: Path, url: str | None) -> Database:
+def database_at(data_dir: Path, url: str | None, bus: Path | None = None) -> Database:
     """The database that the settings name: the URL's, or the file in the data directory.
 
-    DatabaseError for a URL of a kind that is not known.
+    `bus` is the directory by which the processes of one server know each other, where there are
+    several. DatabaseError for a URL of a kind that is not known.
     """
     if not url:
-        return SqliteDatabase(data_dir / SQLITE_FILE)
+        return SqliteDatabase(data_dir / SQLITE_FILE, bus)
     scheme = urlsplit(url).scheme
     if scheme in {"postgresql", "postgres"}:
         from tertulia.store.postgres import PostgresDatabase  # Its driver takes a moment to load.
 
         return PostgresDatabase(url)
     if scheme == "sqlite":
-        return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+        return SqliteDatabase(Path(url.removeprefix("sqlite:///")), bus)
     raise DatabaseError(f"'{scheme}' is no kind of database: use postgresql://… or sqlite:///…")
 
 
@@ -191,6 +192,8 @@ class Store:
         if batch.entries and connection.dialect.tell_growth:
             connection.run(connection.dialect.tell_growth, (str(batch.entries[-1].seq),))
         connection.commit()
+        if batch.entries:
+            self.database.tell_growth(batch.entries[-1].seq)
 
     async def was_committed(self, batch: Batch, before: Head) -> bool | None:
         """Whether the batch, begun at that head, was committed, where `commit` could not tell: no

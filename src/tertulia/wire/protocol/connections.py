@@ -156,7 +156,10 @@ class Connections:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._open = 0
+        self.open = 0
+        """How many there are."""
+        self.is_leaving = False
+        """Whether each is to end with its next answer."""
         self._of: Counter[str] = Counter()
         """How many each address has, for which there is a bound."""
         self._most_of_one = min(limits.of_one_address, max(limits.most // 2, 1))
@@ -177,28 +180,28 @@ class Connections:
     def admit(self, connection: Connection, host: str | None) -> Admission:
         """Count a connection from that address, None for this machine's own. Whatever becomes of
         it, `lost` must follow."""
-        self._open += 1
+        self.open += 1
         address = self._bounded(host)
         if address is not None:
             self._of[address] += 1
             if self._of[address] > self._most_of_one:
                 self._log_excess(address)
                 return Admission.TOO_MANY
-        if self._open <= self.limits.most or self._has_made_room():
+        if self.open <= self.limits.most or self._has_made_room():
             return Admission.WELCOME
         if len(self._reserved) >= RESERVE:
             # Requests about the health come at once.
             oldest = next(iter(self._reserved))
             del self._reserved[oldest]
             oldest.give_up()
-        if self._open > self.limits.most + 2 * RESERVE:
+        if self.open > self.limits.most + 2 * RESERVE:
             return Admission.FULL  # Those that were given up are not yet gone.
         self._reserved[connection] = None
         return Admission.RESERVED
 
     def lost(self, connection: Connection, host: str | None) -> None:
         """The connection is no more."""
-        self._open -= 1
+        self.open -= 1
         address = self._bounded(host)
         if address is not None:
             self._of[address] -= 1
