@@ -12,6 +12,7 @@ from bench.cases import (
     sending,
     starting,
     waiting,
+    workers,
 )
 
 CASES = (
@@ -20,6 +21,7 @@ CASES = (
     sending.CASE,
     delivering.CASE,
     waiting.CASE,
+    workers.CASE,
     overload.CASE,
     fetching.CASE,
     reading.CASE,

@@ -67,11 +67,10 @@ class _Client:
 
     def ask(self, method: str, path: str, **parameters: Any) -> dict[str, Any] | None:
         """The body of a success; None for what may be tried again."""
-        place = {"params" if method == "GET" else "data": parameters}
+        query, form = (parameters, None) if method == "GET" else (None, parameters)
+        url = f"{self.server.url}/api/v1{path}"
         try:
-            response = self.http.request(
-                method, f"{self.server.url}/api/v1{path}", timeout=TIMEOUT, **place
-            )
+            response = self.http.request(method, url, query, form, timeout=TIMEOUT)
         except requests.RequestException as error:
             self.crowd.note(self.crowd.failures, f"{method} {path}: {error!r}")
             return None

@@ -1,15 +1,17 @@
-"""Several workers behind one address: what becomes of clients while they are replaced and killed."""
+"""Several workers behind one address: what clients notice when they are replaced and killed."""
 
 import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import Town
+from tests.e2e.people import PATIENCE
 from tests.e2e.raw import connected, request
 from tests.e2e.server import Server, ended
 from tests.e2e.strict import crowded
@@ -97,8 +99,10 @@ def test_workers_end_when_their_supervisor_is_gone(crew: Town) -> None:
         assert answer.headers["connection"] == "close"
     assert server.process is not None
     server.process = None
+    deadline = time.monotonic() + PATIENCE
     while any(map(is_alive, pids)):
-        pass
+        assert time.monotonic() < deadline
+        time.sleep(0.02)  # They are not our children: there is nothing to wait on.
     launch(server)  # The port and the database are free.
     assert server.stop() == 0
 
