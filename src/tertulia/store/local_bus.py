@@ -196,8 +196,8 @@ class Listener:
     def close(self) -> None:
         """Hear no more."""
         self._path.unlink(missing_ok=True)
-        self._socket.close()
-        self._woken.close()
+        for one in (self._socket, self._woken, self._waker):
+            one.close()
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -20,11 +20,10 @@ import msgspec
 
 from tertulia.app import logs
 from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
-from tertulia.app.serving.worker import LEAVE, SLOTS, VARIABLE, Place, Report
+from tertulia.app.serving.worker import COUNTS_BYTES, LEAVE, SLOTS, VARIABLE, Place, Report
 
 _LONGEST_PATH: Final = 70
 """Of the directory in which the workers' sockets are: their addresses have 100 bytes."""
-_SLOT_BYTES: Final = 16
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +234,7 @@ class _Group:
 def _shared_memory() -> int:
     """The descriptor of memory that workers share."""
     with tempfile.TemporaryFile() as file:
-        file.truncate(SLOTS * _SLOT_BYTES)
+        file.truncate(COUNTS_BYTES)
         return os.dup(file.fileno())
 
 

@@ -172,10 +172,7 @@ class Supervisor:
         if not life.is_ready:
             self._failed_starts += 1
             # At first it says itself what is wrong, and that will not change.
-            is_refusal = code > 0 and not self._was_ready
-            is_hopeless = self._failed_starts >= FAILED_STARTS and not self._is_any_ready
-            if is_refusal or is_hopeless:
-                logger.error("the server ends: no worker can be started")
+            if self._is_hopeless or (code > 0 and not self._was_ready):
                 self._give_up(code if code > 0 else FAILED, now)
                 return
         self._vacate(life, now)
@@ -225,8 +222,9 @@ class Supervisor:
     # How it is done
 
     @property
-    def _is_any_ready(self) -> bool:
-        return any(life.is_ready and not life.is_ending for life in self._lives.values())
+    def _is_hopeless(self) -> bool:
+        is_any_ready = any(life.is_ready and not life.is_ending for life in self._lives.values())
+        return self._failed_starts >= FAILED_STARTS and not is_any_ready
 
     def _begin(self, number: int, now: float) -> None:
         """Fill the place."""
@@ -234,7 +232,10 @@ class Supervisor:
         place.life, place.start_at = self._started(number, now), None
         if place.life is None:
             self._failed_starts += 1
-            self._fail(place, now)
+            if self._is_hopeless:
+                self._give_up(FAILED, now)
+            else:
+                self._fail(place, now)
 
     def _started(self, number: int, now: float) -> _Life | None:
         try:
@@ -279,6 +280,7 @@ class Supervisor:
         life.killed_at = min(life.killed_at, now + self._stop_seconds)
 
     def _give_up(self, code: int, now: float) -> None:
+        logger.error("the server ends: no worker can be started")
         self._code = code
         self.stop(now)
 

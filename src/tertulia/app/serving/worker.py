@@ -24,6 +24,8 @@ LOST_SECONDS: Final = 30.0
 SLOTS: Final = 256
 """Workers whose connections are counted: more than there ever are at a time."""
 _SLOT: Final = struct.Struct("qd")
+COUNTS_BYTES: Final = SLOTS * _SLOT.size
+"""Of the file in which they are counted."""
 _ALIVE_SECONDS: Final = 1.0
 """A worker that has not counted for so long stands still, or is gone."""
 
@@ -103,7 +105,7 @@ class Counts:
     """How many connections each worker has, in memory that all of them share."""
 
     def __init__(self, descriptor: int, slot: int) -> None:
-        self._memory = mmap.mmap(descriptor, SLOTS * _SLOT.size)
+        self._memory = mmap.mmap(descriptor, COUNTS_BYTES)
         self._slot = slot
 
     def tell(self, connections: int, now: float) -> None:
