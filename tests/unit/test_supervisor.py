@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tertulia.app.serving.supervisor import FAILED_STARTS, PAUSES, STEADY_SECONDS, Supervisor
+from tertulia.app.serving.supervisor import (
+    FAILED_STARTS,
+    LOOK_SECONDS,
+    LOOKS,
+    PAUSES,
+    STEADY_SECONDS,
+    Supervisor,
+)
 
 
 @dataclass(eq=False)
@@ -13,6 +20,7 @@ class Worker:
     number: int
     pid: int
     told: list[str] = field(default_factory=list)
+    beat: float | None = None
 
     def leave(self) -> None:
         self.told.append("leave")
@@ -273,11 +281,26 @@ def test_one_that_does_not_end_in_time_is_killed(
     server: Server, pair: tuple[Worker, Worker], ending: Ending
 ) -> None:
     ending(server, pair[0])
-    next_at = server.supervisor.tick(server.now)
-    assert next_at is not None
-    assert next_at <= 10
+    assert server.supervisor.tick(server.now) <= 10
     server.pass_time(9)
     assert "kill" not in pair[0].told
     server.pass_time(1)
     server.pass_time(1)
     assert pair[0].told.count("kill") == 1
+
+
+def test_one_that_stands_still_is_killed(server: Server, pair: tuple[Worker, Worker]) -> None:
+    for number in range(3 * LOOKS):
+        pair[0].beat = number  # The other one does not say.
+        server.pass_time(LOOK_SECONDS)
+    assert pair[0].told == pair[1].told == []
+    for _ in range(LOOKS - 1):
+        server.pass_time(LOOK_SECONDS)
+    # Nothing is held against it when it goes on.
+    pair[0].beat = -1
+    # The time in which the machine slept counts for one look.
+    server.pass_time(1000)
+    assert pair[0].told == []
+    for _ in range(LOOKS):
+        server.pass_time(LOOK_SECONDS)
+    assert (pair[0].told, pair[1].told) == (["kill"], [])

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -20,7 +21,7 @@ import msgspec
 
 from tertulia.app import logs
 from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
-from tertulia.app.serving.worker import COUNTS_BYTES, LEAVE, SLOTS, VARIABLE, Place, Report
+from tertulia.app.serving.worker import COUNTS_BYTES, LEAVE, SLOTS, VARIABLE, Counts, Place, Report
 
 _LONGEST_PATH: Final = 70
 """Of the directory in which the workers' sockets are: their addresses have 100 bytes."""
@@ -61,14 +62,24 @@ def become_supervisor(plan: Plan) -> None:
 class _Process:
     """A worker's process, and the connection with it."""
 
-    def __init__(self, popen: "subprocess.Popen[bytes]", control: socket.socket) -> None:
+    def __init__(
+        self,
+        popen: "subprocess.Popen[bytes]",
+        control: socket.socket,
+        beat: Callable[[], float | None],
+    ) -> None:
         self.popen = popen
         self.control = control
+        self._beat = beat
         self._received = b""
 
     @property
     def pid(self) -> int:
         return self.popen.pid
+
+    @property
+    def beat(self) -> float | None:
+        return self._beat()
 
     def leave(self) -> None:
         with contextlib.suppress(OSError):  # It has just ended.
@@ -107,7 +118,8 @@ class _Group:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._selector = selectors.DefaultSelector()
-        self._counts = _shared_memory()
+        self._memory = _shared_memory()
+        self._counts = Counts(self._memory)
         self._processes: list[_Process] = []
         self._bus = ""
         self._started = 0
@@ -145,8 +157,7 @@ class _Group:
             stop_seconds=self._plan.drain_seconds + STOP_SECONDS,
         )
         while supervisor.exit_code is None:
-            until = supervisor.tick(time.monotonic())
-            left = None if until is None else max(until - time.monotonic(), 0)
+            left = max(supervisor.tick(time.monotonic()) - time.monotonic(), 0)
             ready = {key.fileobj: key.data for key, _ in self._selector.select(left)}
             for process in ready.values():
                 if process is not None:
@@ -159,6 +170,8 @@ class _Group:
 
     def _start(self, number: int) -> _Process:
         plan = self._plan
+        slot = self._started % SLOTS
+        self._counts.withdraw(slot)  # Somebody may have had it.
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
@@ -168,10 +181,10 @@ class _Group:
                 bus=self._bus,
                 listener=plan.listener,
                 control=theirs.fileno(),
-                counts=self._counts,
-                slot=self._started % SLOTS,
+                counts=self._memory,
+                slot=slot,
             )
-            inherited = (plan.listener, plan.lock, theirs.fileno(), self._counts)
+            inherited = (plan.listener, plan.lock, theirs.fileno(), self._memory)
             popen = subprocess.Popen(  # noqa: S603 (what started this program)
                 plan.command,
                 stdin=subprocess.DEVNULL,
@@ -181,7 +194,7 @@ class _Group:
                 start_new_session=True,
             )
         self._started += 1
-        process = _Process(popen, ours)
+        process = _Process(popen, ours, partial(self._counts.beat, slot))
         self._processes.append(process)
         self._selector.register(ours, selectors.EVENT_READ, process)
         return process

@@ -17,6 +17,11 @@ FAILED_STARTS: Final = 5
 """So many in a row, while no worker is ready, and the server gives up."""
 STOP_SECONDS: Final = 100.0
 """A worker that is to end is killed after so long, beside what its settings let it take."""
+LOOK_SECONDS: Final = 10.0
+"""Between two looks whether workers go on;"""
+LOOKS: Final = 6
+"""one of which nothing was seen in so many is killed. (It may hold what all the others need. That
+looks are counted, and not time, forgives a machine that was asleep.)"""
 FAILED: Final = 1
 """The exit code of a server that gives up, where no worker's says more."""
 
@@ -26,6 +31,10 @@ class Worker(Protocol):
 
     @property
     def pid(self) -> int: ...
+
+    @property
+    def beat(self) -> float | None:
+        """Another number each time, as long as it goes on; None while it does not say."""
 
     def leave(self) -> None:
         """Let it finish what it does, and end: others take what comes."""
@@ -50,6 +59,9 @@ class _Life:
         """Whether it was told to end, or said that it does."""
         self.killed_at = float("inf")
         """When it is killed, unless it has ended."""
+        self.beat: float | None = None
+        self.looks = 0
+        """In so many one after the other it had the same beat."""
 
     @property
     def is_ready(self) -> bool:
@@ -93,6 +105,7 @@ class Supervisor:
         self._leaving: _Life | None = None
         """The one that makes way in a replacement; the next one waits for its end."""
         self._failed_starts = 0
+        self._look_at = now + LOOK_SECONDS
         self._was_ready = False
         """Whether all workers have been ready at some time."""
         self._said = ""
@@ -202,9 +215,12 @@ class Supervisor:
         for life in self._lives.values():
             life.worker.kill()
 
-    def tick(self, now: float) -> float | None:
-        """Do what is due by now. Returns the time of what comes next; None where nothing does."""
-        times = []
+    def tick(self, now: float) -> float:
+        """Do what is due by now. Returns the time of what comes next."""
+        if self._look_at <= now:
+            self._look_at = now + LOOK_SECONDS
+            self._look()
+        times = [self._look_at]
         for life in self._lives.values():
             if life.killed_at <= now:
                 logger.error("a worker did not end in time, and is killed", extra=_fields(life))
@@ -217,7 +233,18 @@ class Supervisor:
                     self._begin(number, now)
                 if place.start_at is not None:
                     times.append(place.start_at)
-        return min((time for time in times if time != float("inf")), default=None)
+        return min(times)
+
+    def _look(self) -> None:
+        """Kill the workers that stand still."""
+        for life in self._lives.values():
+            beat = life.worker.beat
+            is_same = beat is not None and beat == life.beat
+            life.beat, life.looks = beat, life.looks + 1 if is_same else 0
+            if life.looks >= LOOKS:
+                life.looks = 0
+                logger.error("a worker stands still, and is killed", extra=_fields(life))
+                life.worker.kill()
 
     # How it is done
 

@@ -104,7 +104,8 @@ class Control:
 class Counts:
     """How many connections each worker has, in memory that all of them share."""
 
-    def __init__(self, descriptor: int, slot: int) -> None:
+    def __init__(self, descriptor: int, slot: int = 0) -> None:
+        """`slot` is this worker's."""
         self._memory = mmap.mmap(descriptor, COUNTS_BYTES)
         self._slot = slot
 
@@ -113,9 +114,14 @@ class Counts:
         clock, which is the same for all processes."""
         _SLOT.pack_into(self._memory, self._slot * _SLOT.size, connections, now)
 
-    def withdraw(self) -> None:
-        """This worker takes no more."""
-        self.tell(0, 0)
+    def beat(self, slot: int) -> float | None:
+        """When the worker of that slot counted last; None where it takes no connections."""
+        _, at = _SLOT.unpack_from(self._memory, slot * _SLOT.size)
+        return at or None
+
+    def withdraw(self, slot: int | None = None) -> None:
+        """This worker takes no more; or the one of that slot, which has ended."""
+        _SLOT.pack_into(self._memory, (self._slot if slot is None else slot) * _SLOT.size, 0, 0)
 
     def least(self, now: float) -> int | None:
         """The least number of connections that another worker has; None where there is none."""
