@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,27 @@ from tests.e2e.test_first_run import FILLED, browser, printed_code
 from tests.e2e.test_operations import poll_of, registered
 
 
-@pytest.fixture
-def crew(database_url: str, tmp_path: Path) -> Iterator[Town]:
-    """A town that two workers serve, on each kind of database."""
-    server = Server(tmp_path / "data", database_url)
+@contextmanager
+def _served(data_dir: Path, database_url: str = "") -> Iterator[Town]:
+    server = Server(data_dir, database_url)
     ann, ben = server.found(), server.add("ben")
     with ended(server):
         launch(server)
         yield Town(server, ann, ben)
+
+
+@pytest.fixture
+def crew(database_url: str, tmp_path: Path) -> Iterator[Town]:
+    """A town that two workers serve, on each kind of database."""
+    with _served(tmp_path / "data", database_url) as town:
+        yield town
+
+
+@pytest.fixture
+def sqlite_crew(tmp_path: Path) -> Iterator[Town]:
+    """The same on SQLite alone: for what has nothing to do with the database."""
+    with _served(tmp_path / "data") as town:
+        yield town
 
 
 def launch(server: Server, *more: str) -> None:
@@ -87,12 +101,12 @@ def test_what_was_acknowledged_outlasts_killed_workers(crew: Town) -> None:
     assert server.command("check")["ok"]
 
 
-def test_workers_end_when_their_supervisor_is_gone(crew: Town) -> None:
-    server = crew.server
-    queue_id, last = registered(server, crew.ben)
+def test_workers_end_when_their_supervisor_is_gone(sqlite_crew: Town) -> None:
+    server = sqlite_crew.server
+    queue_id, last = registered(server, sqlite_crew.ben)
     pids = workers(server).values()
     with connected(server) as waiting:
-        waiting.write(poll_of(crew.ben, queue_id, last))
+        waiting.write(poll_of(sqlite_crew.ben, queue_id, last))
         server.kill()
         answer = waiting.read()
         assert (answer.status, json.loads(answer.body)["events"]) == (200, [])
@@ -107,8 +121,8 @@ def test_workers_end_when_their_supervisor_is_gone(crew: Town) -> None:
     assert server.stop() == 0
 
 
-def test_a_replacement_that_does_not_start_changes_nothing(crew: Town) -> None:
-    server = crew.server
+def test_a_replacement_that_does_not_start_changes_nothing(sqlite_crew: Town) -> None:
+    server = sqlite_crew.server
     assert server.process is not None
     before = workers(server)
     settings = server.data_dir / "tertulia.toml"
@@ -142,13 +156,14 @@ def test_workers_wait_together_for_an_organization(database_url: str, tmp_path: 
     assert server.log_text().count("waiting at") == server.log_text().count("ready at") == 1
 
 
-def test_a_server_that_cannot_start_says_why_once_and_ends(town: Town) -> None:
-    town.server.stop()
-    (town.server.data_dir / "secret").write_text("another one, of the same length, perhaps")
-    town.server.launch("--workers", "2")
-    assert town.server.process is not None
-    assert town.server.process.wait(60) == 1
-    assert "no worker can be started" in town.server.log_text()
+def test_a_server_that_cannot_start_says_why_and_ends(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data")
+    server.found()
+    (server.data_dir / "secret").write_text("another one, of the same length, perhaps")
+    server.launch("--workers", "2")
+    assert server.process is not None
+    assert server.process.wait(60) == 1
+    assert "no worker can be started" in server.log_text()
 
 
 def test_a_server_that_drains_is_not_ready_and_goes_on_for_a_while(tmp_path: Path) -> None:

@@ -116,7 +116,11 @@ class Server(uvicorn.Server):
         )
         self._acceptor.start()
         self.servers.append(self._acceptor)  # type: ignore[arg-type]  # is closed as one is
-        control.listen(self._on_loop(self._make_way), self._on_loop(self._stop_at_once))
+        control.listen(
+            on_leave=self._on_loop(self._make_way),
+            on_stop=self._on_loop(self._stop_with_all),
+            on_lost=self._on_loop(self._stop_at_once),
+        )
 
     def _protocol(self) -> asyncio.Protocol:
         made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
@@ -150,8 +154,8 @@ class Server(uvicorn.Server):
         self._pause, self._is_replaced = 0, False
         self._drain()
 
-    def _stop(self) -> None:
-        """A signal came: all workers stop."""
+    def _stop_with_all(self) -> None:
+        """All workers stop."""
         self._is_replaced = False
         self._drain()
 
@@ -202,7 +206,9 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         until = loop.time() + LINGER_SECONDS
         # (Nobody is told when a connection ends.)
-        while self.server_state.connections and loop.time() < until:  # noqa: ASYNC110
+        while (  # noqa: ASYNC110
+            self.server_state.connections and self._is_replaced and loop.time() < until
+        ):
             await asyncio.sleep(0.1)
 
     # Signals
@@ -231,7 +237,7 @@ class Server(uvicorn.Server):
         if self._loop is None:
             self._end()
         else:
-            self._on_loop(self._stop)()
+            self._on_loop(self._drain)()
 
 
 def address_of(listener: socket.socket) -> str:

@@ -21,7 +21,16 @@ import msgspec
 
 from tertulia.app import logs
 from tertulia.app.serving.supervisor import STOP_SECONDS, Supervisor
-from tertulia.app.serving.worker import COUNTS_BYTES, LEAVE, SLOTS, VARIABLE, Counts, Place, Report
+from tertulia.app.serving.worker import (
+    COUNTS_BYTES,
+    LEAVE,
+    SLOTS,
+    STOP,
+    VARIABLE,
+    Counts,
+    Place,
+    Report,
+)
 
 _LONGEST_PATH: Final = 70
 """Of the directory in which the workers' sockets are: their addresses have 100 bytes."""
@@ -82,11 +91,14 @@ class _Process:
         return self._beat()
 
     def leave(self) -> None:
-        with contextlib.suppress(OSError):  # It has just ended.
-            self.control.send(LEAVE)
+        self._tell(LEAVE)
 
     def stop(self) -> None:
-        self.popen.terminate()
+        self._tell(STOP)
+
+    def _tell(self, what: bytes) -> None:
+        with contextlib.suppress(OSError):  # It has just ended.
+            self.control.send(what)
 
     def kill(self) -> None:
         self.popen.kill()

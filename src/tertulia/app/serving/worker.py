@@ -17,8 +17,9 @@ logger = logging.getLogger("tertulia.serving")
 
 VARIABLE: Final = "TERTULIA_WORKER"
 """Of a worker's environment: its `Place`."""
-LEAVE: Final = b"leave\n"
-"""What a supervisor tells a worker."""
+LEAVE: Final = b"l"
+STOP: Final = b"s"
+"""What a supervisor tells a worker: to make way for another one, and to end with all others."""
 LOST_SECONDS: Final = 30.0
 """A worker without a supervisor has so long to end by itself."""
 SLOTS: Final = 256
@@ -74,14 +75,18 @@ class Control:
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
-        self._on_leave: Callable[[], None] | None = None
-        self._on_lost: Callable[[], None] | None = None
+        self._calls: dict[bytes, Callable[[], None]] = {}
         threading.Thread(target=self._hear, name="supervisor", daemon=True).start()
 
-    def listen(self, on_leave: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """Call these, from another thread, when the worker is to make way for another one, and when
-        the supervisor is gone."""
-        self._on_leave, self._on_lost = on_leave, on_lost
+    def listen(
+        self,
+        on_leave: Callable[[], None],
+        on_stop: Callable[[], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        """Call these, from another thread, when the worker is to make way for another one, when it
+        is to end with all others, and when the supervisor is gone."""
+        self._calls = {LEAVE: on_leave, STOP: on_stop, b"": on_lost}
 
     def report(self, report: Report) -> None:
         """Tell the supervisor."""
@@ -89,14 +94,17 @@ class Control:
             self._socket.sendall(msgspec.json.encode(report) + b"\n")
 
     def _hear(self) -> None:
-        with contextlib.suppress(OSError):
-            while self._socket.recv(len(LEAVE)):
-                if self._on_leave is not None:
-                    self._on_leave()
-        if self._on_lost is None:
-            os._exit(1)  # It has not begun to serve.
-        logger.error("the supervisor is gone: the worker ends")
-        self._on_lost()
+        told = b"?"
+        while told:
+            try:
+                told = self._socket.recv(1)
+            except OSError:
+                told = b""
+            if not told:
+                logger.error("the supervisor is gone: the worker ends")
+            if not self._calls:
+                os._exit(0)  # It has not begun to serve.
+            self._calls[told]()
         time.sleep(LOST_SECONDS)
         os._exit(1)
 
